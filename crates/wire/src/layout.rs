@@ -1,0 +1,161 @@
+//! Where everything is. Names only: nothing here looks at a disk.
+
+use std::path::{Path, PathBuf};
+
+/// The directories of one Outlast.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    pub config: PathBuf,
+    pub state: PathBuf,
+    pub runtime: PathBuf,
+}
+
+/// The directories that the environment names, each if it is set and not empty.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    pub outlast_home: Option<PathBuf>,
+    pub home: Option<PathBuf>,
+    pub xdg_config_home: Option<PathBuf>,
+    pub xdg_state_home: Option<PathBuf>,
+    pub xdg_runtime_dir: Option<PathBuf>,
+}
+
+impl Layout {
+    /// Everything under one directory, as `OUTLAST_HOME` asks.
+    pub fn under(home: &Path) -> Self {
+        Self { config: home.to_owned(), state: home.join("state"), runtime: home.join("run") }
+    }
+
+    /// `None` if there is no home directory to put anything in.
+    pub fn from_environment(environment: &Environment) -> Option<Self> {
+        if let Some(home) = &environment.outlast_home {
+            return Some(Self::under(home));
+        }
+        let home = environment.home.as_deref();
+        let or_home = |xdg: &Option<PathBuf>, rest: &str| xdg.clone().or_else(|| Some(home?.join(rest)));
+        let config = or_home(&environment.xdg_config_home, ".config")?.join("outlast");
+        let state = or_home(&environment.xdg_state_home, ".local/state")?.join("outlast");
+        let runtime = match &environment.xdg_runtime_dir {
+            Some(runtime) => runtime.join("outlast"),
+            None => state.join("run"),
+        };
+        Some(Self { config, state, runtime })
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.runtime.join("daemon.sock")
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.state.join("outlast.db")
+    }
+
+    /// Held with flock by the one daemon, for its life; never unlinked.
+    pub fn daemon_lock(&self) -> PathBuf {
+        self.state.join("daemon.lock")
+    }
+
+    /// Held by the one shim that is starting a daemon just now.
+    pub fn revive_lock(&self) -> PathBuf {
+        self.state.join("revive.lock")
+    }
+
+    /// Exists while the daemon is down because somebody asked for that.
+    pub fn stopped_marker(&self) -> PathBuf {
+        self.state.join("daemon.stopped")
+    }
+
+    /// The environment that a daemon started by a shim gets.
+    pub fn daemon_env(&self) -> PathBuf {
+        self.state.join("daemon.env.json")
+    }
+
+    pub fn daemon_log(&self) -> PathBuf {
+        self.state.join("daemon.log")
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.state.join("runs")
+    }
+
+    pub fn run(&self, run: &str) -> RunDir {
+        RunDir(self.runs().join(run))
+    }
+}
+
+/// `runs/<run>/`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDir(pub PathBuf);
+
+impl RunDir {
+    pub fn spec(&self) -> PathBuf {
+        self.0.join("spec.json")
+    }
+
+    /// The environment the run was started with, 0600, gone when the run has ended.
+    pub fn env(&self) -> PathBuf {
+        self.0.join("env.json")
+    }
+
+    pub fn attempt(&self, turn: u32, attempt: u32) -> AttemptDir {
+        AttemptDir(self.0.join(format!("t{turn}.a{attempt}")))
+    }
+}
+
+/// `runs/<run>/t<turn>.a<attempt>/`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptDir(pub PathBuf);
+
+impl AttemptDir {
+    pub fn spec(&self) -> PathBuf {
+        self.0.join("spec.json")
+    }
+
+    /// Held with flock by the shim, for its life.
+    pub fn lock(&self) -> PathBuf {
+        self.0.join("shim.lock")
+    }
+
+    pub fn events(&self) -> PathBuf {
+        self.0.join("events.jsonl")
+    }
+
+    pub fn output(&self) -> PathBuf {
+        self.0.join("output.log")
+    }
+
+    pub fn index(&self) -> PathBuf {
+        self.0.join("output.idx")
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.0.join("ctl.sock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outlast_home_holds_everything() {
+        let environment = Environment {
+            outlast_home: Some("/h".into()),
+            xdg_state_home: Some("/elsewhere".into()),
+            ..Environment::default()
+        };
+        let layout = Layout::from_environment(&environment).expect("a home is set");
+        assert_eq!(layout.database(), Path::new("/h/state/outlast.db"));
+        assert_eq!(layout.socket(), Path::new("/h/run/daemon.sock"));
+        assert_eq!(layout.run("r").attempt(2, 3).socket(), Path::new("/h/state/runs/r/t2.a3/ctl.sock"));
+    }
+
+    #[test]
+    fn without_it_xdg_decides_and_home_is_the_fallback() {
+        let environment = Environment { home: Some("/u".into()), ..Environment::default() };
+        let layout = Layout::from_environment(&environment).expect("a home is set");
+        assert_eq!(layout.state, Path::new("/u/.local/state/outlast"));
+        assert_eq!(layout.socket(), Path::new("/u/.local/state/outlast/run/daemon.sock"));
+        assert_eq!(Layout::from_environment(&Environment::default()), None);
+    }
+}
