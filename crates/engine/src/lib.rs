@@ -1,1 +1,37 @@
+//! The pure core: events in, decisions out.
+//!
+//! No clock, file, socket, thread or randomness lives here; whatever of the world matters arrives as an
+//! argument. Five functions are the whole of it:
+//!
+//! - [`Run::replay`] folds a journal into a [`Run`],
+//! - [`Run::apply`] adds one event, or says why it is illegal,
+//! - [`Run::handle`] turns one piece of news into the events that follow from it,
+//! - [`Run::due`] says what has to be done, as a function of state, however that state was reached,
+//! - [`Run::wake_at`] says when to ask again if nothing happens.
+//!
+//! There is no recovery code: after a restart the journal is replayed and `due` is asked, as always.
 
+mod ids;
+mod spec;
+mod event;
+mod run;
+mod legal;
+mod handle;
+mod advance;
+mod due;
+mod limits;
+mod retry;
+mod health;
+mod row;
+mod check;
+
+pub use check::{Violation, check};
+pub use due::Effect;
+pub use event::{Actor, Event, Exit, Fact, Limit, NeverStarted, Outcome, Reason, StopMode, Survivor, TurnOutcome, TurnStatus};
+pub use handle::{Custody, End, EndCause, Input, Moment, Report, Started, TreeNews, create};
+pub use health::Health;
+pub use ids::{BootId, RunId, Time};
+pub use legal::Illegal;
+pub use row::Row;
+pub use run::{Attempt, Process, Run, State, StateName, Tree, Verdict, WaitCause};
+pub use spec::{Agent, Limits, Retry, RunSpec, Window};

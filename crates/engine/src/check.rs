@@ -1,0 +1,125 @@
+//! The invariants of a journal, in one list with four users: the simulator, the crash tests, the soak
+//! and `outlast doctor`.
+//!
+//! The legality table already refuses most of what must not be; this says again, independently and over
+//! the whole history, what a reader of a journal may rely on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Event, Fact, Illegal, Outcome, Run, RunId, Verdict};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    #[error("does not replay: {0}")]
+    Replay(#[from] Illegal),
+    #[error("turn {turn} attempt {attempt} {what}")]
+    Attempt { turn: u32, attempt: u32, what: &'static str },
+    #[error("turn {turn} {what}")]
+    Turn { turn: u32, what: &'static str },
+    #[error("the run {0}")]
+    Run(&'static str),
+}
+
+/// Everything that is wrong with a journal; empty for a sound one.
+pub fn check(id: &RunId, events: &[Event]) -> Vec<Violation> {
+    let mut violations: Vec<Violation> = Run::replay(id, events).err().map(Violation::Replay).into_iter().collect();
+    let mut history = History::default();
+    violations.extend(events.iter().filter_map(|event| history.next(&event.fact)));
+    violations
+}
+
+#[derive(Default)]
+struct History {
+    /// Attempts that have been started, and whether they have ended.
+    attempts: BTreeMap<(u32, u32), bool>,
+    ran: BTreeSet<(u32, u32)>,
+    committed: BTreeSet<u32>,
+    last_outcome: Option<Outcome>,
+    stop_or_limit: bool,
+    ended: bool,
+}
+
+impl History {
+    fn next(&mut self, fact: &Fact) -> Option<Violation> {
+        match fact {
+            Fact::TurnStarted { turn, attempt, .. } => self.turn_started(*turn, *attempt),
+            Fact::AttemptStarted { turn, attempt, .. } => {
+                let twice = !self.ran.insert((*turn, *attempt));
+                twice.then(|| violation(*turn, *attempt, "was executed twice"))
+            }
+            Fact::AttemptEnded { turn, attempt, outcome, survivors, .. } => {
+                self.attempt_ended(*turn, *attempt, outcome, survivors.len())
+            }
+            Fact::TurnCommitted { turn, attempt, .. } => self.turn_committed(*turn, *attempt),
+            Fact::StopRequested { .. } | Fact::LimitReached { .. } => {
+                self.stop_or_limit = true;
+                None
+            }
+            Fact::RunEnded { state, .. } => self.run_ended(*state),
+            Fact::RunCreated { .. }
+            | Fact::StateChanged { .. }
+            | Fact::AttemptAdopted { .. }
+            | Fact::AttemptOrphaned { .. }
+            | Fact::TreeEmptied { .. }
+            | Fact::StopIncomplete { .. } => None,
+        }
+    }
+
+    fn turn_started(&mut self, turn: u32, attempt: u32) -> Option<Violation> {
+        let two_live = self.attempts.values().any(|ended| !ended);
+        let again = self.attempts.insert((turn, attempt), false).is_some();
+        if self.committed.contains(&turn) {
+            return Some(Violation::Turn { turn, what: "was run again after it had committed" });
+        }
+        if self.stop_or_limit || self.ended {
+            return Some(violation(turn, attempt, "was started while the run was being ended"));
+        }
+        if again {
+            return Some(violation(turn, attempt, "was started twice"));
+        }
+        two_live.then(|| violation(turn, attempt, "was started while another was alive"))
+    }
+
+    fn attempt_ended(&mut self, turn: u32, attempt: u32, outcome: &Outcome, survivors: usize) -> Option<Violation> {
+        self.last_outcome = Some(outcome.clone());
+        let was_live = self.attempts.insert((turn, attempt), true) == Some(false);
+        if !was_live {
+            return Some(violation(turn, attempt, "ended without being alive"));
+        }
+        if outcome.exit().is_some() && !self.ran.contains(&(turn, attempt)) {
+            return Some(violation(turn, attempt, "has an exit but never started"));
+        }
+        let claims_gone = matches!(outcome, Outcome::Stopped { .. } | Outcome::TimedOut { .. } | Outcome::Stalled { .. });
+        (claims_gone && survivors > 0).then(|| violation(turn, attempt, "was said to be ended while processes were left"))
+    }
+
+    fn turn_committed(&mut self, turn: u32, attempt: u32) -> Option<Violation> {
+        if !self.committed.insert(turn) {
+            return Some(Violation::Turn { turn, what: "was committed twice" });
+        }
+        let has_ended = self.attempts.get(&(turn, attempt)) == Some(&true);
+        (!has_ended).then(|| violation(turn, attempt, "was committed before it had ended"))
+    }
+
+    fn run_ended(&mut self, state: Verdict) -> Option<Violation> {
+        let twice = std::mem::replace(&mut self.ended, true);
+        if twice {
+            return Some(Violation::Run("ended twice"));
+        }
+        if self.attempts.values().any(|ended| !ended) {
+            return Some(Violation::Run("ended while an attempt was alive"));
+        }
+        match state {
+            Verdict::Completed if self.committed.is_empty() => Some(Violation::Run("completed without a committed turn")),
+            Verdict::Completed if self.last_outcome == Some(Outcome::Lost) => {
+                Some(Violation::Run("completed although nobody saw the end"))
+            }
+            Verdict::Stopped if !self.stop_or_limit => Some(Violation::Run("stopped without having been asked to")),
+            Verdict::Completed | Verdict::Failed | Verdict::Stopped | Verdict::Exhausted => None,
+        }
+    }
+}
+
+fn violation(turn: u32, attempt: u32, what: &'static str) -> Violation {
+    Violation::Attempt { turn, attempt, what }
+}

@@ -1,0 +1,71 @@
+//! One line about a run, as lists show it and the store keeps it beside the journal.
+//!
+//! A projection: whatever is here can be had by replaying, and `check` of the store does.
+
+use std::collections::BTreeMap;
+
+use crate::{Exit, Run, RunId, State, StateName, Time};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub id: RunId,
+    pub name: Option<String>,
+    pub key: Option<String>,
+    pub state: StateName,
+    pub reason_code: Option<String>,
+    pub health: &'static str,
+    pub what: String,
+    pub turn: u32,
+    pub attempt: u32,
+    pub created_at: Time,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+    pub exit: Option<Exit>,
+    pub labels: BTreeMap<String, String>,
+    pub survivors: usize,
+    /// Something still has to be done or watched.
+    pub is_open: bool,
+}
+
+impl Run {
+    pub fn row(&self) -> Row {
+        let attempt = self.attempt.as_ref();
+        Row {
+            id: self.id.clone(),
+            name: self.spec.name.clone(),
+            key: self.spec.key.clone(),
+            state: self.state.name(),
+            reason_code: self.reason_code(),
+            health: self.health().word(),
+            what: self.spec.what(),
+            turn: attempt.map_or(0, |attempt| attempt.turn),
+            attempt: attempt.map_or(0, |attempt| attempt.number),
+            created_at: self.created_at,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            exit: self.exit(),
+            labels: self.spec.labels.clone(),
+            survivors: self.survivors().len(),
+            is_open: self.is_open(),
+        }
+    }
+
+    /// Why the run is where it is, unless it simply goes on.
+    pub fn reason_code(&self) -> Option<String> {
+        let attempt = self.attempt.as_ref();
+        if attempt.is_some_and(|attempt| attempt.stop_incomplete) {
+            return Some("stop_incomplete".to_owned());
+        }
+        match self.state {
+            State::Queued | State::Preparing | State::Running | State::Verifying => None,
+            State::Waiting { .. } | State::Blocked | State::Finishing { .. } | State::Ended { .. } => {
+                Some(self.why.reason_code.clone())
+            }
+        }
+    }
+
+    /// The exit of the last attempt, if somebody saw it.
+    pub fn exit(&self) -> Option<Exit> {
+        self.attempt.as_ref()?.end.as_ref()?.0.exit()
+    }
+}
