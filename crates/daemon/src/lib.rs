@@ -1,1 +1,26 @@
-//! (being written)
+//! The supervising daemon: what the engine decides, done to the world.
+//!
+//! In the order data flows: `instance` makes this the only daemon, `supervisor` holds one conductor for
+//! each run that is open, a conductor asks the `driver` what follows from each piece of news and orders
+//! what is due, a `keeper` sees to one attempt and reports on it, and `api` is what clients talk to.
+//! Only `world` looks at clocks, processes and the environment. The daemon is never an agent's parent,
+//! and an attempt never ends because the daemon did.
+
+mod api;
+mod conductor;
+pub mod driver;
+mod instance;
+mod keeper;
+mod log;
+mod options;
+mod output;
+mod records;
+mod refusal;
+mod serve;
+mod socket;
+mod supervisor;
+mod view;
+mod world;
+
+pub use options::Options;
+pub use serve::run;

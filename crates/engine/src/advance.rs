@@ -4,8 +4,8 @@
 
 use crate::handle::Draft;
 use crate::{
-    Actor, Exit, Fact, Limit, Moment, Outcome, Reason, Run, State, StateName, Time, TurnOutcome, TurnStatus, Verdict,
-    WaitCause, limits, retry,
+    Actor, Exit, Fact, Limit, Moment, Outcome, Reason, Run, State, StateName, Time, TurnOutcome,
+    TurnStatus, Verdict, WaitCause, limits, retry,
 };
 
 /// The longest chain of steps that one piece of news can set off, with room to spare.
@@ -54,7 +54,11 @@ fn finish_when_gone(run: &Run, moment: &Moment) -> Option<Step> {
     if run.stop.is_some() {
         why.actor = Actor::User;
     }
-    let at = run.attempt.as_ref().and_then(|attempt| attempt.end.as_ref()).map_or(moment.now, |(_, at)| *at);
+    let at = run
+        .attempt
+        .as_ref()
+        .and_then(|attempt| attempt.end.as_ref())
+        .map_or(moment.now, |(_, at)| *at);
     Some(vec![finish(run, at.max(run.created_at), verdict, why)])
 }
 
@@ -69,7 +73,10 @@ fn settle(run: &Run, moment: &Moment) -> Option<Step> {
             status: TurnStatus::Done,
             outcome: TurnOutcome::MeaningfulCompletion,
         };
-        return Some(vec![(*at, committed), finish(run, *at, Verdict::Completed, reason("done", "done"))]);
+        return Some(vec![
+            (*at, committed),
+            finish(run, *at, Verdict::Completed, reason("done", "done")),
+        ]);
     }
     let (verdict, why) = verdict_of(outcome);
     match retry::delay_ms(run, outcome) {
@@ -81,13 +88,25 @@ fn settle(run: &Run, moment: &Moment) -> Option<Step> {
 /// What a run that is not tried again ends as.
 fn verdict_of(outcome: &Outcome) -> (Verdict, Reason) {
     match outcome {
-        Outcome::Exited { code } => (Verdict::Failed, reason(&format!("exit code {code}"), "exit_code")),
-        Outcome::Signaled { signal } => (Verdict::Failed, reason(&format!("killed by signal {signal}"), "signaled")),
-        Outcome::NeverStarted { why, .. } => (Verdict::Failed, reason(&format!("never started: {why}"), "never_started")),
-        Outcome::TimedOut { exit } => (Verdict::Exhausted, limit_reason("the turn's time is over", Limit::TurnTimeout, *exit)),
-        Outcome::Stalled { exit } => (Verdict::Exhausted, limit_reason("silent for too long", Limit::StallWindow, *exit)),
+        Outcome::Exited { code } => {
+            (Verdict::Failed, reason(&format!("exit code {code}"), "exit_code"))
+        }
+        Outcome::Signaled { signal } => {
+            (Verdict::Failed, reason(&format!("killed by signal {signal}"), "signaled"))
+        }
+        Outcome::NeverStarted { why, .. } => {
+            (Verdict::Failed, reason(&format!("never started: {why}"), "never_started"))
+        }
+        Outcome::TimedOut { exit } => {
+            (Verdict::Exhausted, limit_reason("the turn's time is over", Limit::TurnTimeout, *exit))
+        }
+        Outcome::Stalled { exit } => {
+            (Verdict::Exhausted, limit_reason("silent for too long", Limit::StallWindow, *exit))
+        }
         Outcome::Stopped { .. } => (Verdict::Stopped, reason("stopped on request", "stopped")),
-        Outcome::Interrupted { by } => (Verdict::Failed, reason(&format!("interrupted by a {by}"), "interrupted")),
+        Outcome::Interrupted { by } => {
+            (Verdict::Failed, reason(&format!("interrupted by a {by}"), "interrupted"))
+        }
         Outcome::Lost => (Verdict::Failed, reason("nobody saw how it ended", "lost")),
     }
 }
@@ -98,8 +117,18 @@ fn start_turn(run: &Run, moment: &Moment, why: Reason) -> Step {
         Some(_) | None => (run.turns_committed + 1, 1),
     };
     let running = StateName::Running;
-    let changed = Fact::StateChanged { from: run.state.name(), to: running, why, cause: None, until: None, verdict: None };
-    vec![(moment.now, changed), (moment.now, Fact::TurnStarted { turn, attempt, boot: moment.boot.clone() })]
+    let changed = Fact::StateChanged {
+        from: run.state.name(),
+        to: running,
+        why,
+        cause: None,
+        until: None,
+        verdict: None,
+    };
+    vec![
+        (moment.now, changed),
+        (moment.now, Fact::TurnStarted { turn, attempt, boot: moment.boot.clone() }),
+    ]
 }
 
 fn wait(run: &Run, until: Time, why: Reason) -> Fact {
@@ -135,5 +164,10 @@ fn limit_reason(text: &str, limit: Limit, exit: Option<Exit>) -> Reason {
 }
 
 fn reason(text: &str, code: &str) -> Reason {
-    Reason { reason: text.to_owned(), reason_code: code.to_owned(), evidence: Vec::new(), actor: Actor::Engine }
+    Reason {
+        reason: text.to_owned(),
+        reason_code: code.to_owned(),
+        evidence: Vec::new(),
+        actor: Actor::Engine,
+    }
 }

@@ -22,7 +22,8 @@ pub enum Violation {
 
 /// Everything that is wrong with a journal; empty for a sound one.
 pub fn check(id: &RunId, events: &[Event]) -> Vec<Violation> {
-    let mut violations: Vec<Violation> = Run::replay(id, events).err().map(Violation::Replay).into_iter().collect();
+    let mut violations: Vec<Violation> =
+        Run::replay(id, events).err().map(Violation::Replay).into_iter().collect();
     let mut history = History::default();
     violations.extend(events.iter().filter_map(|event| history.next(&event.fact)));
     violations
@@ -80,7 +81,13 @@ impl History {
         two_live.then(|| violation(turn, attempt, "was started while another was alive"))
     }
 
-    fn attempt_ended(&mut self, turn: u32, attempt: u32, outcome: &Outcome, survivors: usize) -> Option<Violation> {
+    fn attempt_ended(
+        &mut self,
+        turn: u32,
+        attempt: u32,
+        outcome: &Outcome,
+        survivors: usize,
+    ) -> Option<Violation> {
         self.last_outcome = Some(outcome.clone());
         let was_live = self.attempts.insert((turn, attempt), true) == Some(false);
         if !was_live {
@@ -89,8 +96,12 @@ impl History {
         if outcome.exit().is_some() && !self.ran.contains(&(turn, attempt)) {
             return Some(violation(turn, attempt, "has an exit but never started"));
         }
-        let claims_gone = matches!(outcome, Outcome::Stopped { .. } | Outcome::TimedOut { .. } | Outcome::Stalled { .. });
-        (claims_gone && survivors > 0).then(|| violation(turn, attempt, "was said to be ended while processes were left"))
+        let claims_gone = matches!(
+            outcome,
+            Outcome::Stopped { .. } | Outcome::TimedOut { .. } | Outcome::Stalled { .. }
+        );
+        (claims_gone && survivors > 0)
+            .then(|| violation(turn, attempt, "was said to be ended while processes were left"))
     }
 
     fn turn_committed(&mut self, turn: u32, attempt: u32) -> Option<Violation> {
@@ -110,11 +121,15 @@ impl History {
             return Some(Violation::Run("ended while an attempt was alive"));
         }
         match state {
-            Verdict::Completed if self.committed.is_empty() => Some(Violation::Run("completed without a committed turn")),
+            Verdict::Completed if self.committed.is_empty() => {
+                Some(Violation::Run("completed without a committed turn"))
+            }
             Verdict::Completed if self.last_outcome == Some(Outcome::Lost) => {
                 Some(Violation::Run("completed although nobody saw the end"))
             }
-            Verdict::Stopped if !self.stop_or_limit => Some(Violation::Run("stopped without having been asked to")),
+            Verdict::Stopped if !self.stop_or_limit => {
+                Some(Violation::Run("stopped without having been asked to"))
+            }
             Verdict::Completed | Verdict::Failed | Verdict::Stopped | Verdict::Exhausted => None,
         }
     }

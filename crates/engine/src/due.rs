@@ -18,7 +18,9 @@ pub enum Effect {
 impl Run {
     pub fn due(&self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if let Some(attempt) = self.attempt.as_ref().filter(|last| last.end.is_none() || last.has_survivors()) {
+        if let Some(attempt) =
+            self.attempt.as_ref().filter(|last| last.end.is_none() || last.has_survivors())
+        {
             let (turn, number, boot) = (attempt.turn, attempt.number, attempt.boot.clone());
             effects.push(Effect::EnsureAttempt { turn, attempt: number, boot });
             if let Some(mode) = self.stop_mode().filter(|_| !attempt.stop_incomplete) {
@@ -33,7 +35,8 @@ impl Run {
 
     /// When to ask again if nothing happens before.
     pub fn wake_at(&self) -> Option<Time> {
-        let deadline = limits::deadline(self).filter(|_| self.limit.is_none() && self.stop.is_none());
+        let deadline =
+            limits::deadline(self).filter(|_| self.limit.is_none() && self.stop.is_none());
         match &self.state {
             State::Finishing { .. } | State::Ended { .. } => None,
             State::Waiting { until, .. } if !self.has_survivors() => earlier(*until, deadline),
@@ -52,7 +55,8 @@ impl Run {
             Limit::RunTimeout | Limit::TurnTimeout | Limit::StallWindow => StopMode::Gracefully,
         });
         // Nobody may be left of one attempt when the next one starts.
-        let between_attempts = matches!(self.state, State::Waiting { .. }).then_some(StopMode::Gracefully);
+        let between_attempts =
+            matches!(self.state, State::Waiting { .. }).then_some(StopMode::Gracefully);
         self.stop.or(for_limit).or(between_attempts)
     }
 }

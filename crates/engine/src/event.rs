@@ -144,14 +144,29 @@ pub enum Actor {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    Exited { code: i32 },
-    Signaled { signal: i32 },
-    NeverStarted { code: NeverStarted, why: String },
-    Stalled { exit: Option<Exit> },
-    TimedOut { exit: Option<Exit> },
+    Exited {
+        code: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+    NeverStarted {
+        code: NeverStarted,
+        why: String,
+    },
+    Stalled {
+        exit: Option<Exit>,
+    },
+    TimedOut {
+        exit: Option<Exit>,
+    },
     /// Ended on request, and its tree is proven empty.
-    Stopped { exit: Option<Exit> },
-    Interrupted { by: String },
+    Stopped {
+        exit: Option<Exit>,
+    },
+    Interrupted {
+        by: String,
+    },
     /// Nobody saw the end.
     Lost,
 }

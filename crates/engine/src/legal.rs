@@ -30,8 +30,14 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         Fact::StateChanged { from, to, cause, verdict, .. } => first_of([
             unless(*from == run.state.name(), "it leaves a state the run is not in"),
             unless(may_follow(*from, *to), "there is no such transition"),
-            unless((*to == StateName::Waiting) == cause.is_some(), "waiting has a cause, and nothing else has"),
-            unless((*to == StateName::Finishing) == verdict.is_some(), "finishing has a verdict, and nothing else has"),
+            unless(
+                (*to == StateName::Waiting) == cause.is_some(),
+                "waiting has a cause, and nothing else has",
+            ),
+            unless(
+                (*to == StateName::Finishing) == verdict.is_some(),
+                "finishing has a verdict, and nothing else has",
+            ),
             unless(is_promised_end(run, *to), "a run ends as it was finishing to"),
             unless(!is_end_or_rest(*to) || run.live().is_none(), "an attempt is alive"),
         ]),
@@ -49,7 +55,10 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         Fact::AttemptAdopted { turn, attempt, .. } => not_current(run, *turn, *attempt),
         Fact::AttemptOrphaned { turn, attempt } => first_of([
             not_live(run, *turn, *attempt),
-            unless(run.live().is_none_or(|live| live.process.is_some()), "only what has started can be orphaned"),
+            unless(
+                run.live().is_none_or(|live| live.process.is_some()),
+                "only what has started can be orphaned",
+            ),
             unless(run.live().is_none_or(|live| !live.is_orphaned), "it is orphaned already"),
         ]),
         Fact::AttemptEnded { turn, attempt, .. } => not_live(run, *turn, *attempt),
@@ -93,7 +102,9 @@ fn may_follow(from: StateName, to: StateName) -> bool {
         Verifying => matches!(to, Running | Waiting | Blocked | Finishing),
         Blocked => matches!(to, Running | Preparing | Waiting | Finishing),
         Finishing => to.verdict().is_some(),
-        StateName::Completed | StateName::Failed | StateName::Stopped | StateName::Exhausted => false,
+        StateName::Completed | StateName::Failed | StateName::Stopped | StateName::Exhausted => {
+            false
+        }
     }
 }
 
@@ -108,7 +119,9 @@ fn is_promised_end(run: &Run, to: StateName) -> bool {
 fn is_end_or_rest(to: StateName) -> bool {
     match to {
         StateName::Waiting | StateName::Blocked | StateName::Finishing | StateName::Queued => true,
-        StateName::Completed | StateName::Failed | StateName::Stopped | StateName::Exhausted => true,
+        StateName::Completed | StateName::Failed | StateName::Stopped | StateName::Exhausted => {
+            true
+        }
         StateName::Preparing | StateName::Running | StateName::Verifying => false,
     }
 }
@@ -116,7 +129,9 @@ fn is_end_or_rest(to: StateName) -> bool {
 /// The next try at the same turn while that is uncommitted, or else the first try at the next.
 fn is_next(run: &Run, turn: u32, attempt: u32) -> bool {
     match &run.attempt {
-        Some(last) if last.turn > run.turns_committed => turn == last.turn && attempt == last.number + 1,
+        Some(last) if last.turn > run.turns_committed => {
+            turn == last.turn && attempt == last.number + 1
+        }
         Some(_) | None => turn == run.turns_committed + 1 && attempt == 1,
     }
 }

@@ -11,23 +11,26 @@
 //!
 //! There is no recovery code: after a restart the journal is replayed and `due` is asked, as always.
 
-mod ids;
-mod spec;
-mod event;
-mod run;
-mod legal;
-mod handle;
 mod advance;
+mod check;
 mod due;
+mod event;
+mod handle;
+mod health;
+mod ids;
+mod legal;
 mod limits;
 mod retry;
-mod health;
 mod row;
-mod check;
+mod run;
+mod spec;
 
 pub use check::{Violation, check};
 pub use due::Effect;
-pub use event::{Actor, Event, Exit, Fact, Limit, NeverStarted, Outcome, Reason, StopMode, Survivor, TurnOutcome, TurnStatus};
+pub use event::{
+    Actor, Event, Exit, Fact, Limit, NeverStarted, Outcome, Reason, StopMode, Survivor,
+    TurnOutcome, TurnStatus,
+};
 pub use handle::{Custody, End, EndCause, Input, Moment, Report, Started, TreeNews, create};
 pub use health::Health;
 pub use ids::{BootId, RunId, Time};

@@ -9,5 +9,7 @@ pub(crate) fn deadline(run: &Run) -> Option<Time> {
 
 /// True if the deadline has passed and that is not known yet.
 pub(crate) fn is_reached(run: &Run, now: Time) -> bool {
-    run.limit.is_none() && run.stop.is_none() && deadline(run).is_some_and(|deadline| now >= deadline)
+    run.limit.is_none()
+        && run.stop.is_none()
+        && deadline(run).is_some_and(|deadline| now >= deadline)
 }

@@ -10,7 +10,8 @@ const FREE_BACKOFF_MS: u64 = 100;
 pub(crate) fn delay_ms(run: &Run, outcome: &Outcome) -> Option<u64> {
     match outcome {
         Outcome::NeverStarted { code, .. } if code.is_ours() => {
-            let delay = backoff_ms(FREE_BACKOFF_MS, run.spec.retry.max_backoff_ms, run.free_attempts);
+            let delay =
+                backoff_ms(FREE_BACKOFF_MS, run.spec.retry.max_backoff_ms, run.free_attempts);
             (run.free_attempts < FREE_ATTEMPTS).then(|| jittered(delay, run))
         }
         // Trying again cannot help.
@@ -24,7 +25,8 @@ pub(crate) fn delay_ms(run: &Run, outcome: &Outcome) -> Option<u64> {
         | Outcome::TimedOut { .. }
         | Outcome::Interrupted { .. } => {
             let retry = run.spec.retry;
-            let delay = backoff_ms(retry.initial_backoff_ms, retry.max_backoff_ms, run.counted_attempts);
+            let delay =
+                backoff_ms(retry.initial_backoff_ms, retry.max_backoff_ms, run.counted_attempts);
             (run.counted_attempts < retry.max_attempts).then(|| jittered(delay, run))
         }
     }
@@ -39,7 +41,9 @@ fn backoff_ms(initial_ms: u64, max_ms: u64, failures: u32) -> u64 {
 /// ±10 %, the same for the same attempt of the same run, so that replaying changes nothing.
 fn jittered(delay_ms: u64, run: &Run) -> u64 {
     let seed = run.id.as_str().bytes().chain(run.seq().to_le_bytes());
-    let hash = seed.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = seed.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     let per_mille = 900 + (hash >> 32) % 201;
     delay_ms.saturating_mul(per_mille) / 1000
 }
@@ -50,7 +54,8 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_the_cap() {
-        let delays: Vec<u64> = (1..=7).map(|failures| backoff_ms(10_000, 300_000, failures)).collect();
+        let delays: Vec<u64> =
+            (1..=7).map(|failures| backoff_ms(10_000, 300_000, failures)).collect();
         assert_eq!(delays, [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
         assert_eq!(backoff_ms(u64::MAX, u64::MAX, u32::MAX), u64::MAX);
     }

@@ -58,9 +58,10 @@ impl Run {
         }
         match self.state {
             State::Queued | State::Preparing | State::Running | State::Verifying => None,
-            State::Waiting { .. } | State::Blocked | State::Finishing { .. } | State::Ended { .. } => {
-                Some(self.why.reason_code.clone())
-            }
+            State::Waiting { .. }
+            | State::Blocked
+            | State::Finishing { .. }
+            | State::Ended { .. } => Some(self.why.reason_code.clone()),
         }
     }
 

@@ -6,7 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::legal::{self, Illegal};
-use crate::{BootId, Event, Fact, Limit, Outcome, Reason, RunId, RunSpec, StopMode, Survivor, Time};
+use crate::{
+    BootId, Event, Fact, Limit, Outcome, Reason, RunId, RunSpec, StopMode, Survivor, Time,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
@@ -37,12 +39,21 @@ pub enum State {
     Queued,
     Preparing,
     Running,
-    Waiting { cause: WaitCause, since: Time, until: Option<Time> },
+    Waiting {
+        cause: WaitCause,
+        since: Time,
+        until: Option<Time>,
+    },
     Verifying,
     Blocked,
     /// The outcome is decided; what has to be tidied up is not yet.
-    Finishing { verdict: Verdict, since: Time },
-    Ended { verdict: Verdict },
+    Finishing {
+        verdict: Verdict,
+        since: Time,
+    },
+    Ended {
+        verdict: Verdict,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -113,10 +124,13 @@ pub enum Tree {
 
 impl Run {
     /// Folds a journal. The first event must be `RunCreated`, and each must be legal after the one before.
-    pub fn replay<'a>(id: &RunId, events: impl IntoIterator<Item = &'a Event>) -> Result<Self, Illegal> {
+    pub fn replay<'a>(
+        id: &RunId,
+        events: impl IntoIterator<Item = &'a Event>,
+    ) -> Result<Self, Illegal> {
         let mut events = events.into_iter();
         let first = events.next().ok_or(Illegal::Empty)?;
-        events.try_fold(Self::created(id, first)?, |run, event| run.apply(event))
+        events.try_fold(Self::created(id, first)?, Self::apply)
     }
 
     /// The run that its first event makes.
@@ -166,7 +180,9 @@ impl Run {
     fn fold(&mut self, event: &Event) {
         let at = event.at;
         match &event.fact {
-            Fact::RunCreated { .. } => unreachable!("the legality table refuses a second RunCreated"),
+            Fact::RunCreated { .. } => {
+                unreachable!("the legality table refuses a second RunCreated")
+            }
             Fact::StateChanged { to, why, cause, until, verdict, .. } => {
                 self.state = state_of(*to, *cause, at, *until, *verdict);
                 self.why = why.clone();
@@ -221,7 +237,13 @@ impl Run {
         });
     }
 
-    fn end_attempt(&mut self, outcome: &Outcome, at: Time, output_bytes: u64, survivors: &[Survivor]) {
+    fn end_attempt(
+        &mut self,
+        outcome: &Outcome,
+        at: Time,
+        output_bytes: u64,
+        survivors: &[Survivor],
+    ) {
         match outcome {
             Outcome::NeverStarted { code, .. } if code.is_ours() => self.free_attempts += 1,
             _ => self.counted_attempts += 1,
@@ -240,7 +262,9 @@ impl Run {
     }
 
     fn the_attempt(&mut self) -> &mut Attempt {
-        self.attempt.as_mut().expect("the legality table asks for an attempt before anything happens to it")
+        self.attempt
+            .as_mut()
+            .expect("the legality table asks for an attempt before anything happens to it")
     }
 
     /// The number of the last event.
@@ -346,19 +370,28 @@ impl StateName {
     }
 }
 
-fn state_of(to: StateName, cause: Option<WaitCause>, since: Time, until: Option<Time>, verdict: Option<Verdict>) -> State {
+fn state_of(
+    to: StateName,
+    cause: Option<WaitCause>,
+    since: Time,
+    until: Option<Time>,
+    verdict: Option<Verdict>,
+) -> State {
     match to {
         StateName::Queued => State::Queued,
         StateName::Preparing => State::Preparing,
         StateName::Running => State::Running,
-        StateName::Waiting => {
-            State::Waiting { cause: cause.expect("the legality table asks for a cause"), since, until }
-        }
+        StateName::Waiting => State::Waiting {
+            cause: cause.expect("the legality table asks for a cause"),
+            since,
+            until,
+        },
         StateName::Verifying => State::Verifying,
         StateName::Blocked => State::Blocked,
-        StateName::Finishing => {
-            State::Finishing { verdict: verdict.expect("the legality table asks for a verdict"), since }
-        }
+        StateName::Finishing => State::Finishing {
+            verdict: verdict.expect("the legality table asks for a verdict"),
+            since,
+        },
         StateName::Completed | StateName::Failed | StateName::Stopped | StateName::Exhausted => {
             State::Ended { verdict: to.verdict().expect("these four are the verdicts") }
         }

@@ -1,8 +1,9 @@
 //! The engine told as stories: news in, the journal printed.
 
 use outlast_engine::{
-    Agent, BootId, Custody, Effect, End, EndCause, Event, Exit, Fact, Input, Limits, Moment, Outcome, Report, Retry, Run,
-    RunId, RunSpec, Started, StopMode, Survivor, Time, TreeNews, check, create,
+    Agent, BootId, Custody, Effect, End, EndCause, Event, Exit, Fact, Input, Limits, Moment,
+    Outcome, Report, Retry, Run, RunId, RunSpec, Started, StopMode, Survivor, Time, TreeNews,
+    check, create,
 };
 
 struct Story {
@@ -15,7 +16,12 @@ struct Story {
 impl Story {
     fn of(spec: RunSpec) -> Self {
         let id = RunId("k3v9d2m7q0xa".to_owned());
-        let mut story = Self { id, events: Vec::new(), now: Time(1_000_000), boot: BootId("boot-1".to_owned()) };
+        let mut story = Self {
+            id,
+            events: Vec::new(),
+            now: Time(1_000_000),
+            boot: BootId("boot-1".to_owned()),
+        };
         story.events = create(&story.id, spec, &story.moment());
         story
     }
@@ -67,16 +73,25 @@ impl Story {
 
     /// One line an event, without what does not matter.
     fn journal(&self) -> String {
-        self.events.iter().map(|event| format!("{:>2} {}\n", event.seq, line(&event.fact))).collect()
+        self.events
+            .iter()
+            .map(|event| format!("{:>2} {}\n", event.seq, line(&event.fact)))
+            .collect()
     }
 }
 
 fn line(fact: &Fact) -> String {
     match fact {
-        Fact::StateChanged { from, to, why, .. } => format!("{} -> {} ({})", from.word(), to.word(), why.reason_code),
+        Fact::StateChanged { from, to, why, .. } => {
+            format!("{} -> {} ({})", from.word(), to.word(), why.reason_code)
+        }
         Fact::TurnStarted { turn, attempt, .. } => format!("TurnStarted t{turn}.a{attempt}"),
-        Fact::AttemptEnded { turn, attempt, outcome, .. } => format!("AttemptEnded t{turn}.a{attempt} {outcome:?}"),
-        Fact::RunEnded { state, reason_code } => format!("RunEnded {state:?} {}", reason_code.as_deref().unwrap_or("-")),
+        Fact::AttemptEnded { turn, attempt, outcome, .. } => {
+            format!("AttemptEnded t{turn}.a{attempt} {outcome:?}")
+        }
+        Fact::RunEnded { state, reason_code } => {
+            format!("RunEnded {state:?} {}", reason_code.as_deref().unwrap_or("-"))
+        }
         other => other.kind().to_owned(),
     }
 }
@@ -266,7 +281,10 @@ fn survivors_of_a_finished_run_are_watched_and_stop_removes_them() {
     assert!(story.run().has_ended() && story.run().is_open());
     assert!(matches!(story.run().due()[..], [Effect::EnsureAttempt { .. }]));
     story.tell(Input::StopAsked { mode: StopMode::Gracefully });
-    assert!(matches!(story.run().due()[..], [Effect::EnsureAttempt { .. }, Effect::StopAttempt { .. }]));
+    assert!(matches!(
+        story.run().due()[..],
+        [Effect::EnsureAttempt { .. }, Effect::StopAttempt { .. }]
+    ));
     story.report(|report| {
         report.end = Some(end);
         report.tree = TreeNews::Empty;
@@ -308,10 +326,14 @@ fn the_run_timeout_ends_the_attempt_and_exhausts_the_run() {
     let mut story = Story::of(RunSpec { limits, ..command() });
     assert_eq!(story.run().wake_at(), Some(Time(1_005_000)));
     story.report(|_| {}).wakes_after(6_000);
-    assert!(matches!(story.run().due()[..], [_, Effect::StopAttempt { mode: StopMode::Gracefully, .. }]));
+    assert!(matches!(
+        story.run().due()[..],
+        [_, Effect::StopAttempt { mode: StopMode::Gracefully, .. }]
+    ));
     let at = story.now;
     story.report(|report| {
-        report.end = Some(End::Exited { at, exit: Exit::Signal(15), cause: Some(EndCause::Stopped) });
+        report.end =
+            Some(End::Exited { at, exit: Exit::Signal(15), cause: Some(EndCause::Stopped) });
         report.tree = TreeNews::Empty;
     });
     story.tell(Input::Finished);
@@ -336,6 +358,10 @@ fn a_journal_reads_back_from_its_json() {
     story.tell(Input::StopAsked { mode: StopMode::Now });
     for event in &story.events {
         let json = serde_json::to_string(event).expect("events serialize");
-        assert_eq!(&serde_json::from_str::<Event>(&json).expect("events deserialize"), event, "{json}");
+        assert_eq!(
+            &serde_json::from_str::<Event>(&json).expect("events deserialize"),
+            event,
+            "{json}"
+        );
     }
 }

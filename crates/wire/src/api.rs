@@ -315,11 +315,15 @@ pub enum OutputFrame {
     End,
 }
 
+/// A frame, its data, and how many bytes the two took.
+pub type Framed<'a> = (OutputFrame, &'a [u8], usize);
+
 impl OutputFrame {
     pub fn encode(&self, data: &[u8]) -> Vec<u8> {
         let head = serde_json::to_vec(self).expect("a frame's head is plain data");
         let head_length = u16::try_from(head.len()).expect("a frame's head is short");
-        let length = u32::try_from(2 + head.len() + data.len()).expect("a frame's data is one read of a file");
+        let length = u32::try_from(2 + head.len() + data.len())
+            .expect("a frame's data is one read of a file");
         let mut frame = Vec::with_capacity(4 + length as usize);
         frame.extend_from_slice(&length.to_le_bytes());
         frame.extend_from_slice(&head_length.to_le_bytes());
@@ -329,14 +333,16 @@ impl OutputFrame {
     }
 
     /// The first whole frame in `bytes`, its data, and how many bytes it took; `Ok(None)` if more are needed.
-    pub fn decode(bytes: &[u8]) -> Result<Option<(Self, &[u8], usize)>, serde_json::Error> {
+    pub fn decode(bytes: &[u8]) -> Result<Option<Framed<'_>>, serde_json::Error> {
         let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
         let Some(frame) = rest.get(..length) else { return Ok(None) };
         let Some((head_length, body)) = frame.split_first_chunk::<2>() else {
             return Err(serde::de::Error::custom("a frame without a head"));
         };
-        let Some((head, data)) = body.split_at_checked(usize::from(u16::from_le_bytes(*head_length))) else {
+        let Some((head, data)) =
+            body.split_at_checked(usize::from(u16::from_le_bytes(*head_length)))
+        else {
             return Err(serde::de::Error::custom("a head longer than its frame"));
         };
         Ok(Some((serde_json::from_slice(head)?, data, 4 + length)))

@@ -18,6 +18,7 @@ macro_rules! hook {
 /// `OUTLAST_CRASH_TOKEN` names a file that is used up by the death, so that whoever is started
 /// afterwards with the same environment lives.
 #[cfg(debug_assertions)]
+#[expect(clippy::disallowed_methods, reason = "tests steer crash points through the environment")]
 pub fn pass(name: &str) {
     use std::io::Write;
 
@@ -38,6 +39,7 @@ pub fn pass(name: &str) {
 #[cfg(debug_assertions)]
 fn die() -> ! {
     #[expect(clippy::disallowed_methods, reason = "a crash point kills its own process, for real")]
-    let status = std::process::Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
+    let status =
+        std::process::Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
     unreachable!("kill -9 of ourselves returned {status:?}")
 }

@@ -32,7 +32,8 @@ impl Layout {
             return Some(Self::under(home));
         }
         let home = environment.home.as_deref();
-        let or_home = |xdg: &Option<PathBuf>, rest: &str| xdg.clone().or_else(|| Some(home?.join(rest)));
+        let or_home =
+            |xdg: &Option<PathBuf>, rest: &str| xdg.clone().or_else(|| Some(home?.join(rest)));
         let config = or_home(&environment.xdg_config_home, ".config")?.join("outlast");
         let state = or_home(&environment.xdg_state_home, ".local/state")?.join("outlast");
         let runtime = match &environment.xdg_runtime_dir {
@@ -147,7 +148,10 @@ mod tests {
         let layout = Layout::from_environment(&environment).expect("a home is set");
         assert_eq!(layout.database(), Path::new("/h/state/outlast.db"));
         assert_eq!(layout.socket(), Path::new("/h/run/daemon.sock"));
-        assert_eq!(layout.run("r").attempt(2, 3).socket(), Path::new("/h/state/runs/r/t2.a3/ctl.sock"));
+        assert_eq!(
+            layout.run("r").attempt(2, 3).socket(),
+            Path::new("/h/state/runs/r/t2.a3/ctl.sock")
+        );
     }
 
     #[test]

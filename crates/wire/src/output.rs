@@ -59,7 +59,12 @@ impl Header {
         let fields = [word(bytes, 8), word(bytes, 16), word(bytes, 24), word(bytes, 32)];
         let [gap_from, gap_to, chunk_gap_from, chunk_gap_to] = fields;
         let whole = bytes[..8] == MAGIC && word(bytes, 40) == checksum(&fields);
-        (whole && gap_from <= gap_to).then_some(Self { gap_from, gap_to, chunk_gap_from, chunk_gap_to })
+        (whole && gap_from <= gap_to).then_some(Self {
+            gap_from,
+            gap_to,
+            chunk_gap_from,
+            chunk_gap_to,
+        })
     }
 }
 
@@ -97,11 +102,18 @@ impl Chunk {
             3 => Stream::Tty,
             _ => return None,
         };
-        let quad = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let quad = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let mut at_ms = [0; 8];
         at_ms[..6].copy_from_slice(&bytes[8..14]);
         let whole = quad(20) == chunk_check(bytes);
-        let chunk = Self { offset: word(bytes, 0), length: quad(16), stream, at_ms: u64::from_le_bytes(at_ms) };
+        let chunk = Self {
+            offset: word(bytes, 0),
+            length: quad(16),
+            stream,
+            at_ms: u64::from_le_bytes(at_ms),
+        };
         whole.then_some(chunk)
     }
 }
@@ -113,12 +125,15 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn checksum(fields: &[u64]) -> u64 {
-    fields.iter().fold(0x6f75_746c_6173_7421, |sum: u64, field| (sum ^ field).wrapping_mul(0x0100_0000_01b3))
+    fields
+        .iter()
+        .fold(0x6f75_746c_6173_7421, |sum: u64, field| (sum ^ field).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn chunk_check(bytes: &[u8; CHUNK_BYTES]) -> u32 {
-    let sum = checksum(&[word(bytes, 0), word(bytes, 8), u64::from(bytes[16]) | u64::from(bytes[17]) << 8 | u64::from(bytes[18]) << 16 | u64::from(bytes[19]) << 24]);
-    (sum ^ (sum >> 32)) as u32
+    let length = u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
+    let [a, b, c, d, ..] = checksum(&[word(bytes, 0), word(bytes, 8), u64::from(length)]).to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
 }
 
 #[cfg(test)]
@@ -127,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_header_reads_back_and_a_torn_one_does_not() {
-        let header = Header { gap_from: 16 << 20, gap_to: 40 << 20, chunk_gap_from: 7, chunk_gap_to: 900 };
+        let header =
+            Header { gap_from: 16 << 20, gap_to: 40 << 20, chunk_gap_from: 7, chunk_gap_to: 900 };
         let bytes = header.encode();
         assert_eq!(Header::decode(&bytes), Some(header));
         for at in 0..48 {
@@ -139,7 +155,12 @@ mod tests {
 
     #[test]
     fn a_chunk_reads_back_and_a_hole_does_not() {
-        let chunk = Chunk { offset: 1 << 40, length: 65_536, stream: Stream::Stderr, at_ms: 1_790_000_000_000 };
+        let chunk = Chunk {
+            offset: 1 << 40,
+            length: 65_536,
+            stream: Stream::Stderr,
+            at_ms: 1_790_000_000_000,
+        };
         assert_eq!(Chunk::decode(&chunk.encode()), Some(chunk));
         assert_eq!(Chunk::decode(&[0; CHUNK_BYTES]), None);
     }

@@ -189,13 +189,31 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
 pub enum News {
-    Hello { proto: u32, build: String, pid: u32, run: String, turn: u32, attempt: u32, records: Vec<Record>, output_bytes: u64 },
-    Record { record: Record },
+    Hello {
+        proto: u32,
+        build: String,
+        pid: u32,
+        run: String,
+        turn: u32,
+        attempt: u32,
+        records: Vec<Record>,
+        output_bytes: u64,
+    },
+    Record {
+        record: Record,
+    },
     /// How much output there is, gap included.
-    Output { bytes: u64 },
+    Output {
+        bytes: u64,
+    },
     /// The state directory takes no writes (`problem` says why), or does again (`None`). The child lives on.
-    Disk { problem: Option<String> },
-    Refused { code: Refusal, message: String },
+    Disk {
+        problem: Option<String>,
+    },
+    Refused {
+        code: Refusal,
+        message: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -261,6 +279,7 @@ impl Decoder {
     }
 
     /// The next whole frame, if one has arrived. After an error the connection is of no more use.
+    #[expect(clippy::should_implement_trait, reason = "which message a frame holds differs from call to call")]
     pub fn next<T: for<'de> Deserialize<'de>>(&mut self) -> Result<Option<Frame<T>>, FrameError> {
         let Some((header, rest)) = self.pending.split_first_chunk::<5>() else { return Ok(None) };
         let [a, b, c, d, kind] = *header;
@@ -279,7 +298,10 @@ impl Decoder {
     }
 
     /// Reads from a blocking stream until a whole frame is there; `None` at its end.
-    pub fn read<T: for<'de> Deserialize<'de>>(&mut self, from: &mut impl Read) -> io::Result<Option<Frame<T>>> {
+    pub fn read<T: for<'de> Deserialize<'de>>(
+        &mut self,
+        from: &mut impl Read,
+    ) -> io::Result<Option<Frame<T>>> {
         let mut chunk = [0; 4096];
         loop {
             if let Some(frame) = self.next().map_err(io::Error::other)? {

@@ -8,7 +8,14 @@ pub(super) fn handle(draft: &mut Draft) {
     let why = draft.run().why.clone();
     let reason_code = Some(why.reason_code.clone());
     let from = draft.run().state.name();
-    let ended = Fact::StateChanged { from, to: verdict.name(), why, cause: None, until: None, verdict: None };
+    let ended = Fact::StateChanged {
+        from,
+        to: verdict.name(),
+        why,
+        cause: None,
+        until: None,
+        verdict: None,
+    };
     draft.push(since, ended);
     draft.push(since, Fact::RunEnded { state: verdict, reason_code });
 }

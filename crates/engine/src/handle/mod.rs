@@ -28,8 +28,14 @@ pub enum Input {
     /// How an attempt looks from outside just now.
     Reported(Report),
     /// A daemon met an attempt alive that it had not launched itself.
-    Adopted { turn: u32, attempt: u32, epoch: u64 },
-    StopAsked { mode: StopMode },
+    Adopted {
+        turn: u32,
+        attempt: u32,
+        epoch: u64,
+    },
+    StopAsked {
+        mode: StopMode,
+    },
     /// Time has passed.
     Woke,
     /// What a finishing run had to tidy up is tidied up.
@@ -42,7 +48,9 @@ impl Run {
         let mut draft = Draft::new(self);
         match input {
             Input::Reported(report) => reported::handle(&mut draft, report, moment),
-            Input::Adopted { turn, attempt, epoch } => adopted::handle(&mut draft, *turn, *attempt, *epoch, moment),
+            Input::Adopted { turn, attempt, epoch } => {
+                adopted::handle(&mut draft, *turn, *attempt, *epoch, moment);
+            }
             Input::StopAsked { mode } => stop::handle(&mut draft, *mode, moment),
             Input::Woke => {}
             Input::Finished => finished::handle(&mut draft),

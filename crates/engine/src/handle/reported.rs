@@ -62,7 +62,9 @@ pub enum TreeNews {
 }
 
 pub(super) fn handle(draft: &mut Draft, report: &Report, moment: &Moment) {
-    let Some(attempt) = draft.run().attempt.clone().filter(|known| known.is(report.turn, report.attempt)) else {
+    let Some(attempt) =
+        draft.run().attempt.clone().filter(|known| known.is(report.turn, report.attempt))
+    else {
         return;
     };
     if attempt.end.is_none() {
@@ -75,7 +77,9 @@ pub(super) fn handle(draft: &mut Draft, report: &Report, moment: &Moment) {
 fn handle_live(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Moment) {
     let (turn, attempt) = (report.turn, report.attempt);
     let ran = !matches!(report.end, Some(End::NeverStarted { .. }));
-    if let Some(Started { at, pid, start }) = report.started.filter(|_| known.process.is_none() && ran) {
+    if let Some(Started { at, pid, start }) =
+        report.started.filter(|_| known.process.is_none() && ran)
+    {
         draft.push(at, Fact::AttemptStarted { turn, attempt, pid, start });
     }
     let has_started = draft.run().live().is_some_and(|live| live.process.is_some());
@@ -84,7 +88,16 @@ fn handle_live(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Mom
     }
     if let Some((at, outcome)) = outcome(draft.run(), report, moment) {
         let survivors = survivors(&report.tree).to_vec();
-        draft.push(at, Fact::AttemptEnded { turn, attempt, outcome, output_bytes: report.output_bytes, survivors });
+        draft.push(
+            at,
+            Fact::AttemptEnded {
+                turn,
+                attempt,
+                outcome,
+                output_bytes: report.output_bytes,
+                survivors,
+            },
+        );
     } else {
         note_failed_stop(draft, known, report, moment);
     }
@@ -105,7 +118,8 @@ fn note_failed_stop(draft: &mut Draft, known: &Attempt, report: &Report, moment:
     let TreeNews::Left { survivors, stop_failed: true } = &report.tree else { return };
     if !known.stop_incomplete && !survivors.is_empty() {
         let (turn, attempt) = (report.turn, report.attempt);
-        draft.push(moment.now, Fact::StopIncomplete { turn, attempt, survivors: survivors.clone() });
+        draft
+            .push(moment.now, Fact::StopIncomplete { turn, attempt, survivors: survivors.clone() });
     }
 }
 
@@ -118,15 +132,21 @@ fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome
         }
         (Some(End::Exited { at, exit, cause: None }), _) => Some((*at, by_itself(*exit))),
         // Being ended is an outcome only when the whole tree has gone.
-        (Some(End::Exited { at, exit, cause: Some(cause) }), _) => is_empty.then(|| (*at, ended(*cause, *exit))),
+        (Some(End::Exited { at, exit, cause: Some(cause) }), _) => {
+            is_empty.then(|| (*at, ended(*cause, *exit)))
+        }
         (None, Custody::Shim | Custody::Orphan) => None,
         (None, Custody::NeverHeld) => {
             let why = "the shim died before the command was released".to_owned();
             Some((moment.now, Outcome::NeverStarted { code: NeverStarted::NoShim, why }))
         }
-        (None, Custody::Nobody) if run.stop.is_some() => is_empty.then_some((moment.now, Outcome::Stopped { exit: None })),
+        (None, Custody::Nobody) if run.stop.is_some() => {
+            is_empty.then_some((moment.now, Outcome::Stopped { exit: None }))
+        }
         (None, Custody::Nobody) => Some((moment.now, Outcome::Lost)),
-        (None, Custody::Rebooted) => Some((moment.now, Outcome::Interrupted { by: "reboot".to_owned() })),
+        (None, Custody::Rebooted) => {
+            Some((moment.now, Outcome::Interrupted { by: "reboot".to_owned() }))
+        }
     }
 }
 

@@ -1,0 +1,46 @@
+//! The daemon itself.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use outlast_wire::api::{DaemonStatus, RunCounts};
+use outlast_wire::version;
+use serde::Serialize;
+
+use super::Daemon;
+use super::error::Answer;
+use crate::supervisor::Leaving;
+
+#[derive(Serialize, utoipa::ToSchema)]
+pub(crate) struct Version {
+    version: &'static str,
+    api: u32,
+}
+
+#[utoipa::path(get, path = "/v1/version", responses((status = 200, body = Version)))]
+pub(crate) async fn version() -> Json<Version> {
+    Json(Version { version: version::BUILD, api: version::API })
+}
+
+#[utoipa::path(get, path = "/v1/daemon", responses((status = 200, body = DaemonStatus)))]
+pub(crate) async fn status(State(supervisor): Daemon) -> Answer<Json<DaemonStatus>> {
+    let store = supervisor.store.clone();
+    let counts = super::runs::blocking(move || Ok(store.counts()?)).await?;
+    Ok(Json(DaemonStatus {
+        running: true,
+        pid: Some(std::process::id()),
+        version: Some(version::BUILD.to_owned()),
+        epoch: Some(supervisor.epoch),
+        started_at: Some(supervisor.started_at.clone()),
+        home: supervisor.layout.state.display().to_string(),
+        socket: supervisor.layout.socket().display().to_string(),
+        runs: Some(RunCounts { live: counts.live, resting: counts.resting, ended: counts.ended }),
+    }))
+}
+
+/// Ends the daemon and leaves every run alive. No shim starts it again.
+#[utoipa::path(post, path = "/v1/daemon/stop", responses((status = 202)))]
+pub(crate) async fn stop(State(supervisor): Daemon) -> StatusCode {
+    supervisor.leave(Leaving::Asked);
+    StatusCode::ACCEPTED
+}

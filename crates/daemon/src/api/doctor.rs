@@ -1,0 +1,138 @@
+//! What is wrong, if something is: the journal, the runs that cannot be read, the disk.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use outlast_wire::api::{DoctorReport, Finding, Level};
+
+use super::Daemon;
+use super::error::Answer;
+use super::runs::blocking;
+use crate::supervisor::Supervisor;
+
+/// Less free space than this is worth a warning.
+const LOW_BYTES: u64 = 256 << 20;
+
+#[utoipa::path(get, path = "/v1/doctor", responses((status = 200, body = DoctorReport)))]
+pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorReport>> {
+    let findings = blocking(move || {
+        let mut findings = journal(&supervisor)?;
+        findings.extend(runs(&supervisor));
+        findings.extend(leftovers(&supervisor));
+        findings.push(disk(&supervisor));
+        Ok(findings)
+    })
+    .await?;
+    let healthy = findings.iter().all(|finding| finding.level == Level::Ok);
+    Ok(Json(DoctorReport { healthy, findings }))
+}
+
+fn journal(supervisor: &Supervisor) -> Answer<Vec<Finding>> {
+    let problems = supervisor.store.check()?;
+    if problems.is_empty() {
+        return Ok(vec![finding(
+            Level::Ok,
+            "journal",
+            "every journal replays and agrees with its row",
+            None,
+        )]);
+    }
+    let hint =
+        Some("the others are not touched by it; `outlast rm` removes a run that cannot be read");
+    Ok(problems
+        .into_iter()
+        .map(|problem| match problem.run {
+            Some(run) => {
+                finding(Level::Problem, "run", format!("{run}: {}", problem.message), hint)
+            }
+            None => finding(Level::Problem, "journal", problem.message, None),
+        })
+        .collect())
+}
+
+/// Runs that are in quarantine, or in trouble, or have outlived their shim.
+fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let quarantined = supervisor.quarantined();
+    let mut findings: Vec<Finding> = quarantined
+        .iter()
+        .map(|(id, trouble)| {
+            let hint = Some("it is left alone; `outlast rm` removes it");
+            finding(
+                Level::Problem,
+                "run",
+                format!("{id} is in quarantine: {}", trouble.message),
+                hint,
+            )
+        })
+        .collect();
+    for (id, handle) in supervisor.handles() {
+        let snapshot = handle.snapshot.borrow();
+        if let Some(trouble) = &snapshot.trouble {
+            findings.push(finding(
+                Level::Problem,
+                "run",
+                format!("{id}: {} since {}: {}", trouble.code, trouble.since, trouble.message),
+                None,
+            ));
+        }
+        if snapshot.run.health() == outlast_engine::Health::Orphaned {
+            let hint = Some("its output and exit cannot be seen any more; `outlast stop` ends it");
+            findings.push(finding(
+                Level::Warning,
+                "run",
+                format!("{id} has lost its shim and its process is alive"),
+                hint,
+            ));
+        }
+        let left = snapshot.run.survivors().len();
+        if left > 0 && snapshot.run.has_ended() {
+            findings.push(finding(
+                Level::Warning,
+                "run",
+                format!("{id} has ended and {left} of its processes are alive"),
+                Some("`outlast stop` ends them"),
+            ));
+        }
+    }
+    findings
+}
+
+fn leftovers(supervisor: &Supervisor) -> Vec<Finding> {
+    let unclaimed = super::gc::unclaimed(supervisor);
+    if unclaimed.is_empty() {
+        return Vec::new();
+    }
+    vec![finding(
+        Level::Warning,
+        "disk",
+        format!("{} directories belong to no run", unclaimed.len()),
+        Some("`outlast gc` removes them"),
+    )]
+}
+
+fn disk(supervisor: &Supervisor) -> Finding {
+    match rustix::fs::statvfs(&supervisor.layout.state) {
+        Ok(stat) => {
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+            let (level, hint) = if free < LOW_BYTES {
+                (Level::Warning, Some("`outlast gc` removes old runs"))
+            } else {
+                (Level::Ok, None)
+            };
+            finding(level, "disk", format!("{} MiB free for the state directory", free >> 20), hint)
+        }
+        Err(error) => {
+            finding(Level::Warning, "disk", format!("cannot tell the free space: {error}"), None)
+        }
+    }
+}
+
+fn finding(level: Level, subject: &str, message: impl Into<String>, hint: Option<&str>) -> Finding {
+    Finding {
+        level,
+        subject: subject.to_owned(),
+        message: message.into(),
+        hint: hint.map(str::to_owned),
+    }
+}

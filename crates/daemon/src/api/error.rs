@@ -1,0 +1,86 @@
+//! Every answer that is not what was asked for: a status, a stable code, a sentence and a hint.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use outlast_store::Error;
+use outlast_wire::api::ErrorBody;
+
+use crate::refusal::Refusal;
+
+#[derive(Debug)]
+pub(crate) struct ApiError(pub(crate) Refusal);
+
+pub(crate) type Answer<T> = Result<T, ApiError>;
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self(refusal)
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        let refusal = match error {
+            Error::Full(_) => Refusal::new("disk_full", message)
+                .hint("free some space; what runs goes on meanwhile"),
+            Error::UnreadableRun { .. } => Refusal::new("unreadable_run", message)
+                .hint("`outlast doctor` shows what is wrong with it"),
+            Error::UnknownRun { .. } => unknown_run(message),
+            Error::StillOpen { .. } => {
+                Refusal::new("run_is_live", message).hint("`outlast stop` ends it first")
+            }
+            Error::NameTaken { .. } => Refusal::new("name_taken", message)
+                .hint("choose another name, or wait for that run to end"),
+            Error::StaleEpoch { .. } | Error::Closed => {
+                Refusal::new("daemon_leaving", message).hint("try again")
+            }
+            Error::Conflict { .. }
+            | Error::KeyTaken { .. }
+            | Error::ReadOnly(_)
+            | Error::Newer { .. }
+            | Error::Corrupt { .. }
+            | Error::Io(_) => Refusal::new("journal_unusable", message)
+                .hint("`outlast doctor` looks at the journal"),
+        };
+        Self(refusal)
+    }
+}
+
+impl From<std::io::Error> for ApiError {
+    fn from(error: std::io::Error) -> Self {
+        let code = if error.kind() == std::io::ErrorKind::StorageFull { "disk_full" } else { "io" };
+        Self(Refusal::new(code, error.to_string()))
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = match self.0.code {
+            "unknown_run" | "unknown_path" | "unknown_attempt" => StatusCode::NOT_FOUND,
+            "ambiguous_run" | "key_conflict" | "id_conflict" | "name_taken" | "run_is_live"
+            | "no_terminal" => StatusCode::CONFLICT,
+            "bad_request" | "bad_command" | "no_directory" => StatusCode::BAD_REQUEST,
+            "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
+            "daemon_leaving" => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        (status, Json(ErrorBody { error: self.0.info() })).into_response()
+    }
+}
+
+pub(crate) fn unknown_run(message: String) -> Refusal {
+    Refusal::new("unknown_run", message).hint("`outlast ps -a` lists every run")
+}
+
+pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
+    ApiError(Refusal::new("bad_request", message))
+}
+
+pub(crate) async fn no_such_path(uri: axum::http::Uri) -> ApiError {
+    ApiError(
+        Refusal::new("unknown_path", format!("there is no {}", uri.path()))
+            .hint("GET /v1/openapi.json lists what there is"),
+    )
+}

@@ -1,0 +1,108 @@
+//! Removing what nobody needs: runs that ended long ago, and directories that belong to no run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use outlast_engine::{Row, RunId, StateName, Time};
+use outlast_store::{Filter, Remove};
+use outlast_wire::api::{GcItem, GcReport};
+use serde::Deserialize;
+
+use super::Daemon;
+use super::error::Answer;
+use super::runs::{blocking, remove_run};
+use crate::supervisor::Supervisor;
+use crate::world::files;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+pub(crate) struct GcQuery {
+    /// Say what would go, and remove nothing.
+    dry_run: Option<bool>,
+    /// Instead of the usual retention: everything that ended longer ago than this.
+    older_than_ms: Option<u64>,
+}
+
+#[utoipa::path(post, path = "/v1/gc", params(GcQuery), responses((status = 200, body = GcReport)))]
+pub(crate) async fn collect(
+    State(supervisor): Daemon,
+    Query(query): Query<GcQuery>,
+) -> Answer<Json<GcReport>> {
+    blocking(move || Ok(Json(sweep(&supervisor, &query)?))).await
+}
+
+fn sweep(supervisor: &Arc<Supervisor>, query: &GcQuery) -> Answer<GcReport> {
+    let dry_run = query.dry_run.unwrap_or(false);
+    let mut report = GcReport { dry_run, ..GcReport::default() };
+    let now = supervisor.world.now();
+    for row in
+        supervisor.store.rows(&Filter { all: true, state: None, labels: Vec::new(), most: None })?
+    {
+        match verdict(&row, now, query.older_than_ms) {
+            Ok(why) => {
+                let bytes = files::disk_usage(&supervisor.layout.run(row.id.as_str()).0);
+                if !dry_run {
+                    remove_run(supervisor, &row.id, Remove::Ended)?;
+                }
+                report.freed_bytes += bytes;
+                report.removed.push(GcItem { run: row.id.0, why, bytes });
+            }
+            Err(why) => report.skipped.push(GcItem { run: row.id.0, why, bytes: 0 }),
+        }
+    }
+    for (dir, bytes) in unclaimed(supervisor) {
+        if !dry_run {
+            std::fs::remove_dir_all(&dir)?;
+        }
+        let run =
+            dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        report.freed_bytes += bytes;
+        report.removed.push(GcItem { run, why: "belongs to no run".to_owned(), bytes });
+    }
+    Ok(report)
+}
+
+/// Why a run goes, or why it stays.
+fn verdict(row: &Row, now: Time, older_than_ms: Option<u64>) -> Result<String, String> {
+    if row.is_open {
+        return Err(match row.survivors {
+            0 => format!("is {}", row.state.word()),
+            left => format!("is {}, and {left} of its processes are alive", row.state.word()),
+        });
+    }
+    let keep_ms = older_than_ms.unwrap_or(match row.state {
+        StateName::Completed | StateName::Stopped => 7 * DAY_MS,
+        _ => 30 * DAY_MS,
+    });
+    let age_ms = row.ended_at.map_or(0, |ended| now.ms_since(ended));
+    match age_ms >= keep_ms {
+        true => Ok(format!("{} {} days ago", row.state.word(), age_ms / DAY_MS)),
+        false => {
+            Err(format!("{} less than {} days ago", row.state.word(), keep_ms.div_ceil(DAY_MS)))
+        }
+    }
+}
+
+/// Directories of runs that no journal knows: what a daemon was making when it died. One that was touched
+/// since this daemon started may be a run that is being made just now.
+pub(crate) fn unclaimed(supervisor: &Supervisor) -> Vec<(PathBuf, u64)> {
+    let Ok(entries) = std::fs::read_dir(supervisor.layout.runs()) else { return Vec::new() };
+    let started: Option<std::time::SystemTime> =
+        supervisor.started_at.parse::<jiff::Timestamp>().ok().map(Into::into);
+    entries
+        .flatten()
+        .filter(|entry| {
+            let touched = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+            touched.zip(started).is_some_and(|(touched, started)| touched < started)
+        })
+        .filter(|entry| {
+            let id = RunId(entry.file_name().to_string_lossy().into_owned());
+            // A store that cannot be asked claims everything.
+            id.is_well_formed() && matches!(supervisor.store.row(&id), Ok(None))
+        })
+        .map(|entry| (entry.path(), files::disk_usage(&entry.path())))
+        .collect()
+}

@@ -1,0 +1,68 @@
+//! The API, described for machines. A test holds it to the routes there are.
+
+use axum::Json;
+use outlast_wire::api::{ErrorBody, RunRow, RunView};
+use utoipa::OpenApi;
+
+use super::{attach, creation, daemon, doctor, events, gc, output, runs};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Outlast",
+        description = "A durable, unattended runner for agent loops. Served on a unix socket."
+    ),
+    paths(
+        daemon::version,
+        daemon::status,
+        daemon::stop,
+        doctor::examine,
+        gc::collect,
+        document,
+        runs::list,
+        creation::create,
+        runs::show,
+        runs::remove,
+        runs::stop,
+        runs::wait,
+        events::list,
+        output::read,
+        attach::attach,
+    ),
+    components(schemas(ErrorBody, RunRow, RunView))
+)]
+struct Document;
+
+#[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, description = "this document")))]
+pub(crate) async fn document() -> Json<utoipa::openapi::OpenApi> {
+    Json(Document::openapi())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_lists_exactly_the_routes_there_are() {
+        let document =
+            serde_json::to_value(Document::openapi()).expect("the document is plain data");
+        let paths = document["paths"].as_object().expect("it has paths");
+        let mut documented: Vec<(String, String)> = paths
+            .iter()
+            .flat_map(|(path, methods)| {
+                methods
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .map(move |(method, _)| (method.clone(), path.clone()))
+            })
+            .collect();
+        let mut routed: Vec<(String, String)> = super::super::ROUTES
+            .iter()
+            .map(|(method, path)| ((*method).to_owned(), (*path).to_owned()))
+            .collect();
+        documented.sort();
+        routed.sort();
+        assert_eq!(documented, routed);
+    }
+}

@@ -1,0 +1,346 @@
+//! A run's output, from any byte on, as it stands or as it grows.
+//!
+//! Read from the attempt's files, so a client's pace is its own affair: nothing waits for it but this.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use outlast_engine::{RunId, Time};
+use outlast_wire::api::{FRAMES, OutputFrame};
+use outlast_wire::output::Stream;
+use serde::Deserialize;
+use tokio::sync::{mpsc, watch};
+
+use super::Daemon;
+use super::error::{Answer, bad_request};
+use super::runs::{blocking, resolve};
+use crate::conductor::Snapshot;
+use crate::output::{Piece, Reader};
+use crate::refusal::Refusal;
+use crate::supervisor::{Handle, Supervisor};
+
+#[derive(Debug, Clone, Deserialize, utoipa::IntoParams)]
+pub(crate) struct OutputQuery {
+    turn: Option<u32>,
+    attempt: Option<u32>,
+    /// The first byte, within the first attempt that is sent.
+    offset: Option<u64>,
+    /// Go on until the run has ended.
+    follow: Option<bool>,
+    /// Only the last lines, of the last attempt.
+    tail: Option<u64>,
+    /// Only what arrived at this time or later (RFC 3339).
+    since: Option<String>,
+    /// `stdout` or `stderr`.
+    stream: Option<String>,
+}
+
+#[utoipa::path(get, path = "/v1/runs/{run}/output", params(("run" = String, Path), OutputQuery),
+    responses((status = 200, description = "the bytes as they were printed; or frames, if `application/vnd.outlast.output` is accepted")))]
+pub(crate) async fn read(
+    State(supervisor): Daemon,
+    Path(run): Path<String>,
+    Query(query): Query<OutputQuery>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let id = resolve(&supervisor, &run).await?;
+    let wanted = Wanted::parse(&query)?;
+    let is_framed = headers.get(ACCEPT).is_some_and(|accept| accept == FRAMES);
+    let attempts = attempts(&supervisor, &id, &wanted);
+    if attempts.is_empty() && (wanted.turn.is_some() || wanted.attempt.is_some()) && !wanted.follow
+    {
+        return Err(Refusal::new("unknown_attempt", format!("run {id} has no such attempt"))
+            .hint(format!("`outlast events {id}` lists them"))
+            .into());
+    }
+    let (send, receive) = mpsc::channel(4);
+    let feed = Feed { supervisor, id, wanted, is_framed, send };
+    #[expect(clippy::disallowed_methods, reason = "ends when its client goes or the output does")]
+    let _feeder = tokio::spawn(feed.run());
+    let chunks = stream::unfold(receive, |mut receive| async {
+        receive.recv().await.map(|chunk| (chunk, receive))
+    });
+    let kind = if is_framed { FRAMES } else { "application/octet-stream" };
+    Ok(([(CONTENT_TYPE, kind)], Body::from_stream(chunks)).into_response())
+}
+
+#[derive(Debug, Clone)]
+struct Wanted {
+    turn: Option<u32>,
+    attempt: Option<u32>,
+    offset: Option<u64>,
+    follow: bool,
+    tail: Option<u64>,
+    since: Option<Time>,
+    stream: Option<Stream>,
+}
+
+impl Wanted {
+    fn parse(query: &OutputQuery) -> Answer<Self> {
+        let stream = match query.stream.as_deref() {
+            None => None,
+            Some("stdout") => Some(Stream::Stdout),
+            Some("stderr") => Some(Stream::Stderr),
+            Some(other) => {
+                return Err(bad_request(format!("{other:?} is neither `stdout` nor `stderr`")));
+            }
+        };
+        let since = match &query.since {
+            None => None,
+            Some(text) => Some(time(text)?),
+        };
+        Ok(Self {
+            turn: query.turn,
+            attempt: query.attempt,
+            offset: query.offset,
+            follow: query.follow.unwrap_or(false),
+            tail: query.tail,
+            since,
+            stream,
+        })
+    }
+}
+
+fn time(text: &str) -> Answer<Time> {
+    let at: jiff::Timestamp =
+        text.parse().map_err(|error| bad_request(format!("{text:?} is not a time: {error}")))?;
+    Ok(Time(u64::try_from(at.as_millisecond()).unwrap_or(0)))
+}
+
+/// The attempts that have a directory and are wanted, in order.
+fn attempts(supervisor: &Supervisor, id: &RunId, wanted: &Wanted) -> Vec<(u32, u32)> {
+    let Ok(entries) = std::fs::read_dir(supervisor.layout.run(id.as_str()).0) else {
+        return Vec::new();
+    };
+    let mut attempts: Vec<(u32, u32)> = entries
+        .flatten()
+        .filter_map(|entry| number(entry.file_name().to_str()?))
+        .filter(|(turn, attempt)| {
+            wanted.turn.is_none_or(|only| only == *turn)
+                && wanted.attempt.is_none_or(|only| only == *attempt)
+        })
+        .collect();
+    attempts.sort_unstable();
+    if wanted.tail.is_some() && attempts.len() > 1 {
+        attempts.drain(..attempts.len() - 1);
+    }
+    attempts
+}
+
+/// `t3.a1` is turn 3, attempt 1.
+fn number(name: &str) -> Option<(u32, u32)> {
+    let (turn, attempt) = name.strip_prefix('t')?.split_once(".a")?;
+    Some((turn.parse().ok()?, attempt.parse().ok()?))
+}
+
+/// The client has gone, or cannot be told more.
+struct Gone;
+
+struct Feed {
+    supervisor: Arc<Supervisor>,
+    id: RunId,
+    wanted: Wanted,
+    is_framed: bool,
+    send: mpsc::Sender<Result<Bytes, std::io::Error>>,
+}
+
+impl Feed {
+    async fn run(self) {
+        let handle = self.supervisor.handle(&self.id);
+        let _following = handle.clone().filter(|_| self.wanted.follow).map(Following::new);
+        if self.feed(handle).await.is_ok() {
+            let _gone = self.frame(&OutputFrame::End, &[]).await;
+        }
+    }
+
+    async fn feed(&self, mut handle: Option<Handle>) -> Result<(), Gone> {
+        let mut last = None;
+        loop {
+            let is_run_over = handle
+                .as_ref()
+                .is_none_or(|handle| handle.snapshot.borrow().run.ended_at.is_some());
+            let next = attempts(&self.supervisor, &self.id, &self.wanted)
+                .into_iter()
+                .find(|attempt| last.is_none_or(|last| *attempt > last));
+            match next {
+                Some(attempt) => {
+                    self.attempt(attempt, last.is_none(), &mut handle).await?;
+                    last = Some(attempt);
+                }
+                None if is_run_over || !self.wanted.follow => return Ok(()),
+                None => {
+                    let handle = handle.as_mut().expect("a run without a conductor is over");
+                    let seen = handle.snapshot.borrow_and_update().run.seq();
+                    self.until(handle.snapshot.clone(), |snapshot| snapshot.run.seq() > seen)
+                        .await?;
+                }
+            }
+        }
+    }
+
+    /// All of one attempt.
+    async fn attempt(
+        &self,
+        attempt: (u32, u32),
+        is_first: bool,
+        handle: &mut Option<Handle>,
+    ) -> Result<(), Gone> {
+        let (turn, number) = attempt;
+        self.frame(&OutputFrame::Attempt { turn, attempt: number }, &[]).await?;
+        let mut reader = None;
+        loop {
+            // Asked before reading: what ended before is whole on disk.
+            let is_over = !self.wanted.follow
+                || handle.as_ref().is_none_or(|handle| is_past(&handle.snapshot.borrow(), attempt));
+            let mut bytes = handle.as_ref().map(|handle| handle.output.bytes.subscribe());
+            reader = match reader {
+                Some(reader) => Some(reader),
+                None => self.open(attempt, is_first).await?,
+            };
+            if let Some(open) = reader {
+                reader = Some(self.drain(open).await?);
+            }
+            if is_over {
+                return Ok(());
+            }
+            let (Some(handle), Some(bytes)) = (handle.as_mut(), bytes.as_mut()) else {
+                return Ok(());
+            };
+            self.until_more(handle, bytes, attempt).await?;
+        }
+    }
+
+    async fn open(
+        &self,
+        (turn, attempt): (u32, u32),
+        is_first: bool,
+    ) -> Result<Option<Reader>, Gone> {
+        let dir = self.supervisor.layout.run(self.id.as_str()).attempt(turn, attempt);
+        let wanted = self.wanted.clone();
+        self.blocking(move || {
+            let Some(mut reader) = Reader::open(&dir)? else { return Ok(None) };
+            match wanted {
+                Wanted { tail: Some(lines), stream, .. } => reader.seek_tail(lines, stream)?,
+                Wanted { since: Some(since), .. } => reader.seek_time(since)?,
+                Wanted { offset: Some(offset), .. } if is_first => reader.seek(offset)?,
+                _ => {}
+            }
+            Ok(Some(reader))
+        })
+        .await
+    }
+
+    /// Sends what there is.
+    async fn drain(&self, mut reader: Reader) -> Result<Reader, Gone> {
+        loop {
+            let (back, piece) = self
+                .blocking(move || {
+                    let piece = reader.next()?;
+                    Ok((reader, piece))
+                })
+                .await?;
+            reader = back;
+            match piece {
+                Piece::End => return Ok(reader),
+                Piece::Gap { from, to } => self.gap(from, to).await?,
+                Piece::Data { stream, .. }
+                    if self.wanted.stream.is_some_and(|only| only != stream) => {}
+                Piece::Data { offset, stream, at, bytes } => {
+                    self.frame(&OutputFrame::Data { offset, stream, at_ms: at.0 }, &bytes).await?;
+                }
+            }
+        }
+    }
+
+    async fn gap(&self, from: u64, to: u64) -> Result<(), Gone> {
+        if self.is_framed {
+            return self.frame(&OutputFrame::Gap { from, to }, &[]).await;
+        }
+        let marker = format!("\n[outlast: {} bytes not kept (offset {from} to {to})]\n", to - from);
+        self.bytes(marker.into()).await
+    }
+
+    async fn frame(&self, frame: &OutputFrame, data: &[u8]) -> Result<(), Gone> {
+        match self.is_framed {
+            true => self.bytes(frame.encode(data).into()).await,
+            false if data.is_empty() => Ok(()),
+            false => self.bytes(data.to_vec().into()).await,
+        }
+    }
+
+    async fn bytes(&self, bytes: Bytes) -> Result<(), Gone> {
+        self.send.send(Ok(bytes)).await.map_err(|_| Gone)
+    }
+
+    /// Waits for more output, or for the attempt's end.
+    async fn until_more(
+        &self,
+        handle: &mut Handle,
+        bytes: &mut watch::Receiver<u64>,
+        attempt: (u32, u32),
+    ) -> Result<(), Gone> {
+        tokio::select! {
+            _ = bytes.changed() => Ok(()),
+            gone = self.until(handle.snapshot.clone(), |seen| is_past(seen, attempt)) => gone,
+        }
+    }
+
+    /// Waits until the run looks so, or its conductor is gone; fails when the client or the daemon goes.
+    async fn until(
+        &self,
+        mut snapshot: watch::Receiver<Snapshot>,
+        is: impl Fn(&Snapshot) -> bool,
+    ) -> Result<(), Gone> {
+        let mut leaving = self.supervisor.leaving();
+        tokio::select! {
+            _ = snapshot.wait_for(|seen| is(seen)) => Ok(()),
+            () = self.send.closed() => Err(Gone),
+            _ = leaving.wait_for(Option::is_some) => Err(Gone),
+        }
+    }
+
+    /// Reads from disk; an error ends the answer, and the client sees that it was cut.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T, Gone> {
+        match blocking(move || Ok(work()?)).await {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                tracing::error!(run = %self.id, message = error.0.message, "cannot read output");
+                let _gone = self.send.send(Err(std::io::Error::other(error.0.message))).await;
+                Err(Gone)
+            }
+        }
+    }
+}
+
+fn is_past(snapshot: &Snapshot, (turn, number): (u32, u32)) -> bool {
+    match &snapshot.run.attempt {
+        Some(current) => (current.turn, current.number) != (turn, number) || current.end.is_some(),
+        None => false,
+    }
+}
+
+/// Asks the shim to say when there is more, for as long as this is kept.
+struct Following {
+    handle: Handle,
+}
+
+impl Following {
+    fn new(handle: Handle) -> Self {
+        handle.output.followers.send_modify(|count| *count += 1);
+        Self { handle }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.handle.output.followers.send_modify(|count| *count -= 1);
+    }
+}

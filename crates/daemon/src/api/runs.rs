@@ -1,0 +1,265 @@
+//! Runs: list, show, stop, wait, remove.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use outlast_engine::{Input, Run, RunId, State as RunState, StateName, StopMode};
+use outlast_store::{Filter, Remove, Resolved};
+use outlast_wire::api::{RunRow, RunView, StopRun, Waited};
+use serde::Deserialize;
+
+use super::Daemon;
+use super::error::{Answer, ApiError, bad_request, unknown_run};
+use crate::conductor::Snapshot;
+use crate::output;
+use crate::refusal::Refusal;
+use crate::supervisor::Supervisor;
+use crate::view::{self, Beside};
+
+/// One long poll; the client asks again.
+const LONGEST_WAIT_MS: u64 = 60_000;
+
+/// How long a stop may take to reach a journal that cannot be written.
+const DURABLE_WITHIN: Duration = Duration::from_secs(10);
+
+#[utoipa::path(get, path = "/v1/runs",
+    params(("all" = Option<bool>, Query, description = "ended runs too"), ("state" = Option<String>, Query), ("label" = Option<String>, Query, description = "K=V; may be given again")),
+    responses((status = 200, body = [RunRow])))]
+pub(crate) async fn list(
+    State(supervisor): Daemon,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Answer<Json<Vec<RunRow>>> {
+    let filter = filter(&query)?;
+    let store = supervisor.store.clone();
+    let rows = blocking(move || Ok(store.rows(&filter)?)).await?;
+    Ok(Json(
+        rows.iter()
+            .map(|row| {
+                view::row(row, row.is_open.then(|| supervisor.trouble_of(&row.id)).flatten())
+            })
+            .collect(),
+    ))
+}
+
+fn filter(query: &[(String, String)]) -> Answer<Filter> {
+    let mut filter = Filter { all: false, state: None, labels: Vec::new(), most: None };
+    for (name, value) in query {
+        match name.as_str() {
+            "all" => filter.all = value == "true" || value == "1" || value.is_empty(),
+            "state" => filter.state = Some(state_named(value)?),
+            "label" => filter.labels.push(label(value)?),
+            "most" => {
+                filter.most = Some(
+                    value.parse().map_err(|_| bad_request(format!("{value:?} is not a number")))?,
+                );
+            }
+            other => return Err(bad_request(format!("there is no parameter {other:?}"))),
+        }
+    }
+    // Whoever asks for an ended state means ended runs.
+    filter.all |= filter.state.is_some_and(|state| state.verdict().is_some());
+    Ok(filter)
+}
+
+fn state_named(word: &str) -> Answer<StateName> {
+    use StateName::{
+        Blocked, Completed, Exhausted, Failed, Finishing, Preparing, Queued, Running, Stopped,
+        Verifying, Waiting,
+    };
+    let all = [
+        Queued, Preparing, Running, Waiting, Verifying, Blocked, Finishing, Completed, Failed,
+        Stopped, Exhausted,
+    ];
+    all.into_iter().find(|state| state.word() == word).ok_or_else(|| {
+        let words: Vec<&str> = all.iter().map(|state| state.word()).collect();
+        ApiError(
+            Refusal::new("bad_request", format!("{word:?} is not a state"))
+                .hint(format!("one of {}", words.join(", "))),
+        )
+    })
+}
+
+fn label(text: &str) -> Answer<(String, String)> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| bad_request(format!("label {text:?} is not of the form K=V")))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[utoipa::path(get, path = "/v1/runs/{run}", params(("run" = String, Path, description = "id, unique prefix of 3 or more, or name")),
+    responses((status = 200, body = RunView)))]
+pub(crate) async fn show(
+    State(supervisor): Daemon,
+    Path(run): Path<String>,
+) -> Answer<Json<RunView>> {
+    let id = resolve(&supervisor, &run).await?;
+    Ok(Json(view_of(&supervisor, &id).await?))
+}
+
+#[utoipa::path(post, path = "/v1/runs/{run}/stop", params(("run" = String, Path)), request_body = StopRun,
+    responses((status = 202, description = "the order is durable", body = RunView)))]
+pub(crate) async fn stop(
+    State(supervisor): Daemon,
+    Path(run): Path<String>,
+    body: Option<Json<StopRun>>,
+) -> Answer<(StatusCode, Json<RunView>)> {
+    let id = resolve(&supervisor, &run).await?;
+    let now = body.is_some_and(|Json(stop)| stop.now);
+    let mode = if now { StopMode::Now } else { StopMode::Gracefully };
+    if let Some(handle) = supervisor.handle(&id) {
+        let told =
+            tokio::time::timeout(DURABLE_WITHIN, handle.tell(Input::StopAsked { mode })).await;
+        if told.is_err() {
+            let trouble = supervisor
+                .trouble_of(&id)
+                .map_or_else(|| "it does not answer".to_owned(), |trouble| trouble.message);
+            let refusal = Refusal::new(
+                "disk_full",
+                format!("the stop of {id} could not be written down: {trouble}"),
+            );
+            return Err(refusal
+                .hint("it will be as soon as there is space; look with `outlast show`")
+                .into());
+        }
+    } else if let Some(trouble) = supervisor.quarantined().get(&id) {
+        return Err(Refusal::new(
+            "unreadable_run",
+            format!("run {id} cannot be read: {}", trouble.message),
+        )
+        .into());
+    }
+    Ok((StatusCode::ACCEPTED, Json(view_of(&supervisor, &id).await?)))
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+pub(crate) struct WaitQuery {
+    timeout_ms: Option<u64>,
+    /// `end`: until the run has ended or rests. `empty`: until nothing of it is alive either.
+    #[serde(rename = "for")]
+    until: Option<String>,
+}
+
+#[utoipa::path(get, path = "/v1/runs/{run}/wait", params(("run" = String, Path), WaitQuery), responses((status = 200, body = Waited)))]
+pub(crate) async fn wait(
+    State(supervisor): Daemon,
+    Path(run): Path<String>,
+    Query(query): Query<WaitQuery>,
+) -> Answer<Json<Waited>> {
+    let is_over: fn(&Run) -> bool = match query.until.as_deref() {
+        None | Some("end") => rests,
+        Some("empty") => |run| {
+            (!run.is_open() && rests(run))
+                || run.reason_code().as_deref() == Some("stop_incomplete")
+        },
+        Some(other) => {
+            return Err(bad_request(format!("for={other} is neither `end` nor `empty`")));
+        }
+    };
+    let id = resolve(&supervisor, &run).await?;
+    let limit =
+        Duration::from_millis(query.timeout_ms.unwrap_or(LONGEST_WAIT_MS).min(LONGEST_WAIT_MS));
+    let mut timed_out = false;
+    if let Some(handle) = supervisor.handle(&id) {
+        let mut snapshot = handle.snapshot;
+        let mut leaving = supervisor.leaving();
+        tokio::select! {
+            // A conductor that is gone has nothing more to say: the journal has it.
+            _ = snapshot.wait_for(|seen| is_over(&seen.run)) => {}
+            _ = leaving.wait_for(Option::is_some) => timed_out = true,
+            () = tokio::time::sleep(limit) => timed_out = true,
+        }
+    }
+    Ok(Json(Waited { timed_out, run: view_of(&supervisor, &id).await? }))
+}
+
+/// True once the run goes no further by itself.
+fn rests(run: &Run) -> bool {
+    run.ended_at.is_some() || run.state == RunState::Blocked
+}
+
+#[utoipa::path(delete, path = "/v1/runs/{run}", params(("run" = String, Path)), responses((status = 204)))]
+pub(crate) async fn remove(
+    State(supervisor): Daemon,
+    Path(run): Path<String>,
+) -> Answer<StatusCode> {
+    let id = resolve(&supervisor, &run).await?;
+    let is_quarantined = supervisor.quarantined().contains_key(&id);
+    let how = if is_quarantined { Remove::Any } else { Remove::Ended };
+    let to_remove = supervisor.clone();
+    blocking(move || {
+        remove_run(&to_remove, &id, how)?;
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// The journal first: a directory without one is swept away, a journal without its directory is a lie.
+pub(super) fn remove_run(supervisor: &Supervisor, id: &RunId, how: Remove) -> Answer<()> {
+    supervisor.store.remove(id, supervisor.epoch, how)?;
+    supervisor.release(id);
+    match std::fs::remove_dir_all(supervisor.layout.run(id.as_str()).0) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The run that is meant.
+pub(super) async fn resolve(supervisor: &Arc<Supervisor>, text: &str) -> Answer<RunId> {
+    let exact = RunId(text.to_owned());
+    if supervisor.handle(&exact).is_some() {
+        return Ok(exact);
+    }
+    let store = supervisor.store.clone();
+    let asked = text.to_owned();
+    match blocking(move || Ok(store.resolve(&asked)?)).await? {
+        Resolved::One(id) => Ok(id),
+        Resolved::None => Err(unknown_run(format!("there is no run {text}")).into()),
+        Resolved::Many(some) => {
+            let ids: Vec<&str> = some.iter().map(RunId::as_str).collect();
+            let refusal =
+                Refusal::new("ambiguous_run", format!("{text} is the start of several runs"));
+            Err(refusal.hint(format!("for example {}", ids.join(", "))).into())
+        }
+    }
+}
+
+/// The run as it is now: from its conductor if it has one, else from the store.
+pub(super) async fn snapshot_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<Snapshot> {
+    if let Some(handle) = supervisor.handle(id) {
+        let snapshot = handle.snapshot.borrow().clone();
+        return Ok(snapshot);
+    }
+    let (reader, wanted) = (supervisor.clone(), id.clone());
+    let run = blocking(move || {
+        reader.replay(&wanted).map_err(|message| {
+            let refusal =
+                Refusal::new("unreadable_run", format!("run {wanted} cannot be read: {message}"));
+            refusal.hint("`outlast doctor` shows it; `outlast rm` removes it").into()
+        })
+    });
+    Ok(Snapshot::of(&run.await?))
+}
+
+pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<RunView> {
+    let Snapshot { run, shim_pid, trouble } = snapshot_of(supervisor, id).await?;
+    let dir = run
+        .attempt
+        .as_ref()
+        .map(|last| supervisor.layout.run(id.as_str()).attempt(last.turn, last.number));
+    let (output_bytes, last_output_at) = dir.map_or((0, None), |dir| output::extent(&dir));
+    let beside = Beside { shim_pid, output_bytes, last_output_at, trouble };
+    Ok(view::run(&run, beside, supervisor.world.now()))
+}
+
+/// Work that waits for the disk, where that holds nobody up.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Answer<T> + Send + 'static,
+) -> Answer<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        Err(error) => Err(Refusal::new("bug", format!("a reader died: {error}")).into()),
+    }
+}

@@ -1,0 +1,267 @@
+//! One run, conducted: news in, the journal first, then what is due.
+//!
+//! Takes one piece of news at a time, so a run has one writer. Decides nothing itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::{Effect, Input, Run, RunId, StopMode, Time};
+use outlast_store::{Append, Error};
+use outlast_wire::api::Trouble;
+use outlast_wire::hook;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::driver::Seat;
+use crate::keeper::{Keeper, Task};
+use crate::supervisor::{Handle, Leaving, Supervisor};
+use crate::world::files;
+
+/// Between two tries to write to a disk that is full.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// What a conductor is told.
+pub(crate) enum Message {
+    Input {
+        input: Input,
+        done: Option<oneshot::Sender<()>>,
+    },
+    /// The shim that holds the attempt, while one does.
+    Shim {
+        pid: Option<u32>,
+    },
+    /// What keeps the attempt's keeper from its work, or no longer does.
+    Trouble {
+        trouble: Option<Trouble>,
+    },
+}
+
+/// A run as everybody may see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) run: Arc<Run>,
+    pub(crate) shim_pid: Option<u32>,
+    pub(crate) trouble: Option<Trouble>,
+}
+
+impl Snapshot {
+    pub(crate) fn of(run: &Run) -> Self {
+        Self { run: Arc::new(run.clone()), shim_pid: None, trouble: None }
+    }
+}
+
+pub(crate) struct Conductor {
+    supervisor: Arc<Supervisor>,
+    seat: Seat,
+    handle: Handle,
+    snapshot: watch::Sender<Snapshot>,
+    keeper: Option<Keeper>,
+}
+
+/// The conductor has no more to do here.
+struct Over;
+
+impl Conductor {
+    pub(crate) fn new(
+        supervisor: Arc<Supervisor>,
+        seat: Seat,
+        handle: Handle,
+        snapshot: watch::Sender<Snapshot>,
+    ) -> Self {
+        Self { supervisor, seat, handle, snapshot, keeper: None }
+    }
+
+    pub(crate) async fn conduct(
+        mut self,
+        mut inbox: mpsc::Receiver<Message>,
+        first: Option<Input>,
+    ) {
+        let id = self.seat.run().id.clone();
+        let _over = self.until_over(&mut inbox, first).await;
+        // Whoever still asks is answered from the store.
+        self.supervisor.forget(&id);
+    }
+
+    async fn until_over(
+        &mut self,
+        inbox: &mut mpsc::Receiver<Message>,
+        first: Option<Input>,
+    ) -> Result<(), Over> {
+        if let Some(input) = first {
+            self.take(input).await?;
+        }
+        loop {
+            self.perform().await?;
+            if !self.seat.run().is_open() {
+                return Ok(());
+            }
+            let message = self.next(inbox).await?;
+            self.hear(message).await?;
+        }
+    }
+
+    /// The next message, or that it is time.
+    async fn next(&self, inbox: &mut mpsc::Receiver<Message>) -> Result<Message, Over> {
+        let Some(at) = self.seat.wake_at() else { return inbox.recv().await.ok_or(Over) };
+        let wait = self.until(at);
+        match tokio::time::timeout(wait, inbox.recv()).await {
+            Ok(message) => message.ok_or(Over),
+            Err(_elapsed) => Ok(Message::Input { input: Input::Woke, done: None }),
+        }
+    }
+
+    fn until(&self, at: Time) -> Duration {
+        Duration::from_millis(at.ms_since(self.supervisor.world.now()))
+    }
+
+    async fn hear(&mut self, message: Message) -> Result<(), Over> {
+        match message {
+            Message::Input { input, done } => {
+                self.take(input).await?;
+                if let Some(done) = done {
+                    // Whoever asked may have gone; the answer is in the journal.
+                    let _gone = done.send(());
+                }
+            }
+            Message::Shim { pid } => self.snapshot.send_modify(|snapshot| snapshot.shim_pid = pid),
+            Message::Trouble { trouble } => self.set_trouble(trouble),
+        }
+        Ok(())
+    }
+
+    /// Remembers what follows from `input`, however long the disk takes to let us.
+    async fn take(&mut self, input: Input) -> Result<(), Over> {
+        let mut retry_in = FIRST_RETRY;
+        loop {
+            let Some(append) = self.seat.propose(&input, &self.supervisor.world.moment()) else {
+                return Ok(());
+            };
+            let events = append.events.clone();
+            hook!("daemon.before-append");
+            match append_to(&self.supervisor, append).await {
+                Ok(()) => {
+                    hook!("daemon.after-append");
+                    self.seat.accept(&events);
+                    self.publish();
+                    return Ok(());
+                }
+                Err(Error::Conflict { .. }) => self.reload()?,
+                Err(error @ (Error::StaleEpoch { .. } | Error::Closed)) => {
+                    return Err(self.give_way(&error));
+                }
+                Err(error) => {
+                    self.suspend(&error);
+                    tokio::time::sleep(retry_in).await;
+                    retry_in = (retry_in * 2).min(LAST_RETRY);
+                }
+            }
+        }
+    }
+
+    /// An append was made whose answer got lost: the journal is right.
+    fn reload(&mut self) -> Result<(), Over> {
+        let id = self.seat.run().id.clone();
+        match self.supervisor.replay(&id) {
+            Ok(run) => {
+                self.seat = Seat::new(run, self.supervisor.epoch);
+                self.publish();
+                Ok(())
+            }
+            Err(message) => {
+                tracing::error!(run = %id, %message, "cannot read the run back");
+                Err(Over)
+            }
+        }
+    }
+
+    fn give_way(&self, error: &Error) -> Over {
+        tracing::error!(run = %self.seat.run().id, %error, "this daemon may no longer write");
+        self.supervisor.leave(Leaving::Fenced);
+        Over
+    }
+
+    fn suspend(&self, error: &Error) {
+        let code = if matches!(error, Error::Full(_)) { "disk_full" } else { "journal_unwritable" };
+        if self.snapshot.borrow().trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
+            tracing::error!(run = %self.seat.run().id, %error, "suspended until the journal can be written");
+            self.set_trouble(Some(self.supervisor.trouble(code, error.to_string())));
+        }
+    }
+
+    fn set_trouble(&self, trouble: Option<Trouble>) {
+        self.snapshot.send_modify(|snapshot| snapshot.trouble = trouble);
+    }
+
+    fn publish(&self) {
+        let run = Arc::new(self.seat.run().clone());
+        self.snapshot.send_modify(|snapshot| {
+            snapshot.run = run;
+            let is_ours = |trouble: &mut Trouble| {
+                trouble.code == "disk_full" || trouble.code == "journal_unwritable"
+            };
+            snapshot.trouble.take_if(is_ours);
+        });
+    }
+
+    /// Sees to what is due, until nothing more can be done without news.
+    async fn perform(&mut self) -> Result<(), Over> {
+        loop {
+            let due = self.seat.due();
+            self.keep(&due);
+            let is_finishing = due.iter().any(|effect| matches!(effect, Effect::Finish { .. }));
+            if !is_finishing {
+                return Ok(());
+            }
+            self.finish();
+            self.take(Input::Finished).await?;
+        }
+    }
+
+    /// Has a keeper for the attempt that is due, with the right order, and none otherwise.
+    fn keep(&mut self, due: &[Effect]) {
+        let wanted = due.iter().find_map(|effect| match effect {
+            Effect::EnsureAttempt { turn, attempt, boot } => Some((*turn, *attempt, boot.clone())),
+            Effect::StopAttempt { .. } | Effect::Finish { .. } => None,
+        });
+        let Some((turn, attempt, boot)) = wanted else {
+            self.keeper = None;
+            return;
+        };
+        if self.keeper.as_ref().is_none_or(|keeper| !keeper.is_for(turn, attempt)) {
+            let task = Task { run: self.snapshot.borrow().run.clone(), turn, attempt, boot };
+            self.keeper = Some(Keeper::start(self.supervisor.clone(), task, self.handle.clone()));
+        }
+        let keeper = self.keeper.as_ref().expect("it was just made");
+        keeper.order_stop(stop_mode(due));
+    }
+
+    /// The environment of the run is needed no longer.
+    fn finish(&self) {
+        hook!("daemon.before-finish");
+        let id: &RunId = &self.seat.run().id;
+        if let Err(error) = files::remove(&self.supervisor.layout.run(id.as_str()).env()) {
+            tracing::error!(run = %id, %error, "cannot remove the run's environment; `outlast doctor` will show it");
+        }
+        hook!("daemon.finished");
+    }
+}
+
+fn stop_mode(due: &[Effect]) -> Option<StopMode> {
+    due.iter().find_map(|effect| match effect {
+        Effect::StopAttempt { mode, .. } => Some(*mode),
+        Effect::EnsureAttempt { .. } | Effect::Finish { .. } => None,
+    })
+}
+
+/// Appends, and waits until it is durable.
+pub(crate) async fn append_to(supervisor: &Supervisor, append: Append) -> Result<(), Error> {
+    let (done, durable) = oneshot::channel();
+    supervisor.store.append(
+        append,
+        Box::new(move |result| {
+            // The conductor may have been told to go meanwhile.
+            let _gone = done.send(result);
+        }),
+    );
+    durable.await.unwrap_or(Err(Error::Closed))
+}

@@ -1,0 +1,67 @@
+//! One step of a run: news in, an append out, and what is due after it.
+//!
+//! Synchronous and without a world, so that the simulator drives exactly this. Nothing changes here
+//! until the journal has taken it.
+
+use outlast_engine::{Effect, Event, Input, Moment, Run, RunId, RunSpec, Time, create};
+use outlast_store::Append;
+
+/// A run, and the right to write to it.
+#[derive(Debug, Clone)]
+pub struct Seat {
+    run: Run,
+    epoch: u64,
+}
+
+impl Seat {
+    pub fn new(run: Run, epoch: u64) -> Self {
+        Self { run, epoch }
+    }
+
+    /// The append that creates a run, and the seat to take once it is durable.
+    pub fn create(id: &RunId, spec: RunSpec, moment: &Moment, epoch: u64) -> (Append, Self) {
+        let events = create(id, spec, moment);
+        let run = Run::replay(id, &events).expect("the engine creates legal runs");
+        let append = Append { run: id.clone(), expected_seq: 0, epoch, row: run.row(), events };
+        (append, Self { run, epoch })
+    }
+
+    /// What has to be remembered because of `input`; `None` if it is old news.
+    pub fn propose(&self, input: &Input, moment: &Moment) -> Option<Append> {
+        let events = self.run.handle(input, moment);
+        if events.is_empty() {
+            return None;
+        }
+        let row = self.after(&events).row();
+        Some(Append {
+            run: self.run.id.clone(),
+            expected_seq: self.run.seq(),
+            epoch: self.epoch,
+            events,
+            row,
+        })
+    }
+
+    /// Takes over what the journal has taken.
+    pub fn accept(&mut self, events: &[Event]) {
+        self.run = self.after(events);
+    }
+
+    fn after(&self, events: &[Event]) -> Run {
+        events.iter().fold(self.run.clone(), |run, event| {
+            run.apply(event).expect("the engine answers legal events")
+        })
+    }
+
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    pub fn due(&self) -> Vec<Effect> {
+        self.run.due()
+    }
+
+    pub fn wake_at(&self) -> Option<Time> {
+        self.run.wake_at()
+    }
+}

@@ -1,0 +1,105 @@
+//! Starting an attempt: its directory, its spec, its shim. Starting twice is harmless: the lock decides.
+
+use std::fs::{OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+use outlast_wire::hook;
+use outlast_wire::shim::{EnvVar, Limits, Revive, Spec, Spool, Window};
+use outlast_wire::version;
+
+use super::Work;
+use super::session::Session;
+use crate::world::files::{self, Lasting};
+use crate::world::spawn;
+
+/// Between TERM and KILL when the shim ends a turn by itself.
+pub(crate) const GRACE_MS: u64 = 10_000;
+
+impl Work {
+    /// Starts a shim; `None` if it went without a word, as one does that finds the lock taken. Whether it
+    /// runs the command is for its lock, its records and our epoch to decide.
+    pub(super) async fn launch(&self) -> io::Result<Option<Session>> {
+        files::private_dir(&self.dir.0)?;
+        let spec = serde_json::to_vec(&self.spec()?).map_err(io::Error::other)?;
+        files::write_whole(&self.dir.spec(), &spec, Lasting::Process)?;
+        hook!("daemon.attempt-spec");
+        let stream = spawn::shim(&self.supervisor.exe, &self.dir.0)?;
+        hook!("daemon.shim-spawned");
+        match Session::over(tokio::net::UnixStream::from_std(stream)?, self.supervisor.epoch).await
+        {
+            Ok(mut session) => {
+                session.is_ours = true;
+                Ok(Some(session))
+            }
+            Err(error) => {
+                tracing::warn!(run = %self.task.run.id, %error, "a new shim did not answer");
+                Ok(None)
+            }
+        }
+    }
+
+    fn spec(&self) -> io::Result<Spec> {
+        let run = &self.task.run;
+        let plan = outlast_agents::plan(&run.spec.agent).map_err(io::Error::other)?;
+        let layout = &self.supervisor.layout;
+        Ok(Spec {
+            proto: version::SHIM,
+            run: run.id.0.clone(),
+            turn: self.task.turn,
+            attempt: self.task.attempt,
+            argv: plan.argv,
+            dir: run.spec.dir.clone().into(),
+            env_file: layout.run(run.id.as_str()).env(),
+            env: self.attempt_env(),
+            umask: run.spec.umask,
+            tty: run.spec.tty.map(|window| Window { rows: window.rows, cols: window.cols }),
+            limits: Limits {
+                turn_timeout_ms: run.spec.limits.turn_timeout_ms,
+                stall_window_ms: run.spec.limits.stall_window_ms,
+                grace_ms: GRACE_MS,
+            },
+            spool: Spool::default(),
+            revive: Revive {
+                exe: self.supervisor.exe.clone(),
+                args: ["daemon", "run", "--detached"].map(str::to_owned).to_vec(),
+                env_file: layout.daemon_env(),
+                daemon_lock: layout.daemon_lock(),
+                revive_lock: layout.revive_lock(),
+                stopped_marker: layout.stopped_marker(),
+            },
+        })
+    }
+
+    /// What an attempt is told about itself.
+    fn attempt_env(&self) -> Vec<EnvVar> {
+        let run = &self.task.run;
+        let (turn, attempt) = (self.task.turn, self.task.attempt);
+        let set = |name: &str, value: std::ffi::OsString| EnvVar {
+            name: name.into(),
+            value: value.into(),
+        };
+        vec![
+            set("OUTLAST_RUN_ID", run.id.0.clone().into()),
+            set("OUTLAST_TURN", turn.to_string().into()),
+            set("OUTLAST_ATTEMPT", attempt.to_string().into()),
+            set("OUTLAST_WORKSPACE", run.spec.dir.clone().into()),
+            set("OUTLAST_SOCKET", self.supervisor.layout.socket().into()),
+            set("OUTLAST_KEY_BASE", format!("{}/t{turn}", run.id).into()),
+        ]
+    }
+}
+
+/// True while a shim lives. The lock is let go at once if it was free; a shim that starts in that instant
+/// leaves, and the next look launches again.
+pub(super) fn is_locked(path: &Path) -> bool {
+    match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(lock) => matches!(lock.try_lock(), Err(TryLockError::WouldBlock)),
+        Err(error) => {
+            if error.kind() != io::ErrorKind::NotFound {
+                tracing::error!(path = %path.display(), %error, "cannot look at a shim's lock");
+            }
+            error.kind() != io::ErrorKind::NotFound
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! One attempt, kept: launched if it never was, met again if it lives, and reported on until nothing of it
+//! is left.
+//!
+//! The order in which things are believed: the shim's socket, its lock, its records, and only then
+//! identities of processes. A lock that is held means: never launch, only ask.
+
+mod launch;
+mod orphan;
+mod session;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::{BootId, Custody, End, Input, NeverStarted, Report, Run, StopMode, TreeNews};
+use outlast_wire::layout::AttemptDir;
+use outlast_wire::shim::Record;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::conductor::Message;
+use crate::records;
+use crate::supervisor::{Handle, Supervisor};
+use session::Session;
+
+/// Between two tries to reach a shim that lives and does not answer.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LAST_RETRY: Duration = Duration::from_secs(10);
+
+/// After this many tries in vain a shim is called unreachable.
+const PATIENCE: u32 = 6;
+
+/// Which attempt is kept.
+pub(crate) struct Task {
+    pub(crate) run: Arc<Run>,
+    pub(crate) turn: u32,
+    pub(crate) attempt: u32,
+    pub(crate) boot: BootId,
+}
+
+/// Lets go of the attempt when dropped; the attempt lives on.
+pub(crate) struct Keeper {
+    turn: u32,
+    attempt: u32,
+    stop: watch::Sender<Option<StopMode>>,
+    task: AbortHandle,
+}
+
+/// How much output there is, for those who follow it.
+#[derive(Debug, Default)]
+pub(crate) struct OutputWatch {
+    /// How many follow.
+    pub(crate) followers: watch::Sender<usize>,
+    pub(crate) bytes: watch::Sender<u64>,
+}
+
+impl Keeper {
+    pub(crate) fn start(supervisor: Arc<Supervisor>, task: Task, handle: Handle) -> Self {
+        let (turn, attempt) = (task.turn, task.attempt);
+        let (stop, ordered) = watch::channel(None);
+        let dir = supervisor.layout.run(task.run.id.as_str()).attempt(turn, attempt);
+        let work = Work { supervisor, task, dir, handle, stop: ordered, tries: 0 };
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a keeper is owned by its conductor, which aborts it"
+        )]
+        let task = tokio::spawn(work.keep()).abort_handle();
+        Self { turn, attempt, stop, task }
+    }
+
+    pub(crate) fn is_for(&self, turn: u32, attempt: u32) -> bool {
+        self.turn == turn && self.attempt == attempt
+    }
+
+    /// `None` takes nothing back: it only says that no order is out, so that the next one is news.
+    pub(crate) fn order_stop(&self, mode: Option<StopMode>) {
+        self.stop.send_if_modified(|ordered| std::mem::replace(ordered, mode) != mode);
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Work {
+    supervisor: Arc<Supervisor>,
+    task: Task,
+    dir: AttemptDir,
+    handle: Handle,
+    stop: watch::Receiver<Option<StopMode>>,
+    tries: u32,
+}
+
+/// What is there of an attempt.
+enum Sight {
+    /// A shim answered.
+    Met(Session),
+    /// A shim holds the lock and did not answer.
+    Silent,
+    /// Nobody holds the lock; this is what was written.
+    Left(Vec<Record>),
+}
+
+impl Work {
+    async fn keep(mut self) {
+        if self.task.boot != self.supervisor.world.boot {
+            return self.keep_rebooted().await;
+        }
+        let mut retry_in = FIRST_RETRY;
+        loop {
+            match self.look().await {
+                Ok(Sight::Met(session)) => {
+                    retry_in = FIRST_RETRY;
+                    self.meet(session).await;
+                }
+                Ok(Sight::Left(records)) if !records::is_begun(&records) => {
+                    match self.launch().await {
+                        Ok(Some(session)) => self.meet(session).await,
+                        Ok(None) if self.tries >= PATIENCE => {
+                            self.report_unlaunched("no shim answers").await;
+                        }
+                        Ok(None) => self.tries += 1,
+                        Err(error) if is_full(&error) => {
+                            self.say_trouble("disk_full", error.to_string()).await;
+                        }
+                        Err(error) => self.report_unlaunched(&error.to_string()).await,
+                    }
+                }
+                Ok(Sight::Left(records)) => return self.keep_left(records).await,
+                Ok(Sight::Silent) => {
+                    self.note_silence("its shim is alive and does not answer").await;
+                }
+                Err(unreadable) => self.say_trouble("unreadable", unreadable.to_string()).await,
+            }
+            tokio::time::sleep(retry_in).await;
+            retry_in = (retry_in * 2).min(LAST_RETRY);
+        }
+    }
+
+    async fn look(&self) -> Result<Sight, records::Unreadable> {
+        if let Ok(session) = Session::connect(&self.dir.socket(), self.supervisor.epoch).await {
+            return Ok(Sight::Met(session));
+        }
+        if launch::is_locked(&self.dir.lock()) {
+            return Ok(Sight::Silent);
+        }
+        Ok(Sight::Left(records::read(&self.dir.events())?))
+    }
+
+    async fn note_silence(&mut self, message: &str) {
+        self.tries += 1;
+        if self.tries == PATIENCE {
+            self.say_trouble("unreachable", message).await;
+        }
+    }
+
+    /// Another boot: what was written is all there is, and no process is looked for.
+    async fn keep_rebooted(&self) {
+        match records::read(&self.dir.events()) {
+            Ok(records) => self.report(Custody::Rebooted, &records, 0).await,
+            Err(unreadable) => self.say_trouble("unreadable", unreadable.to_string()).await,
+        }
+    }
+
+    /// The shim is gone and these are its records.
+    async fn keep_left(self, records: Vec<Record>) {
+        self.say_shim(None).await;
+        if records::is_over(&records) {
+            return self.report(Custody::Nobody, &records, 0).await;
+        }
+        match records::identity(&records) {
+            None => self.report(Custody::NeverHeld, &records, 0).await,
+            Some(_) => orphan::keep(self, records).await,
+        }
+    }
+
+    async fn report_unlaunched(&self, why: &str) {
+        let at = self.supervisor.world.now();
+        let why = format!("cannot start a shim: {why}");
+        tracing::error!(run = %self.task.run.id, %why, "attempt not launched");
+        let end = Some(End::NeverStarted { at, code: NeverStarted::NoShim, why });
+        let (turn, attempt) = (self.task.turn, self.task.attempt);
+        let report = Report {
+            turn,
+            attempt,
+            custody: Custody::NeverHeld,
+            started: None,
+            end,
+            tree: TreeNews::Empty,
+            output_bytes: 0,
+        };
+        self.post(Message::Input { input: Input::Reported(report), done: None }).await;
+    }
+
+    async fn report(&self, custody: Custody, records: &[Record], stops_before: usize) {
+        let report =
+            records::report(self.task.turn, self.task.attempt, custody, records, stops_before);
+        self.post(Message::Input { input: Input::Reported(report), done: None }).await;
+    }
+
+    async fn say_trouble(&self, code: &str, message: impl Into<String>) {
+        let trouble = self.supervisor.trouble(code, message);
+        tracing::error!(run = %self.task.run.id, code, message = %trouble.message, "trouble");
+        self.post(Message::Trouble { trouble: Some(trouble) }).await;
+    }
+
+    async fn say_no_trouble(&self) {
+        self.post(Message::Trouble { trouble: None }).await;
+    }
+
+    async fn say_shim(&self, pid: Option<u32>) {
+        self.post(Message::Shim { pid }).await;
+    }
+
+    async fn post(&self, message: Message) {
+        // A conductor that is gone has let go of this keeper too.
+        let _gone = self.handle.mailbox.send(message).await;
+    }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+}

@@ -1,0 +1,260 @@
+//! A daemon's life: alone, loaded, listening, leaving.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_store::{Error, Journal, Sqlite};
+use outlast_wire::api::ErrorInfo;
+use outlast_wire::layout::Layout;
+use outlast_wire::{hook, version};
+use rustix::fs::Mode;
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::instance::{self, Holder, Instance};
+use crate::options::Options;
+use crate::refusal::Refusal;
+use crate::socket::ShortPath;
+use crate::supervisor::{Leaving, Parts, Supervisor};
+use crate::world::{World, files};
+use crate::{api, log};
+
+/// How long clients that are being answered may keep a leaving daemon.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Threads that read files and the store for clients.
+const READERS: usize = 4;
+
+/// Runs the daemon until it is asked to go.
+pub fn run(mut options: Options) -> ExitCode {
+    let ready = options.ready.take();
+    match start(&options) {
+        Ok(daemon) => daemon.live(ready),
+        Err(refusal) => {
+            tell(ready, &error_line(&refusal.info()));
+            ExitCode::from(2)
+        }
+    }
+}
+
+struct Daemon {
+    supervisor: Arc<Supervisor>,
+    // Held for life.
+    _instance: Instance,
+}
+
+fn start(options: &Options) -> Result<Daemon, Refusal> {
+    let layout = &options.layout;
+    // Everything this process makes is its user's alone.
+    rustix::process::umask(Mode::from_raw_mode(0o077));
+    for dir in [&layout.state, &layout.runs(), &layout.runtime] {
+        files::private_dir(dir).map_err(|error| unusable(dir, &error))?;
+    }
+    let lock = layout.daemon_lock();
+    let mut instance = if options.manual { Instance::take(&lock)? } else { Instance::wait(&lock)? };
+    hook!("daemon.lock-taken");
+    let world = World::look()
+        .map_err(|error| Refusal::new("no_boot_id", format!("cannot read the boot id: {error}")))?;
+    log::start(&layout.daemon_log()).map_err(|error| unusable(&layout.daemon_log(), &error))?;
+    let store = Sqlite::open(&layout.database()).map_err(database_refusal)?;
+    let epoch = store.take_epoch().map_err(database_refusal)?;
+    hook!("daemon.epoch-taken");
+    let parts = Parts {
+        layout: layout.clone(),
+        exe: options.exe.clone(),
+        world,
+        epoch,
+        store: Arc::new(store),
+    };
+    let supervisor = Supervisor::new(parts);
+    let holder = Holder {
+        pid: std::process::id(),
+        version: version::BUILD.to_owned(),
+        epoch: Some(epoch),
+        started_at: supervisor.started_at.clone(),
+    };
+    let said =
+        instance.say_who(&holder).and_then(|()| instance::mark_running(layout, &options.env));
+    said.map_err(|error| unusable(&layout.state, &error))?;
+    Ok(Daemon { supervisor, _instance: instance })
+}
+
+impl Daemon {
+    fn live(self, ready: Option<OwnedFd>) -> ExitCode {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(READERS)
+            .thread_keep_alive(Duration::from_secs(2))
+            .build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                let refusal = Refusal::new("no_runtime", format!("cannot start: {error}"));
+                tell(ready, &error_line(&refusal.info()));
+                return ExitCode::from(1);
+            }
+        };
+        runtime.block_on(self.serve(ready))
+    }
+
+    async fn serve(self, ready: Option<OwnedFd>) -> ExitCode {
+        let supervisor = &self.supervisor;
+        let listening =
+            listen(&supervisor.layout).and_then(|listener| Ok((listener, Signals::new()?)));
+        let (listener, signals) = match listening {
+            Ok(listening) => listening,
+            Err(error) => {
+                tell(ready, &error_line(&unusable(&supervisor.layout.socket(), &error).info()));
+                return ExitCode::from(2);
+            }
+        };
+        match supervisor.load() {
+            Ok(open) => {
+                tracing::info!(open, epoch = supervisor.epoch, pid = std::process::id(), "ready");
+            }
+            Err(error) => {
+                tell(ready, &error_line(&database_refusal(error).info()));
+                return ExitCode::from(2);
+            }
+        }
+        hook!("daemon.listening");
+        tell(ready, "ready\n");
+        sweep(supervisor.clone());
+        let left = self.answer(listener, signals).await;
+        tracing::info!(?left, "leaving");
+        match left {
+            Leaving::Asked => ExitCode::SUCCESS,
+            Leaving::Fenced => ExitCode::from(1),
+        }
+    }
+
+    /// Answers clients until it is time to go.
+    async fn answer(&self, listener: UnixListener, signals: Signals) -> Leaving {
+        let supervisor = self.supervisor.clone();
+        let mut leaving = supervisor.leaving();
+        let asked = async {
+            tokio::select! {
+                () = signals.any() => self.supervisor.leave(Leaving::Asked),
+                _ = leaving.wait_for(Option::is_some) => {}
+            }
+        };
+        let mut gone = supervisor.leaving();
+        let serving = api::serve(listener, supervisor.clone(), async move {
+            let _sender_outlives_us = gone.wait_for(Option::is_some).await;
+        });
+        let left = async {
+            asked.await;
+            let why = self.supervisor.leaving().borrow().unwrap_or(Leaving::Asked);
+            if why == Leaving::Asked {
+                self.mark_stopped();
+            }
+            tokio::time::sleep(LEAVE_WITHIN).await;
+        };
+        // The server ends by itself once it was told to and nobody is being answered; or the time is over.
+        tokio::select! {
+            () = serving => {}
+            () = left => {}
+        }
+        self.supervisor.leaving().borrow().unwrap_or(Leaving::Asked)
+    }
+
+    fn mark_stopped(&self) {
+        if let Err(error) = instance::mark_stopped(&self.supervisor.layout) {
+            tracing::error!(%error, "cannot say that this stop was asked for; shims will start a daemon again");
+        }
+        if let Err(error) = files::remove(&self.supervisor.layout.socket()) {
+            tracing::error!(%error, "cannot remove the socket");
+        }
+    }
+}
+
+struct Signals {
+    term: tokio::signal::unix::Signal,
+    int: tokio::signal::unix::Signal,
+    hup: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            hup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// A hang-up is a terminal's business, not ours.
+    async fn any(mut self) {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return,
+                _ = self.int.recv() => return,
+                _ = self.hup.recv() => {}
+            }
+        }
+    }
+}
+
+fn listen(layout: &Layout) -> io::Result<UnixListener> {
+    let socket = layout.socket();
+    // We hold the lock, so whatever is there is a dead daemon's.
+    files::remove(&socket)?;
+    let short = ShortPath::of(&socket)?;
+    let listener = UnixListener::bind(short.path())?;
+    std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Removes what a daemon left behind that died while it was making a run nobody was promised.
+fn sweep(supervisor: Arc<Supervisor>) {
+    drop(tokio::task::spawn_blocking(move || {
+        for (dir, _) in api::gc::unclaimed(&supervisor) {
+            tracing::info!(dir = %dir.display(), "removing a directory that belongs to no run");
+            if let Err(error) = std::fs::remove_dir_all(&dir) {
+                tracing::error!(dir = %dir.display(), %error, "cannot remove it");
+            }
+        }
+    }));
+}
+
+fn tell(ready: Option<OwnedFd>, line: &str) {
+    let Some(ready) = ready else { return };
+    if let Err(error) = File::from(ready).write_all(line.as_bytes()) {
+        tracing::warn!(%error, "nobody waits for us to be ready");
+    }
+}
+
+fn error_line(info: &ErrorInfo) -> String {
+    tracing::error!(code = info.code, message = info.message, "not started");
+    format!("error {}\n", serde_json::to_string(info).expect("an error is plain data"))
+}
+
+fn unusable(path: &std::path::Path, error: &io::Error) -> Refusal {
+    let code =
+        if error.kind() == io::ErrorKind::StorageFull { "disk_full" } else { "state_unusable" };
+    Refusal::new(code, format!("cannot use {}: {error}", path.display()))
+        .hint("OUTLAST_HOME names another place; `outlast doctor` looks at this one")
+}
+
+fn database_refusal(error: Error) -> Refusal {
+    let message = error.to_string();
+    match error {
+        Error::Corrupt { .. } => Refusal::new("database_corrupt", message).hint(
+            "the file was left as it is; restore it from a backup, or move it away to start empty",
+        ),
+        Error::Newer { .. } => Refusal::new("database_newer", message)
+            .hint("a newer outlast wrote it; use that one, the file was left as it is"),
+        Error::ReadOnly(_) => {
+            Refusal::new("database_read_only", message).hint("make it writable for you")
+        }
+        Error::Full(_) => Refusal::new("disk_full", message)
+            .hint("free some space in the state directory's file system"),
+        _ => Refusal::new("database_unusable", message)
+            .hint("`outlast doctor` looks at the state directory"),
+    }
+}

@@ -1,0 +1,174 @@
+//! Every run that is open, each with its conductor. Loads them at the start, and makes new ones.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outlast_engine::{Event, Input, Run, RunId};
+use outlast_store::Journal;
+use outlast_wire::api::Trouble;
+use outlast_wire::layout::Layout;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::conductor::{self, Message, Snapshot};
+use crate::driver::Seat;
+use crate::keeper::OutputWatch;
+use crate::view;
+use crate::world::World;
+
+/// How much news can wait for one run; whoever brings more waits.
+const MAILBOX: usize = 64;
+
+/// The most events one run is replayed from. Far above any loop; a bound all the same.
+const MOST_EVENTS: usize = 50_000_000;
+
+/// What everybody in the daemon shares.
+pub(crate) struct Supervisor {
+    pub(crate) layout: Layout,
+    pub(crate) exe: PathBuf,
+    pub(crate) world: World,
+    pub(crate) epoch: u64,
+    pub(crate) started_at: String,
+    pub(crate) store: Arc<dyn Journal>,
+    runs: Mutex<HashMap<RunId, Handle>>,
+    /// Runs that cannot be read. They are shown and left alone.
+    quarantine: Mutex<BTreeMap<RunId, Trouble>>,
+    /// Set when this daemon has to go.
+    leaving: watch::Sender<Option<Leaving>>,
+}
+
+/// Why a daemon goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    Asked,
+    /// Another daemon has taken the journal.
+    Fenced,
+}
+
+/// The way to a run's conductor.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    pub(crate) mailbox: mpsc::Sender<Message>,
+    pub(crate) snapshot: watch::Receiver<Snapshot>,
+    pub(crate) output: Arc<OutputWatch>,
+}
+
+/// What a daemon is made of.
+pub(crate) struct Parts {
+    pub(crate) layout: Layout,
+    pub(crate) exe: PathBuf,
+    pub(crate) world: World,
+    pub(crate) epoch: u64,
+    pub(crate) store: Arc<dyn Journal>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let Parts { layout, exe, world, epoch, store } = parts;
+        let started_at = view::rfc3339(world.now());
+        let leaving = watch::Sender::new(None);
+        let (runs, quarantine) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { layout, exe, world, epoch, started_at, store, runs, quarantine, leaving })
+    }
+
+    /// Takes over every run that is open. One that cannot be read does not keep the others from it.
+    pub(crate) fn load(self: &Arc<Self>) -> Result<usize, outlast_store::Error> {
+        let open = self.store.open_runs()?;
+        for id in &open {
+            match self.replay(id) {
+                Ok(run) => {
+                    self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
+                }
+                Err(message) => self.quarantine(id, message),
+            }
+        }
+        Ok(open.len())
+    }
+
+    /// The run as its journal has it.
+    pub(crate) fn replay(&self, id: &RunId) -> Result<Run, String> {
+        let events: Vec<Event> =
+            self.store.events(id, 0, MOST_EVENTS).map_err(|error| error.to_string())?;
+        Run::replay(id, &events).map_err(|illegal| illegal.to_string())
+    }
+
+    fn quarantine(&self, id: &RunId, message: String) {
+        tracing::error!(run = %id, %message, "cannot read this run; it is left alone");
+        let trouble = self.trouble("unreadable", message);
+        lock(&self.quarantine).insert(id.clone(), trouble);
+    }
+
+    /// Gives a run its conductor.
+    pub(crate) fn seat(self: &Arc<Self>, seat: Seat, first: Option<Input>) -> Handle {
+        let id = seat.run().id.clone();
+        let (mailbox, inbox) = mpsc::channel(MAILBOX);
+        let (snapshot, seen) = watch::channel(Snapshot::of(seat.run()));
+        let handle = Handle { mailbox, snapshot: seen, output: Arc::default() };
+        lock(&self.runs).insert(id, handle.clone());
+        let conductor = conductor::Conductor::new(self.clone(), seat, handle.clone(), snapshot);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a conductor is owned by the table of runs and leaves it when it ends"
+        )]
+        let _conductor = tokio::spawn(conductor.conduct(inbox, first));
+        handle
+    }
+
+    pub(crate) fn forget(&self, id: &RunId) {
+        lock(&self.runs).remove(id);
+    }
+
+    pub(crate) fn handle(&self, id: &RunId) -> Option<Handle> {
+        lock(&self.runs).get(id).cloned()
+    }
+
+    pub(crate) fn handles(&self) -> Vec<(RunId, Handle)> {
+        lock(&self.runs).iter().map(|(id, handle)| (id.clone(), handle.clone())).collect()
+    }
+
+    pub(crate) fn quarantined(&self) -> BTreeMap<RunId, Trouble> {
+        lock(&self.quarantine).clone()
+    }
+
+    pub(crate) fn release(&self, id: &RunId) {
+        lock(&self.quarantine).remove(id);
+    }
+
+    /// What keeps the daemon from knowing or writing this run's state, if something does.
+    pub(crate) fn trouble_of(&self, id: &RunId) -> Option<Trouble> {
+        let quarantined = lock(&self.quarantine).get(id).cloned();
+        quarantined
+            .or_else(|| self.handle(id).and_then(|handle| handle.snapshot.borrow().trouble.clone()))
+    }
+
+    pub(crate) fn trouble(&self, code: &str, message: impl Into<String>) -> Trouble {
+        Trouble {
+            code: code.to_owned(),
+            message: message.into(),
+            since: view::rfc3339(self.world.now()),
+        }
+    }
+
+    pub(crate) fn leave(&self, why: Leaving) {
+        self.leaving
+            .send_if_modified(|leaving| leaving.is_none() && leaving.replace(why).is_none());
+    }
+
+    pub(crate) fn leaving(&self) -> watch::Receiver<Option<Leaving>> {
+        self.leaving.subscribe()
+    }
+}
+
+impl Handle {
+    /// Brings news and waits until the journal has it. `None` if the conductor is gone.
+    pub(crate) async fn tell(&self, input: Input) -> Option<()> {
+        let (done, told) = oneshot::channel();
+        self.mailbox.send(Message::Input { input, done: Some(done) }).await.ok()?;
+        told.await.ok()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds these, and a table is sound between any two calls.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

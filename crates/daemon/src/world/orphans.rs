@@ -1,0 +1,71 @@
+//! The tree of an attempt whose shim is gone.
+//!
+//! Nobody is its subreaper any more, so its processes are found by the two marks they carry: the session
+//! that the attempt's main process made, and the attempt's names in their environment. A process that has
+//! shed both is not found, which is why this containment is called best effort.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+
+use outlast_engine::{RunId, Survivor};
+use rustix::process::Signal;
+
+use super::process::{self, Who};
+
+/// What marks a process as part of one attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct Marks {
+    run: Vec<u8>,
+    turn: Vec<u8>,
+    attempt: Vec<u8>,
+    /// The main process, whose number is also its session's.
+    main: Option<Who>,
+}
+
+impl Marks {
+    pub(crate) fn new(run: &RunId, turn: u32, attempt: u32, main: Option<Who>) -> Self {
+        Self {
+            run: format!("OUTLAST_RUN_ID={run}").into_bytes(),
+            turn: format!("OUTLAST_TURN={turn}").into_bytes(),
+            attempt: format!("OUTLAST_ATTEMPT={attempt}").into_bytes(),
+            main,
+        }
+    }
+
+    fn are_on(&self, pid: u32, stat: &process::Stat) -> bool {
+        let in_session =
+            self.main.is_some_and(|main| stat.session == main.pid && stat.start >= main.start);
+        in_session || self.are_in_environment(pid)
+    }
+
+    fn are_in_environment(&self, pid: u32) -> bool {
+        // Unreadable means another user's, or just gone: either way not ours to signal.
+        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
+        let has =
+            |mark: &[u8]| environment.split(|byte| *byte == 0).any(|variable| variable == mark);
+        has(&self.run) && has(&self.turn) && has(&self.attempt)
+    }
+}
+
+/// Everybody alive who carries the marks.
+pub(crate) fn members(marks: &Marks) -> Vec<Survivor> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let me = std::process::id();
+    processes
+        .flatten()
+        .filter_map(|entry| std::str::from_utf8(entry.file_name().as_bytes()).ok()?.parse().ok())
+        .filter(|pid| *pid != me)
+        .filter_map(|pid: u32| Some((pid, process::stat(pid)?)))
+        .filter(|(pid, stat)| !stat.is_zombie && marks.are_on(*pid, stat))
+        .map(|(pid, stat)| Survivor { pid, start: stat.start, command: stat.command })
+        .collect()
+}
+
+/// Signals everybody who carries the marks; says who that was.
+pub(crate) fn signal(marks: &Marks, signal: Signal) -> BTreeMap<u32, Survivor> {
+    let members = members(marks);
+    for member in &members {
+        process::signal(Who { pid: member.pid, start: member.start }, signal);
+    }
+    members.into_iter().map(|member| (member.pid, member)).collect()
+}

@@ -1,0 +1,29 @@
+//! Starting shims. The only place where the daemon makes a process.
+//!
+//! Nothing runs between fork and exec, so the standard library uses `posix_spawn`, whose cost does not
+//! grow with the daemon. The shim makes its own session.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
+
+/// What a run's attempt is told about itself must not be mistaken for the daemon's or a shim's own.
+pub(crate) const ATTEMPT_NAMES: [&str; 3] = ["OUTLAST_RUN_ID", "OUTLAST_TURN", "OUTLAST_ATTEMPT"];
+
+/// Starts a shim for the attempt in `dir`; the stream is its first control connection.
+pub(crate) fn shim(exe: &Path, dir: &Path) -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    #[expect(clippy::disallowed_methods, reason = "world is where the daemon starts processes")]
+    let mut command = tokio::process::Command::new(exe);
+    command.arg("__shim").arg(dir).stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
+    command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(false);
+    for name in ATTEMPT_NAMES {
+        command.env_remove(name);
+    }
+    let mut child = command.spawn()?;
+    #[expect(clippy::disallowed_methods, reason = "reaps one shim, and ends with it")]
+    let _reaper = tokio::spawn(async move { child.wait().await });
+    ours.set_nonblocking(true)?;
+    Ok(ours)
+}
