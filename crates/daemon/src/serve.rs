@@ -149,10 +149,6 @@ impl Daemon {
         });
         let left = async {
             asked.await;
-            let why = self.supervisor.leaving().borrow().unwrap_or(Leaving::Asked);
-            if why == Leaving::Asked {
-                self.mark_stopped();
-            }
             tokio::time::sleep(LEAVE_WITHIN).await;
         };
         // The server ends by itself once it was told to and nobody is being answered; or the time is over.
@@ -160,16 +156,10 @@ impl Daemon {
             () = serving => {}
             () = left => {}
         }
-        self.supervisor.leaving().borrow().unwrap_or(Leaving::Asked)
-    }
-
-    fn mark_stopped(&self) {
-        if let Err(error) = instance::mark_stopped(&self.supervisor.layout) {
-            tracing::error!(%error, "cannot say that this stop was asked for; shims will start a daemon again");
-        }
         if let Err(error) = files::remove(&self.supervisor.layout.socket()) {
             tracing::error!(%error, "cannot remove the socket");
         }
+        self.supervisor.leaving().borrow().unwrap_or(Leaving::Asked)
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
+use crate::instance;
 use crate::keeper::OutputWatch;
 use crate::view;
 use crate::world::World;
@@ -149,7 +150,13 @@ impl Supervisor {
         }
     }
 
+    /// Has the daemon go. That it was asked to is on disk before anybody can see it gone.
     pub(crate) fn leave(&self, why: Leaving) {
+        if why == Leaving::Asked
+            && let Err(error) = instance::mark_stopped(&self.layout)
+        {
+            tracing::error!(%error, "cannot say that this stop was asked for; shims will start a daemon again");
+        }
         self.leaving
             .send_if_modified(|leaving| leaving.is_none() && leaving.replace(why).is_none());
     }

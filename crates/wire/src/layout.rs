@@ -43,6 +43,11 @@ impl Layout {
         Some(Self { config, state, runtime })
     }
 
+    /// The directory that a person would call this Outlast's: `OUTLAST_HOME`, or else its state.
+    pub fn home(&self) -> &Path {
+        if self.state == self.config.join("state") { &self.config } else { &self.state }
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.runtime.join("daemon.sock")
     }

@@ -32,7 +32,7 @@ pub(crate) async fn status(State(supervisor): Daemon) -> Answer<Json<DaemonStatu
         version: Some(version::BUILD.to_owned()),
         epoch: Some(supervisor.epoch),
         started_at: Some(supervisor.started_at.clone()),
-        home: supervisor.layout.state.display().to_string(),
+        home: supervisor.layout.home().display().to_string(),
         socket: supervisor.layout.socket().display().to_string(),
         runs: Some(RunCounts { live: counts.live, resting: counts.resting, ended: counts.ended }),
     }))

@@ -93,7 +93,9 @@ impl Work {
     pub(super) async fn meet(&mut self, mut session: Session) {
         self.tries = 0;
         self.say_no_trouble().await;
-        if let Err(error) = self.converse(&mut session).await {
+        if let Err(error) = self.converse(&mut session).await
+            && !records::is_over(&session.records)
+        {
             tracing::warn!(run = %self.task.run.id, %error, "lost the shim");
         }
     }

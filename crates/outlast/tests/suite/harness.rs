@@ -1,0 +1,247 @@
+//! A private Outlast for one test: its own home, its own daemon, and nothing left afterwards.
+//!
+//! Everything a test starts carries `OUTLAST_HOME` with the test's own directory in its environment, so that
+//! is how whatever is left is found and ended when the test is over, passed or not.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long a test waits for what must happen. Only a failing test takes as long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Home {
+    dir: TempDir,
+    env: Vec<(String, OsString)>,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self::named("home")
+    }
+
+    /// A home whose path holds `name`, however long.
+    pub(crate) fn named(name: &str) -> Self {
+        let dir = TempDir::with_prefix_in("t", env!("CARGO_TARGET_TMPDIR")).expect("the target directory is ours");
+        std::fs::create_dir_all(dir.path().join(name)).expect("the test's directory is ours");
+        Self { dir, env: vec![("OUTLAST_HOME_NAME".to_owned(), name.into())] }
+    }
+
+    /// Sets a variable for every program this home starts, the daemon among them.
+    pub(crate) fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        let (_, name) = self.env.first().expect("every home has a name");
+        self.dir.path().join(name)
+    }
+
+    /// A directory for the test's own files.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.dir.path().to_owned()
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path().join("state")
+    }
+
+    pub(crate) fn attempt_dir(&self, id: &str, turn: u32, attempt: u32) -> PathBuf {
+        self.state().join("runs").join(id).join(format!("t{turn}.a{attempt}"))
+    }
+
+    /// The built program, in an environment that holds nothing but what it needs.
+    pub(crate) fn outlast<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+        command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.dir.path()).env("OUTLAST_HOME", self.path()).env("LANG", "C.UTF-8");
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn output<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Output {
+        self.outlast(args).output().expect("the program starts")
+    }
+
+    /// What the command prints; it must succeed.
+    pub(crate) fn ok<S: AsRef<std::ffi::OsStr> + std::fmt::Debug>(&self, args: &[S]) -> String {
+        let output = self.output(args);
+        assert!(output.status.success(), "{args:?}: {}\n{}", output.status, text(&output.stderr));
+        text(&output.stdout).trim_end().to_owned()
+    }
+
+    /// What the command says on stderr; it must fail with `code`.
+    pub(crate) fn fails<S: AsRef<std::ffi::OsStr> + std::fmt::Debug>(&self, code: i32, args: &[S]) -> String {
+        let output = self.output(args);
+        let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        text(&output.stderr)
+    }
+
+    /// Starts a run of a shell script and leaves it.
+    pub(crate) fn start(&self, script: &str) -> String {
+        self.ok(&["run", "-d", "--", "sh", "-c", script])
+    }
+
+    pub(crate) fn json<S: AsRef<std::ffi::OsStr> + std::fmt::Debug>(&self, args: &[S]) -> Value {
+        let printed = self.ok(args);
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{args:?} printed {printed:?}: {error}"))
+    }
+
+    pub(crate) fn show(&self, id: &str) -> Value {
+        self.json(&["show", id, "--json"])
+    }
+
+    pub(crate) fn events(&self, id: &str) -> Vec<Value> {
+        let lines = self.ok(&["events", id, "--json"]);
+        lines.lines().map(|line| serde_json::from_str(line).expect("an event is JSON")).collect()
+    }
+
+    pub(crate) fn kinds(&self, id: &str) -> Vec<String> {
+        self.events(id).iter().map(|event| str_of(event, "kind").to_owned()).collect()
+    }
+
+    pub(crate) fn count(&self, id: &str, kind: &str) -> usize {
+        self.kinds(id).iter().filter(|known| *known == kind).count()
+    }
+
+    /// The exit code of `wait`.
+    pub(crate) fn wait(&self, id: &str) -> i32 {
+        let output = self.output(&["wait", id, "--timeout", "60s"]);
+        output.status.code().expect("wait is not killed")
+    }
+
+    pub(crate) fn daemon_pid(&self) -> u32 {
+        let status = self.json(&["daemon", "status", "--json"]);
+        pid_of(&status, "pid").expect("a daemon runs")
+    }
+
+    /// The pid of the daemon that answers, if one does.
+    pub(crate) fn daemon_if_up(&self) -> Option<u32> {
+        let output = self.output(&["daemon", "status", "--json"]);
+        let status: Value = serde_json::from_slice(&output.stdout).ok()?;
+        pid_of(&status, "pid").filter(|_| status["running"] == true)
+    }
+
+    /// Kills the daemon as a crash would, and returns when it is dead.
+    pub(crate) fn crash_daemon(&self) -> u32 {
+        let pid = self.daemon_pid();
+        kill(pid, "KILL");
+        until("the daemon is dead", || (!is_alive(pid)).then_some(()));
+        pid
+    }
+
+    /// Waits until the run's command exists, and says its pid.
+    pub(crate) fn pid(&self, id: &str) -> u32 {
+        until("the command runs", || pid_of(&self.show(id), "pid"))
+    }
+
+    pub(crate) fn shim_pid(&self, id: &str) -> u32 {
+        until("a shim holds the run", || pid_of(&self.show(id), "shim_pid"))
+    }
+
+    /// Runs the program in the background; ended with the test.
+    pub(crate) fn spawn<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Background {
+        let child = self.outlast(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        Background(child.expect("the program starts"))
+    }
+
+    /// Everybody alive that belongs to this home.
+    fn processes(&self) -> Vec<u32> {
+        let mark = [b"OUTLAST_HOME=".as_slice(), self.path().as_os_str().as_encoded_bytes()].concat();
+        let entries = std::fs::read_dir("/proc").expect("there is a /proc");
+        entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| *pid != std::process::id())
+            .filter(|pid| {
+                let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+            })
+            .collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // A shim starts a daemon again, so this goes on until nobody is left.
+        let started = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() || started.elapsed() > PATIENCE {
+                break;
+            }
+            for pid in left {
+                kill(pid, "KILL");
+            }
+            nap();
+        }
+    }
+}
+
+pub(crate) struct Background(pub(crate) Child);
+
+impl Background {
+    pub(crate) fn code(mut self) -> i32 {
+        self.0.wait().expect("it is our child").code().expect("it is not killed")
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _already_gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+/// Waits for what must come true.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(started.elapsed() < PATIENCE, "waited in vain: {what}");
+        nap();
+    }
+}
+
+/// Between two looks at another process, of which nobody can be told.
+pub(crate) fn nap() {
+    std::thread::sleep(Duration::from_millis(5));
+}
+
+pub(crate) fn kill(pid: u32, signal: &str) {
+    let killed = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).stderr(Stdio::null()).status();
+    killed.expect("there is a kill");
+}
+
+/// A zombie is dead.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start().chars().next());
+    !matches!(state, Some(Some('Z' | 'X')))
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_else(|| panic!("{key} is not text in {value}"))
+}
+
+fn pid_of(value: &Value, key: &str) -> Option<u32> {
+    value[key].as_u64().and_then(|pid| u32::try_from(pid).ok())
+}
+
+/// How many lines a file has; a file that is not there has none.
+pub(crate) fn lines(path: &Path) -> usize {
+    std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
+}
