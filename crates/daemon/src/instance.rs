@@ -4,14 +4,19 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use outlast_wire::layout::Layout;
-use outlast_wire::shim::EnvVar;
+use outlast_wire::shim::{ATTEMPT_NAMES, EnvVar};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
 use crate::world::files::{self, Lasting};
-use crate::world::spawn::ATTEMPT_NAMES;
+
+/// A shim or a client that looks whether a daemon lives holds the lock for an instant itself. A daemon holds
+/// it for longer than this.
+const LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Held for the daemon's life; the kernel frees it on any death.
 pub(crate) struct Instance {
@@ -31,11 +36,14 @@ impl Instance {
     /// Takes the lock, or says who has it.
     pub(crate) fn take(path: &Path) -> Result<Self, Refusal> {
         let mut lock = open(path)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { lock }),
-            Err(TryLockError::WouldBlock) => Err(already_running(&mut lock, path)),
-            Err(TryLockError::Error(error)) => Err(cannot(path, &error)),
+        for _ in 0..LOOKS {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { lock }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_LOOKS),
+                Err(TryLockError::Error(error)) => return Err(cannot(path, &error)),
+            }
         }
+        Err(already_running(&mut lock, path))
     }
 
     /// Waits until the lock is free. For a service manager, to which leaving would mean trying again.

@@ -155,8 +155,9 @@ impl Reader {
             }
             match self.chunk_at(self.chunk)? {
                 Some(chunk) if chunk.end() > self.offset => return Ok(Some(chunk)),
-                Some(_) => self.chunk += 1,
-                None => return Ok(None),
+                // The last chunk may still grow, so it is left only for one that follows it.
+                Some(_) if self.chunk_at(self.chunk + 1)?.is_some() => self.chunk += 1,
+                Some(_) | None => return Ok(None),
             }
         }
     }

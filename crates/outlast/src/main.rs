@@ -1,1 +1,60 @@
-fn main() {}
+//! `outlast`: the one shipped binary, as its users, its daemon and its shims see it.
+//!
+//! Reads the environment and the arguments, and turns what a command answers into an exit code.
+
+mod args;
+mod ask;
+mod attached;
+mod autostart;
+mod client;
+mod commands;
+mod connect;
+mod duration;
+mod entry;
+mod follow;
+mod frames;
+mod keys;
+mod lock;
+mod output;
+mod printer;
+mod problem;
+mod run_id;
+mod session;
+mod signals;
+mod sse;
+mod terminal;
+mod tty;
+mod wait;
+mod world;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::problem::Problem;
+use crate::world::World;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    // A shim lives as long as its command and there may be thousands: nothing is set up before it.
+    if args.next().is_some_and(|verb| verb == "__shim") {
+        return entry::shim(args.next());
+    }
+    let world = World::new(environment());
+    let cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(usage) => return args::explain(&usage),
+    };
+    let errors = cli.command.errors();
+    commands::dispatch(cli.command, &world).unwrap_or_else(|problem| {
+        output::errors::report(&problem, errors);
+        ExitCode::from(problem.exit())
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
+/// What a command answers: its exit code, or what ended it early.
+type Answer = Result<u8, Problem>;

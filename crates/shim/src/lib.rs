@@ -1,1 +1,69 @@
-//! (being written)
+//! The shim: one small process that owns one attempt's process tree, its output and its exit status.
+//!
+//! It decides nothing but ends what must end. It keeps no database, starts no thread and waits in one
+//! place, a `poll(2)` loop. What it knows is in `events.jsonl` before it acts on it, so that whoever comes
+//! after it, a daemon or another shim, reads the truth from the attempt's directory.
+//!
+//! In reading order: `setup` makes the process fit to be a shim, `serve` waits, `attempt` decides and
+//! does, with one file for each thing that it does.
+
+mod setup;
+
+mod serve;
+
+mod attempt;
+mod finish;
+mod launch;
+mod live;
+mod orders;
+
+mod records;
+mod spool;
+mod spool_index;
+
+mod command;
+mod spawn;
+
+mod ending;
+mod limits;
+mod reap;
+mod tree;
+
+mod connection;
+mod control;
+
+mod screen;
+mod terminal;
+
+mod clock;
+mod disk;
+mod revive;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use outlast_wire::layout::AttemptDir;
+
+use crate::attempt::Attempt;
+
+/// Another shim holds this attempt's lock; nothing was done.
+const EXIT_BUSY: u8 = 75;
+/// The attempt's own files could not be read or made; nothing was started.
+const EXIT_BAD_FILES: u8 = 65;
+
+/// Owns the attempt in `dir` until its tree is empty and its last record is on disk.
+///
+/// Takes the whole process over: signals, session, umask, descriptors. The daemon that started it may
+/// hold the other end of a socket on descriptor 0, which is then the first control connection.
+pub fn main(dir: &Path) -> ExitCode {
+    let inherited = setup::become_shim();
+    let dir = AttemptDir(dir.to_owned());
+    match Attempt::open(dir, inherited) {
+        Ok(attempt) => serve::serve(attempt),
+        Err(attempt::Unopened::Busy) => ExitCode::from(EXIT_BUSY),
+        Err(attempt::Unopened::BadFiles) => ExitCode::from(EXIT_BAD_FILES),
+    }
+}
+
+/// For a step whose failure changes nothing that we promise; the caller says why at the call.
+fn tolerate<T, E>(_outcome: Result<T, E>) {}

@@ -15,6 +15,10 @@ use crate::OsText;
 /// A frame's payload is never longer than this, in either direction.
 pub const FRAME_MAX: usize = 1 << 20;
 
+/// By these an attempt's processes are told what they belong to, and known by it. No daemon or shim may have
+/// them in its own environment, also if it was started from within a run.
+pub const ATTEMPT_NAMES: [&str; 3] = ["OUTLAST_RUN_ID", "OUTLAST_TURN", "OUTLAST_ATTEMPT"];
+
 /// Everything a shim needs to know about the attempt that it owns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {

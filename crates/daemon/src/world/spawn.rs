@@ -8,8 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 
-/// What a run's attempt is told about itself must not be mistaken for the daemon's or a shim's own.
-pub(crate) const ATTEMPT_NAMES: [&str; 3] = ["OUTLAST_RUN_ID", "OUTLAST_TURN", "OUTLAST_ATTEMPT"];
+use outlast_wire::shim::ATTEMPT_NAMES;
 
 /// Starts a shim for the attempt in `dir`; the stream is its first control connection.
 pub(crate) fn shim(exe: &Path, dir: &Path) -> io::Result<UnixStream> {

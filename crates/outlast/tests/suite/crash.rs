@@ -10,7 +10,10 @@ fn twenty_lines(home: &Home) -> (String, fs::File) {
     let gate = home.scratch().join("gate");
     let made = Command::new("mkfifo").arg(&gate).status().expect("there is a mkfifo");
     assert!(made.success());
-    let script = format!("exec 3<{}; for i in $(seq 20); do read -r _ <&3; echo line $i; done; exit 7", gate.display());
+    let script = format!(
+        "exec 3<{}; for i in $(seq 20); do read -r _ <&3; echo line $i; done; exit 7",
+        gate.display()
+    );
     let id = home.start(&script);
     // Opening the other end returns when the script has opened its own.
     let gate = fs::OpenOptions::new().write(true).open(gate).expect("the script reads");
@@ -60,7 +63,8 @@ fn an_end_that_came_while_no_daemon_lived_is_stamped_with_when_it_was() {
     let records = home.attempt_dir(&id, 1, 1).join("events.jsonl");
     let exited = until("the end is on disk", || {
         let text = fs::read_to_string(&records).ok()?;
-        let records: Vec<serde_json::Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let records: Vec<serde_json::Value> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         records.into_iter().find(|record| record["event"] == "exited")
     });
     assert_seen_whole(&home, &id);
@@ -75,8 +79,10 @@ fn a_daemon_that_was_killed_is_started_again_by_a_shim() {
     home.pid(&id);
     let killed = home.crash_daemon();
     let unasked = |home: &Home| {
-        let output = home.outlast(&["daemon", "status", "--json"]).env("OUTLAST_NO_AUTOSTART", "1").output();
-        let status: serde_json::Value = serde_json::from_slice(&output.expect("it starts").stdout).ok()?;
+        let output =
+            home.outlast(&["daemon", "status", "--json"]).env("OUTLAST_NO_AUTOSTART", "1").output();
+        let status: serde_json::Value =
+            serde_json::from_slice(&output.expect("it starts").stdout).ok()?;
         (status["running"] == true).then(|| status["pid"].clone())
     };
     let revived = until("a daemon is back", || unasked(&home));
@@ -106,7 +112,10 @@ fn after_daemon_stop_none_comes_back_until_asked() {
 
 fn context_switches(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the shim lives");
-    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).expect("the kernel counts");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
+        .expect("the kernel counts");
     line.trim().parse().expect("a number")
 }
 
@@ -116,12 +125,17 @@ fn a_killed_shim_leaves_an_orphan_and_then_a_lost_end() {
     let id = home.start("sleep 600");
     let pid = home.pid(&id);
     kill(home.shim_pid(&id), "KILL");
-    until("it is shown as an orphan", || (str_of(&home.show(&id), "health") == "orphaned").then_some(()));
+    until("it is shown as an orphan", || {
+        (str_of(&home.show(&id), "health") == "orphaned").then_some(())
+    });
     assert!(home.ok(&["ps"]).contains("orphaned"));
     kill(pid, "TERM");
     assert_eq!(home.wait(&id), 6);
     let run = home.show(&id);
-    assert_eq!((str_of(&run, "state"), str_of(&run, "reason_code"), str_of(&run, "outcome")), ("failed", "lost", "lost"));
+    assert_eq!(
+        (str_of(&run, "state"), str_of(&run, "reason_code"), str_of(&run, "outcome")),
+        ("failed", "lost", "lost")
+    );
     assert_eq!(run["exit"], serde_json::Value::Null, "an exit code was invented");
 }
 
@@ -136,7 +150,9 @@ fn an_orphan_can_be_stopped_with_its_tree() {
     });
     let () = members;
     kill(home.shim_pid(&id), "KILL");
-    until("it is shown as an orphan", || (str_of(&home.show(&id), "health") == "orphaned").then_some(()));
+    until("it is shown as an orphan", || {
+        (str_of(&home.show(&id), "health") == "orphaned").then_some(())
+    });
     home.ok(&["stop", &id, "--now"]);
     assert!(!is_alive(pid));
     let run = home.show(&id);
@@ -155,7 +171,9 @@ fn daemon_and_shim_killed_at_once_is_an_orphan_too() {
     kill(shim, "KILL");
     kill(daemon, "KILL");
     until("both are dead", || (!is_alive(daemon) && !is_alive(shim)).then_some(()));
-    until("it is shown as an orphan", || (str_of(&home.show(&id), "health") == "orphaned").then_some(()));
+    until("it is shown as an orphan", || {
+        (str_of(&home.show(&id), "health") == "orphaned").then_some(())
+    });
     kill(pid, "KILL");
     assert_eq!(home.wait(&id), 6);
 }
@@ -187,10 +205,15 @@ fn a_recycled_pid_gets_no_signal() {
     kill(shim, "KILL");
     kill(pid, "KILL");
     until("both are dead", || (!is_alive(shim) && !is_alive(pid)).then_some(()));
-    let script = format!("trap 'echo hit >> {}' TERM INT HUP; while :; do sleep 0.05; done", marker.display());
+    let script = format!(
+        "trap 'echo hit >> {}' TERM INT HUP; while :; do sleep 0.05; done",
+        marker.display()
+    );
     let mut bystander = Command::new("sh").args(["-c", &script]).spawn().expect("there is a sh");
     let records = home.attempt_dir(&id, 1, 1).join("events.jsonl");
-    let forged = fs::read_to_string(&records).expect("the shim wrote it").replace(&format!("\"pid\":{pid}"), &format!("\"pid\":{}", bystander.id()));
+    let forged = fs::read_to_string(&records)
+        .expect("the shim wrote it")
+        .replace(&format!("\"pid\":{pid}"), &format!("\"pid\":{}", bystander.id()));
     fs::write(&records, forged).expect("the record is ours");
     let stopped = home.output(&["stop", &id, "--now"]);
     let is_spared = is_alive(bystander.id()) && lines(&marker) == 0;
@@ -206,11 +229,15 @@ fn another_boot_interrupts_without_a_probe() {
     let id = home.start("sleep 600");
     let pid = home.pid(&id);
     home.ok(&["daemon", "stop"]);
-    let start = home.outlast(&["daemon", "start"]).env("OUTLAST_FAKE_BOOT_ID", "second-boot").status();
+    let start =
+        home.outlast(&["daemon", "start"]).env("OUTLAST_FAKE_BOOT_ID", "second-boot").status();
     assert!(start.expect("it starts").success());
     assert_eq!(home.wait(&id), 1);
     let run = home.show(&id);
-    assert_eq!((str_of(&run, "outcome"), str_of(&run, "reason_code")), ("interrupted", "interrupted"));
+    assert_eq!(
+        (str_of(&run, "outcome"), str_of(&run, "reason_code")),
+        ("interrupted", "interrupted")
+    );
     assert!(is_alive(pid), "a process of another boot was probed and ended");
 }
 
@@ -222,7 +249,8 @@ fn an_end_seen_before_a_reboot_is_still_the_end() {
     home.ok(&["daemon", "stop"]);
     let_through(&mut gate, 20);
     until("the shim has gone", || (!is_alive(shim)).then_some(()));
-    let start = home.outlast(&["daemon", "start"]).env("OUTLAST_FAKE_BOOT_ID", "second-boot").status();
+    let start =
+        home.outlast(&["daemon", "start"]).env("OUTLAST_FAKE_BOOT_ID", "second-boot").status();
     assert!(start.expect("it starts").success());
     assert_seen_whole(&home, &id);
 }

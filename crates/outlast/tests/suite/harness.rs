@@ -26,7 +26,8 @@ impl Home {
 
     /// A home whose path holds `name`, however long.
     pub(crate) fn named(name: &str) -> Self {
-        let dir = TempDir::with_prefix_in("t", env!("CARGO_TARGET_TMPDIR")).expect("the target directory is ours");
+        let dir = TempDir::with_prefix_in("t", env!("CARGO_TARGET_TMPDIR"))
+            .expect("the target directory is ours");
         std::fs::create_dir_all(dir.path().join(name)).expect("the test's directory is ours");
         Self { dir, env: vec![("OUTLAST_HOME_NAME".to_owned(), name.into())] }
     }
@@ -59,7 +60,10 @@ impl Home {
     pub(crate) fn outlast<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
         command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("HOME", self.dir.path()).env("OUTLAST_HOME", self.path()).env("LANG", "C.UTF-8");
+        command
+            .env("HOME", self.dir.path())
+            .env("OUTLAST_HOME", self.path())
+            .env("LANG", "C.UTF-8");
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.current_dir(self.dir.path()).stdin(Stdio::null());
         command
@@ -77,7 +81,11 @@ impl Home {
     }
 
     /// What the command says on stderr; it must fail with `code`.
-    pub(crate) fn fails<S: AsRef<std::ffi::OsStr> + std::fmt::Debug>(&self, code: i32, args: &[S]) -> String {
+    pub(crate) fn fails<S: AsRef<std::ffi::OsStr> + std::fmt::Debug>(
+        &self,
+        code: i32,
+        args: &[S],
+    ) -> String {
         let output = self.output(args);
         let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
         assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
@@ -91,7 +99,8 @@ impl Home {
 
     pub(crate) fn json<S: AsRef<std::ffi::OsStr> + std::fmt::Debug>(&self, args: &[S]) -> Value {
         let printed = self.ok(args);
-        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{args:?} printed {printed:?}: {error}"))
+        serde_json::from_str(&printed)
+            .unwrap_or_else(|error| panic!("{args:?} printed {printed:?}: {error}"))
     }
 
     pub(crate) fn show(&self, id: &str) -> Value {
@@ -154,7 +163,8 @@ impl Home {
 
     /// Everybody alive that belongs to this home.
     fn processes(&self) -> Vec<u32> {
-        let mark = [b"OUTLAST_HOME=".as_slice(), self.path().as_os_str().as_encoded_bytes()].concat();
+        let mark =
+            [b"OUTLAST_HOME=".as_slice(), self.path().as_os_str().as_encoded_bytes()].concat();
         let entries = std::fs::read_dir("/proc").expect("there is a /proc");
         entries
             .flatten()
@@ -218,7 +228,10 @@ pub(crate) fn nap() {
 }
 
 pub(crate) fn kill(pid: u32, signal: &str) {
-    let killed = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).stderr(Stdio::null()).status();
+    let killed = Command::new("kill")
+        .args([&format!("-{signal}"), &pid.to_string()])
+        .stderr(Stdio::null())
+        .status();
     killed.expect("there is a kill");
 }
 

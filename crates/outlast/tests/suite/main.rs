@@ -5,6 +5,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test starts processes and looks at the clock")]
 
-mod harness;
 mod crash;
+mod crash_matrix;
+mod harness;
+mod kills;
 mod run;
+mod stop;

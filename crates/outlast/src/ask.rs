@@ -1,0 +1,111 @@
+//! What is asked of the daemon: one HTTP request, as data. It can be sent again as it is.
+
+use std::fmt::{Display, Write};
+use std::time::Duration;
+
+use hyper::Method;
+use hyper::body::Bytes;
+use serde::Serialize;
+
+/// How long the daemon may take for an answer that it does not have to wait for itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    /// The path and the query, encoded.
+    pub(crate) target: String,
+    pub(crate) accept: &'static str,
+    pub(crate) upgrade: Option<&'static str>,
+    pub(crate) body: Bytes,
+    /// After this long without an answer the daemon counts as unreachable.
+    pub(crate) patience: Duration,
+}
+
+impl Ask {
+    fn new(method: Method, path: &str) -> Self {
+        Self {
+            method,
+            target: path.to_owned(),
+            accept: "application/json",
+            upgrade: None,
+            body: Bytes::new(),
+            patience: PATIENCE,
+        }
+    }
+
+    pub(crate) fn get(path: &str) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn delete(path: &str) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    pub(crate) fn post(path: &str, body: &impl Serialize) -> Self {
+        let body = serde_json::to_vec(body).expect("what we send is plain data").into();
+        Self { body, ..Self::new(Method::POST, path) }
+    }
+
+    pub(crate) fn query(mut self, name: &str, value: impl Display) -> Self {
+        self.target.push(if self.target.contains('?') { '&' } else { '?' });
+        self.target.push_str(name);
+        self.target.push('=');
+        self.target.push_str(&encode(&value.to_string()));
+        self
+    }
+
+    pub(crate) fn query_if(self, name: &str, value: Option<impl Display>) -> Self {
+        match value {
+            Some(value) => self.query(name, value),
+            None => self,
+        }
+    }
+
+    pub(crate) fn accept(self, accept: &'static str) -> Self {
+        Self { accept, ..self }
+    }
+
+    pub(crate) fn upgrade(self, protocol: &'static str) -> Self {
+        Self { upgrade: Some(protocol), ..self }
+    }
+
+    /// For questions that the daemon answers when something has happened, or after `wait`.
+    pub(crate) fn long_poll(self, wait: Duration) -> Self {
+        Self { patience: wait + PATIENCE, ..self }
+    }
+}
+
+/// `/v1/runs/{run}` and what belongs to it.
+pub(crate) fn run_path(run: &str, rest: &str) -> String {
+    format!("/v1/runs/{}{rest}", encode(run))
+}
+
+fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            other => write!(encoded, "%{other:02X}").expect("a string takes any text"),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_cannot_change_the_question() {
+        let ask = Ask::get(&run_path("a/b?c", "/output"))
+            .query("since", "2026-01-01T00:00:00+02:00")
+            .query_if("turn", None::<u32>)
+            .query("label", "k=v&x");
+        let expected =
+            "/v1/runs/a%2Fb%3Fc/output?since=2026-01-01T00%3A00%3A00%2B02%3A00&label=k%3Dv%26x";
+        assert_eq!(ask.target, expected);
+    }
+}

@@ -1,0 +1,103 @@
+//! Being attached to a run without a terminal of its own: its output as it comes, then its outcome.
+//!
+//! Whatever ends the watching, the run goes on.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use outlast_wire::api::RunView;
+use tokio::time::sleep;
+
+use crate::Answer;
+use crate::follow::{Output, Piece, Selection, Until};
+use crate::output::bytes;
+use crate::output::{self, outcome};
+use crate::printer::Printer;
+use crate::problem::{DETACHED, Problem};
+use crate::session::Session;
+use crate::signals::Detach;
+use crate::wait;
+use crate::world::World;
+
+/// A short run is over before it is worth a second connection to hear of its rest.
+const BEFORE_WATCHING: Duration = Duration::from_millis(250);
+/// How long the output of a run that rests, or has ended, may be quiet before it counts as all there is.
+const QUIET_REST: Duration = Duration::from_millis(300);
+const QUIET_END: Duration = Duration::from_secs(5);
+
+/// Shows the output of a run until it ends, rests, or somebody wants us gone.
+pub(crate) async fn attach(session: Session<'_>, run: &str, mut detach: Detach) -> Answer {
+    let world = session.world();
+    let selection = Selection { until: Until::RunEnds, ..Selection::default() };
+    let mut output = Output::new(session, run, selection);
+    let mut printer = Printer::default();
+    let pulse = Pulse::default();
+    let shown = tokio::select! {
+        biased;
+        () = detach.asked() => None,
+        result = show(&mut output, &mut printer, &pulse) => Some(result?),
+        result = watch(world, run, &pulse) => Some(result?),
+    };
+    match shown {
+        Some(()) => conclude(world, run, detach).await,
+        None => Ok(detached(run)),
+    }
+}
+
+/// The exit code of a run whose output has been shown, and a word on it if it did not complete.
+pub(crate) async fn conclude(world: &World, run: &str, mut detach: Detach) -> Answer {
+    let view = tokio::select! {
+        biased;
+        () = detach.asked() => return Ok(detached(run)),
+        view = wait::for_rest(world, run) => view?,
+    };
+    outcome::report(&view);
+    Ok(wait::status(&view))
+}
+
+pub(crate) fn detached(run: &str) -> u8 {
+    output::tell("outlast: detached; the run goes on");
+    output::tell(&format!("hint: outlast attach {run}  comes back to it"));
+    output::tell(&format!("hint: outlast stop {run}  ends it"));
+    DETACHED
+}
+
+/// Prints output until its end.
+pub(crate) async fn show(
+    output: &mut Output<'_>,
+    printer: &mut Printer,
+    pulse: &Pulse,
+) -> Result<(), Problem> {
+    loop {
+        let piece = output.next().await?;
+        if piece == Piece::End {
+            return Ok(());
+        }
+        let (target, bytes) = printer.render(piece);
+        pulse.writing.set(true);
+        bytes::stream(target, bytes).await?;
+        pulse.writing.set(false);
+        pulse.pieces.set(pulse.pieces.get() + 1);
+    }
+}
+
+/// Returns once the run has ended or rests and its output has been quiet for a while.
+async fn watch(world: &World, run: &str, pulse: &Pulse) -> Result<(), Problem> {
+    sleep(BEFORE_WATCHING).await;
+    let view: RunView = wait::for_rest(world, run).await?;
+    let quiet = if view.state == "blocked" { QUIET_REST } else { QUIET_END };
+    loop {
+        let before = pulse.pieces.get();
+        sleep(quiet).await;
+        if pulse.pieces.get() == before && !pulse.writing.get() {
+            return Ok(());
+        }
+    }
+}
+
+/// Signs of life of the output.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    pieces: Cell<u64>,
+    writing: Cell<bool>,
+}

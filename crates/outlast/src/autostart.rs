@@ -1,0 +1,127 @@
+//! Starting the daemon because a command needs it.
+//!
+//! Any number of clients may do this at once: the daemon's lock picks one, and all connect to it.
+
+use std::process::Child;
+use std::time::Duration;
+
+use outlast_wire::api::ErrorInfo;
+use outlast_wire::layout::Layout;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::client::Connection;
+use crate::connect::try_connect;
+use crate::lock::{self, Lock};
+use crate::problem::{Problem, REFUSED, UNREACHABLE};
+use crate::world::World;
+
+const START_MAX: Duration = Duration::from_secs(15);
+/// A daemon that dies as it starts is not started for ever.
+const STARTS_MAX: u32 = 4;
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The code by which a daemon says that another one was first.
+const RACE_LOST: &str = "daemon_running";
+
+/// What a started daemon says of itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Ready,
+    Error(ErrorInfo),
+    /// It went away, or lost the race for the lock to another.
+    Nothing,
+}
+
+pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
+    let layout = world.layout()?;
+    let deadline = Instant::now() + START_MAX;
+    let mut starting: Option<Lines<BufReader<Receiver>>> = None;
+    let mut starts = 0;
+    let mut pause = FIRST_PAUSE;
+    while Instant::now() < deadline {
+        if let Some(connection) = try_connect(layout).await? {
+            return Ok(connection);
+        }
+        match &mut starting {
+            // Also looks at the socket now and then: a daemon that another client started serves as well.
+            Some(pipe) => match timeout(pause, next_line(pipe)).await {
+                Ok(Said::Error(info)) if info.code != RACE_LOST => return Err(refused(info)),
+                Ok(Said::Ready | Said::Error(_) | Said::Nothing) => starting = None,
+                Err(_) => {}
+            },
+            // Whoever holds the lock is about to listen, so another daemon would have nothing to do.
+            None if starts < STARTS_MAX && lock::probe(&layout.daemon_lock()) == Lock::Free => {
+                starts += 1;
+                starting = Some(listen(world.start_daemon()?)?);
+                continue;
+            }
+            None => sleep(pause).await,
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    Err(stuck(layout))
+}
+
+fn listen(mut child: Child) -> Result<Lines<BufReader<Receiver>>, Problem> {
+    let stdout = child.stdout.take().expect("its output is piped");
+    let pipe = Receiver::from_owned_fd(stdout.into()).map_err(|error| {
+        Problem::unreachable(format_args!("cannot listen to its start: {error}"))
+    })?;
+    Ok(BufReader::new(pipe).lines())
+}
+
+async fn next_line(pipe: &mut Lines<BufReader<Receiver>>) -> Said {
+    match pipe.next_line().await {
+        Ok(Some(line)) => read_line(&line),
+        Ok(None) | Err(_) => Said::Nothing,
+    }
+}
+
+pub(crate) fn read_line(line: &str) -> Said {
+    if line == "ready" {
+        return Said::Ready;
+    }
+    let error = line.strip_prefix("error ").and_then(|json| serde_json::from_str(json).ok());
+    error.map_or(Said::Nothing, Said::Error)
+}
+
+/// An error that the daemon told is a refusal, unless the world was the cause.
+fn refused(info: ErrorInfo) -> Problem {
+    let exit = match info.code.as_str() {
+        "disk_full" | "state_unusable" | "database_unusable" | "no_runtime" | "no_boot_id" => {
+            UNREACHABLE
+        }
+        _ => REFUSED,
+    };
+    Problem::Told { info, exit }
+}
+
+fn stuck(layout: &Layout) -> Problem {
+    let seconds = START_MAX.as_secs();
+    let log = layout.daemon_log();
+    let problem = match lock::probe(&layout.daemon_lock()) {
+        Lock::Held => Problem::unreachable(format_args!(
+            "it holds {} and has not answered for {seconds} s",
+            layout.daemon_lock().display()
+        )),
+        Lock::Free => Problem::unreachable(format_args!("it did not start within {seconds} s")),
+    };
+    problem.hint(format_args!("its log is {}", log.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ready_line_says_one_of_three_things() {
+        assert_eq!(read_line("ready"), Said::Ready);
+        assert_eq!(read_line(""), Said::Nothing);
+        let line = r#"error {"code":"corrupt","message":"outlast.db is damaged","hint":null}"#;
+        let Said::Error(info) = read_line(line) else { panic!("an error is told") };
+        assert_eq!(refused(info).exit(), 2);
+    }
+}

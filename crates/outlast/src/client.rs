@@ -1,0 +1,111 @@
+//! One HTTP connection to the daemon, over its unix socket.
+//!
+//! Sends what it is given and says what became of it; whether to try again is the session's business.
+
+use std::fmt::Display;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use outlast_wire::api::{ErrorBody, ErrorInfo};
+use tokio::net::UnixStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::ask::Ask;
+use crate::problem::Problem;
+
+pub(crate) struct Connection {
+    sender: http1::SendRequest<Full<Bytes>>,
+    /// Moves the bytes, and ends with the connection.
+    _driver: JoinSet<()>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The connection broke; nobody knows what became of the question.
+    Lost(String),
+    Answered(Problem),
+}
+
+impl Failed {
+    fn lost(error: impl Display) -> Self {
+        Self::Lost(error.to_string())
+    }
+}
+
+impl Connection {
+    pub(crate) async fn open(stream: UnixStream) -> Result<Self, Failed> {
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(Failed::lost)?;
+        let mut driver = JoinSet::new();
+        // A broken connection also shows where the answer is awaited, so it is told there.
+        driver.spawn(async move { drop(connection.with_upgrades().await) });
+        Ok(Self { sender, _driver: driver })
+    }
+
+    /// Sends a question and waits for the head of a good answer.
+    pub(crate) async fn send(&mut self, ask: &Ask) -> Result<Response<Incoming>, Failed> {
+        let answer = timeout(ask.patience, async {
+            self.sender.ready().await?;
+            self.sender.send_request(request(ask)).await
+        });
+        let response = answer.await.map_err(|_| too_slow(ask))?.map_err(Failed::lost)?;
+        let status = response.status();
+        if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(response);
+        }
+        let body = collect(ask, response).await?;
+        // A daemon on its way out did not do what it was asked; its successor will.
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            return Err(Failed::Lost(error_info(status, &body).message));
+        }
+        Err(Failed::Answered(Problem::answered(status.as_u16(), error_info(status, &body))))
+    }
+
+    /// Sends a question and reads the whole of a good answer.
+    pub(crate) async fn fetch(&mut self, ask: &Ask) -> Result<Bytes, Failed> {
+        let response = self.send(ask).await?;
+        collect(ask, response).await
+    }
+}
+
+async fn collect(ask: &Ask, response: Response<Incoming>) -> Result<Bytes, Failed> {
+    let body = timeout(ask.patience, response.into_body().collect()).await;
+    Ok(body.map_err(|_| too_slow(ask))?.map_err(Failed::lost)?.to_bytes())
+}
+
+fn too_slow(ask: &Ask) -> Failed {
+    let seconds = ask.patience.as_secs();
+    Failed::Answered(Problem::unreachable(format_args!("no answer within {seconds} s")))
+}
+
+fn request(ask: &Ask) -> Request<Full<Bytes>> {
+    let mut request = Request::builder()
+        .method(&ask.method)
+        .uri(&ask.target)
+        .header(HOST, "outlast")
+        .header(ACCEPT, ask.accept);
+    if !ask.body.is_empty() {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    if let Some(protocol) = ask.upgrade {
+        request = request.header(CONNECTION, "Upgrade").header(UPGRADE, protocol);
+    }
+    request.body(Full::new(ask.body.clone())).expect("paths and queries are encoded")
+}
+
+fn error_info(status: StatusCode, body: &[u8]) -> ErrorInfo {
+    serde_json::from_slice::<ErrorBody>(body).map_or_else(
+        |_| ErrorInfo {
+            code: "unreadable_answer".to_owned(),
+            message: format!("the daemon answered {status} without saying why"),
+            hint: None,
+        },
+        |body| body.error,
+    )
+}

@@ -1,0 +1,23 @@
+//! `outlast attach`: come back to a run.
+
+use outlast_wire::api::{RunView, exit_status};
+
+use crate::args::Attach;
+use crate::ask::{Ask, run_path};
+use crate::session::Session;
+use crate::signals::Detach;
+use crate::world::World;
+use crate::{Answer, attached, terminal, tty};
+
+pub(crate) async fn attach(world: &World, args: Attach) -> Answer {
+    let detach = Detach::listen()?;
+    let mut session = Session::new(world);
+    let view: RunView = session.call(&Ask::get(&run_path(&args.run, ""))).await?;
+    let goes_on = exit_status(&view.state, view.reason_code.as_deref()).is_none();
+    // From here on by id: a name may pass to another run.
+    if view.tty && goes_on && terminal::is_there() {
+        tty::attach(session, &view.id, detach).await
+    } else {
+        attached::attach(session, &view.id, detach).await
+    }
+}

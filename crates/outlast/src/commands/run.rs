@@ -1,0 +1,176 @@
+//! `outlast run`: start a run, and watch it unless it is to be left alone.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use outlast_wire::OsText;
+use outlast_wire::api::{AskedLimits, CreateRun, Created};
+use outlast_wire::shim::{EnvVar, Window};
+
+use crate::args::Run;
+use crate::ask::Ask;
+use crate::duration::as_ms;
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::signals::Detach;
+use crate::world::{self, World};
+use crate::{Answer, attached, output, run_id, terminal, tty};
+
+/// The window of a terminal that nobody looks at yet.
+const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
+
+pub(crate) async fn run(world: &World, args: Run) -> Answer {
+    if args.detach {
+        return start(world, args).await;
+    }
+    if args.tty && !terminal::is_there() {
+        let problem =
+            Problem::refusal("no_terminal", "--tty needs a terminal here to show the run's");
+        return Err(problem.hint("start it with -d and attach from a terminal"));
+    }
+    // Listened for before the run exists, so that no moment is left in which ctrl-c says nothing.
+    let detach = Detach::listen()?;
+    let has_tty = args.tty;
+    let mut session = Session::new(world);
+    let created = create(&mut session, &body(world, args)?).await?;
+    if has_tty {
+        tty::attach(session, &created.id, detach).await
+    } else {
+        attached::attach(session, &created.id, detach).await
+    }
+}
+
+async fn start(world: &World, args: Run) -> Answer {
+    let json = args.json;
+    let created = create(&mut Session::new(world), &body(world, args)?).await?;
+    if json {
+        output::print_json(&created)?;
+    } else {
+        output::print_line(&created.id)?;
+    }
+    Ok(0)
+}
+
+async fn create(session: &mut Session<'_>, body: &CreateRun) -> Result<Created, Problem> {
+    session.call(&Ask::post("/v1/runs", body)).await
+}
+
+fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
+    let tty = args.tty.then(|| world::window().unwrap_or(ANY_WINDOW));
+    Ok(CreateRun {
+        id: Some(run_id::new()?),
+        name: args.name,
+        key: args.key,
+        task: args.task,
+        command: command(args.command)?,
+        dir: directory(world, args.dir)?,
+        env: environment(&world.env, &args.env)?,
+        umask: world::umask(),
+        tty,
+        labels: args.label.into_iter().collect(),
+        parent: args.parent,
+        limits: AskedLimits {
+            turn_timeout_ms: args.turn_timeout.map(as_ms),
+            stall_window_ms: args.stall.map(as_ms),
+            run_timeout_ms: args.run_timeout.map(as_ms),
+        },
+        retry: args.retry,
+        backoff_ms: args.backoff.map(as_ms),
+    })
+}
+
+fn command(words: Vec<OsString>) -> Result<Vec<String>, Problem> {
+    let word = |word: OsString| {
+        word.into_string().map_err(|word| {
+            let message = format!("argument {} of the command is not UTF-8", word.display());
+            Problem::refusal("not_utf8", message)
+                .hint("put it into a script or an environment variable, which take any bytes")
+        })
+    };
+    words.into_iter().map(word).collect()
+}
+
+fn directory(world: &World, dir: Option<PathBuf>) -> Result<String, Problem> {
+    let dir = match dir {
+        Some(dir) if dir.is_absolute() => dir,
+        Some(dir) => world.current_dir()?.join(dir),
+        None => world.current_dir()?,
+    };
+    let dir = std::path::absolute(&dir).unwrap_or(dir);
+    dir.into_os_string().into_string().map_err(|dir| {
+        let message = format!("the directory {} is not UTF-8", dir.display());
+        Problem::refusal("not_utf8", message).hint("reach it by way of a symbolic link")
+    })
+}
+
+/// Our environment, with what `--env` says on top of it.
+fn environment(ours: &[(OsString, OsString)], added: &[OsString]) -> Result<Vec<EnvVar>, Problem> {
+    let mut merged: Vec<(OsString, OsString)> = ours.to_vec();
+    for assignment in added {
+        let (name, value) = assigned(assignment)?;
+        match merged.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, old)) => *old = value,
+            None => merged.push((name, value)),
+        }
+    }
+    let var = |(name, value)| EnvVar { name: OsText(name), value: OsText(value) };
+    Ok(merged.into_iter().map(var).collect())
+}
+
+fn assigned(assignment: &OsString) -> Result<(OsString, OsString), Problem> {
+    let bytes = assignment.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at @ 1..) => {
+            let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            Ok((part(&bytes[..at]), part(&bytes[at + 1..])))
+        }
+        _ => {
+            let message = format!("--env {} is not NAME=VALUE", assignment.display());
+            let hint = "the current environment is passed on by itself; --env adds to it";
+            Err(Problem::refusal("bad_env", message).hint(hint))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(added: &[&str]) -> Result<String, Problem> {
+        let ours = [("PATH", "/bin"), ("A", "1")].map(|(name, value)| (name.into(), value.into()));
+        let added: Vec<OsString> = added.iter().map(Into::into).collect();
+        let lines = environment(&ours, &added)?
+            .iter()
+            .map(|var| format!("{}={}", var.name.0.display(), var.value.0.display()))
+            .collect::<Vec<_>>();
+        Ok(lines.join(" "))
+    }
+
+    #[test]
+    fn env_comes_on_top_and_the_last_one_counts() {
+        assert_eq!(merged(&[]), Ok("PATH=/bin A=1".to_owned()));
+        assert_eq!(merged(&["A=2", "B=x=y", "A=3", "C="]), Ok("PATH=/bin A=3 B=x=y C=".to_owned()));
+    }
+
+    #[test]
+    fn env_without_a_name_or_a_value_is_refused() {
+        assert!(merged(&["A"]).is_err());
+        assert!(merged(&["=1"]).is_err());
+    }
+
+    #[test]
+    fn an_argument_that_is_not_utf8_is_refused() {
+        let odd = OsString::from_vec(vec![b'a', 0xff]);
+        assert_eq!(command(vec!["sh".into(), odd]).map_err(|problem| problem.exit()), Err(2));
+    }
+
+    #[test]
+    fn a_directory_becomes_absolute() {
+        let world = World::new(Vec::new());
+        let here = world.current_dir().expect("tests run somewhere");
+        let expected = here.join("sub").display().to_string();
+        assert_eq!(directory(&world, Some("./sub".into())), Ok(expected));
+        assert_eq!(directory(&world, Some("/x".into())), Ok("/x".to_owned()));
+    }
+}

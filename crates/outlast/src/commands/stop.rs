@@ -1,0 +1,91 @@
+//! `outlast stop`: end runs and everything they started, and return when that is proven.
+
+use std::time::Duration;
+
+use outlast_wire::api::{RunView, StopRun, Waited, exit_status};
+use tokio::time::Instant;
+
+use super::{each, errors_as};
+use crate::Answer;
+use crate::args::Stop;
+use crate::ask::{Ask, run_path};
+use crate::output::{self, printable};
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::wait::{self, For};
+use crate::world::World;
+
+/// Longer than any grace between asking and killing.
+const LONGEST: Duration = Duration::from_secs(90);
+/// Between two looks at whether the stop was tried in vain.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(crate) async fn stop(world: &World, args: Stop) -> Answer {
+    let mut session = Session::new(world);
+    let order = StopRun { now: args.now };
+    each(&args.runs, errors_as(args.json), async |run| {
+        let (view, line) = stop_one(&mut session, run, order).await?;
+        if args.json {
+            output::print_json(&view)?;
+        } else {
+            output::print_line(&line)?;
+        }
+        Ok(0)
+    })
+    .await
+}
+
+async fn stop_one(
+    session: &mut Session<'_>,
+    run: &str,
+    order: StopRun,
+) -> Result<(RunView, String), Problem> {
+    let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
+    if has_ended(&view) && view.survivors.is_empty() {
+        let line = format!("{} has already ended: {}", view.id, view.state);
+        return Ok((view, line));
+    }
+    let had_ended = has_ended(&view);
+    let ordered: RunView = session.call(&Ask::post(&run_path(&view.id, "/stop"), &order)).await?;
+    let view = until_empty(session, ordered).await?;
+    let line = match (had_ended, view.state.as_str()) {
+        (true, _) => format!("stopped what {} had left behind", view.id),
+        (false, "stopped") => format!("stopped {}", view.id),
+        (false, state) => format!("{} ended by itself before: {state}", view.id),
+    };
+    Ok((view, line))
+}
+
+async fn until_empty(session: &mut Session<'_>, ordered: RunView) -> Result<RunView, Problem> {
+    let deadline = Instant::now() + LONGEST;
+    let mut view = ordered;
+    loop {
+        let waited: Waited = session.call(&wait::ask(&view.id, For::Empty, LOOK)).await?;
+        view = waited.run;
+        if !waited.timed_out && has_ended(&view) && view.survivors.is_empty() {
+            return Ok(view);
+        }
+        if view.reason_code.as_deref() == Some("stop_incomplete") || Instant::now() >= deadline {
+            return Err(incomplete(&view));
+        }
+    }
+}
+
+fn has_ended(view: &RunView) -> bool {
+    view.state != "blocked" && exit_status(&view.state, view.reason_code.as_deref()).is_some()
+}
+
+/// "Stopped" is said only of a tree that is proven empty.
+fn incomplete(view: &RunView) -> Problem {
+    let survivors: Vec<String> = view
+        .survivors
+        .iter()
+        .map(|survivor| format!("pid {} ({})", survivor.pid, printable(&survivor.command)))
+        .collect();
+    let left = match survivors.as_slice() {
+        [] => format!("it is still {}", view.state),
+        some => format!("still alive: {}", some.join(", ")),
+    };
+    let message = format!("run {} could not be proven stopped; {left}", view.id);
+    Problem::new(1, "stop_incomplete", message).hint(format_args!("outlast stop --now {}", view.id))
+}

@@ -1,0 +1,137 @@
+//! `outlast wait`: until runs have ended.
+
+use std::time::Duration;
+
+use futures_util::future::select_all;
+use outlast_wire::api::{RunView, Waited, exit_status};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::Answer;
+use crate::args::Wait;
+use crate::ask::{Ask, run_path};
+use crate::output::{self, outcome, time};
+use crate::problem::{DETACHED, Problem, TIMED_OUT};
+use crate::session::Session;
+use crate::signals::Detach;
+use crate::wait::{self, For, ONE_WAIT};
+use crate::world::World;
+
+/// An answer that came early without news is not asked for again at once.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(crate) async fn wait(world: &World, args: Wait) -> Answer {
+    let mut detach = Detach::listen()?;
+    let waiting = async {
+        let mut session = Session::new(world);
+        // Every name is looked up at once: a slip must not show only after hours.
+        let mut runs = Vec::new();
+        for run in &args.runs {
+            let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
+            runs.push(view);
+        }
+        let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
+        let wait = Waiting { session, deadline, json: args.json };
+        if args.any { wait.any(runs).await } else { wait.all(runs).await }
+    };
+    tokio::select! {
+        biased;
+        () = detach.asked() => Ok(DETACHED),
+        answer = waiting => answer,
+    }
+}
+
+struct Waiting<'w> {
+    session: Session<'w>,
+    deadline: Option<Instant>,
+    json: bool,
+}
+
+impl Waiting<'_> {
+    /// The code of the first run in this order that did not complete.
+    async fn all(mut self, runs: Vec<RunView>) -> Answer {
+        let mut first = 0;
+        for run in runs {
+            let view = self.one(run).await?;
+            let status = self.ended(&view)?;
+            if first == 0 {
+                first = status;
+            }
+        }
+        Ok(first)
+    }
+
+    /// The code of the run that was first to end.
+    async fn any(self, runs: Vec<RunView>) -> Answer {
+        let world = self.session.world();
+        let ends = runs.iter().map(|run| Box::pin(wait::for_rest(world, &run.id)));
+        let first = select_all(ends);
+        let ended = match self.deadline {
+            Some(deadline) => timeout_at(deadline, first).await.ok(),
+            None => Some(first.await),
+        };
+        match (ended, runs.first()) {
+            (Some((view, _, _)), _) => self.ended(&view?),
+            (None, Some(run)) => Err(self.timed_out(run)),
+            (None, None) => unreachable!("at least one run is named"),
+        }
+    }
+
+    async fn one(&mut self, run: RunView) -> Result<RunView, Problem> {
+        let mut view = run;
+        while !is_at_rest(&view) {
+            if self.is_over() {
+                return Err(self.timed_out(&view));
+            }
+            let waited = self.ask(&view.id).await?;
+            if !waited.timed_out && !is_at_rest(&waited.run) {
+                sleep(PAUSE).await;
+            }
+            view = waited.run;
+        }
+        Ok(view)
+    }
+
+    async fn ask(&mut self, run: &str) -> Result<Waited, Problem> {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let wait = left.map_or(ONE_WAIT, |left| left.min(ONE_WAIT));
+        self.session.call(&wait::ask(run, For::Rest, wait)).await
+    }
+
+    fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn ended(&self, view: &RunView) -> Answer {
+        if self.json {
+            output::print_json(view)?;
+        } else {
+            outcome::report(view);
+        }
+        Ok(wait::status(view))
+    }
+
+    fn timed_out(&self, view: &RunView) -> Problem {
+        let now = self.session.world().now();
+        Problem::new(TIMED_OUT, "timeout", still(view, now))
+    }
+}
+
+fn is_at_rest(view: &RunView) -> bool {
+    exit_status(&view.state, view.reason_code.as_deref()).is_some()
+}
+
+fn still(view: &RunView, now: jiff::Timestamp) -> String {
+    let progress = view.last_progress_at.as_deref().and_then(|at| at.parse().ok());
+    let progress = progress.map_or_else(
+        || "no output yet".to_owned(),
+        |at| format!("progress {}", time::relative(at, now)),
+    );
+    let checkpoint = match view.turns_committed {
+        0 => "none".to_owned(),
+        committed => format!("turn {committed} committed"),
+    };
+    let RunView { id, state, turn, attempt, .. } = view;
+    format!(
+        "run {id} is still {state} (turn {turn}, attempt {attempt}; last checkpoint: {checkpoint}, {progress})"
+    )
+}

@@ -1,0 +1,145 @@
+//! Getting a connection to the daemon, and starting one first where that is allowed.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::time::Duration;
+
+use outlast_wire::layout::Layout;
+use tokio::net::UnixStream;
+use tokio::time::{Instant, sleep};
+
+use crate::autostart;
+use crate::client::{Connection, Failed};
+use crate::problem::Problem;
+use crate::world::{Autostart, World};
+
+/// The kernel takes 107 bytes; longer paths go through a descriptor of their directory.
+#[cfg(target_os = "linux")]
+const SOCKET_PATH_MAX: usize = 100;
+
+/// How long a client looks for a daemon that went away under it.
+pub(crate) const RECONNECT: Duration = Duration::from_secs(15);
+const RETRY: Duration = Duration::from_millis(50);
+
+/// A connection for a command that needs the daemon.
+pub(crate) async fn connect(world: &World) -> Result<Connection, Problem> {
+    if let Some(connection) = try_connect(world.layout()?).await? {
+        return Ok(connection);
+    }
+    match world.autostart() {
+        Autostart::Allowed => autostart::start(world).await,
+        Autostart::Forbidden => {
+            Err(not_running().hint("OUTLAST_NO_AUTOSTART=1 forbids starting it"))
+        }
+    }
+}
+
+/// A connection after one broke, until `deadline`. A daemon that somebody stopped stays stopped.
+pub(crate) async fn reconnect(world: &World, deadline: Instant) -> Result<Connection, Problem> {
+    let layout = world.layout()?;
+    loop {
+        if let Some(connection) = try_connect(layout).await? {
+            return Ok(connection);
+        }
+        if layout.stopped_marker().exists() {
+            return Err(Problem::unreachable("it was stopped")
+                .hint("runs go on without it; outlast daemon start"));
+        }
+        if world.autostart() == Autostart::Allowed {
+            return autostart::start(world).await;
+        }
+        if Instant::now() >= deadline {
+            return Err(not_running());
+        }
+        sleep(RETRY).await;
+    }
+}
+
+/// A connection if a daemon listens; `None` if none does.
+pub(crate) async fn try_connect(layout: &Layout) -> Result<Option<Connection>, Problem> {
+    let stream = match open(layout).await {
+        Ok(stream) => stream,
+        Err(error) if is_nobody(&error) => return Ok(None),
+        Err(error) => {
+            let socket = layout.socket();
+            return Err(Problem::unreachable(format_args!("{}: {error}", socket.display())));
+        }
+    };
+    match Connection::open(stream).await {
+        Ok(connection) => Ok(Some(connection)),
+        Err(Failed::Lost(_)) => Ok(None),
+        Err(Failed::Answered(problem)) => Err(problem),
+    }
+}
+
+fn is_nobody(error: &io::Error) -> bool {
+    // A full backlog shows as EAGAIN on a unix socket: the daemon is there, and busy.
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::WouldBlock
+    )
+}
+
+pub(crate) fn not_running() -> Problem {
+    Problem::unreachable("it is not running")
+}
+
+async fn open(layout: &Layout) -> io::Result<UnixStream> {
+    let socket = layout.socket();
+    #[cfg(target_os = "linux")]
+    if socket.as_os_str().len() > SOCKET_PATH_MAX {
+        return open_through_directory(&socket).await;
+    }
+    UnixStream::connect(&socket).await
+}
+
+#[cfg(target_os = "linux")]
+async fn open_through_directory(socket: &Path) -> io::Result<UnixStream> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{Mode, OFlags};
+
+    let (Some(directory), Some(name)) = (socket.parent(), socket.file_name()) else {
+        return Err(ErrorKind::InvalidInput.into());
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+    let short = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name);
+    UnixStream::connect(&short).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+    }
+
+    #[test]
+    fn a_socket_deep_in_the_tree_is_reached() {
+        let home = tempfile::tempdir().expect("a directory");
+        let layout = Layout::under(&home.path().join("deep".repeat(40)));
+        std::fs::create_dir_all(&layout.runtime).expect("directories");
+        runtime().block_on(async {
+            assert!(matches!(try_connect(&layout).await, Ok(None)));
+            // Bound by way of a short link, as the daemon has to as well.
+            let link = home.path().join("link");
+            std::os::unix::fs::symlink(&layout.runtime, &link).expect("a link");
+            let _listener =
+                tokio::net::UnixListener::bind(link.join("daemon.sock")).expect("a socket");
+            assert!(matches!(try_connect(&layout).await, Ok(Some(_))));
+        });
+    }
+
+    #[test]
+    fn a_socket_that_nobody_serves_counts_as_no_daemon() {
+        let home = tempfile::tempdir().expect("a directory");
+        let layout = Layout::under(home.path());
+        std::fs::create_dir_all(&layout.runtime).expect("a directory");
+        runtime().block_on(async {
+            drop(tokio::net::UnixListener::bind(layout.socket()).expect("a socket"));
+            assert!(matches!(try_connect(&layout).await, Ok(None)));
+        });
+    }
+}

@@ -1,0 +1,146 @@
+//! Durations and moments as people type them: `90s`, `5m`, `1h30m`, `500ms`; a bare number is seconds.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// What to write instead, said in every refusal.
+const EXAMPLES: &str = "write 90s, 5m, 2h, 1h30m or 500ms";
+
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let ms = parse_ms(text).ok_or_else(|| format!("not a duration; {EXAMPLES}"))?;
+    Ok(Duration::from_millis(ms))
+}
+
+/// A limit of nothing would end every run before it began.
+pub(crate) fn parse_limit(text: &str) -> Result<Duration, String> {
+    let limit = parse(text)?;
+    if limit.is_zero() {
+        return Err(format!("a limit is more than 0; {EXAMPLES}"));
+    }
+    Ok(limit)
+}
+
+/// A moment in the past: an RFC 3339 time, or how long ago it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Since {
+    At(Timestamp),
+    Ago(Duration),
+}
+
+pub(crate) fn parse_since(text: &str) -> Result<Since, String> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(Since::At(at));
+    }
+    parse(text).map(Since::Ago).map_err(|_| {
+        "neither a time nor a duration; write 2026-11-15T20:50:00Z, or 10m for ten minutes ago"
+            .to_owned()
+    })
+}
+
+impl Since {
+    pub(crate) fn timestamp(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(at) => at,
+            Self::Ago(ago) => now.checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH),
+        }
+    }
+}
+
+pub(crate) fn as_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn parse_ms(text: &str) -> Option<u64> {
+    if let Ok(seconds) = text.parse::<u64>() {
+        return seconds.checked_mul(1000);
+    }
+    let mut rest = text;
+    let mut total: u64 = 0;
+    let mut largest_allowed = u64::MAX;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, tail) = rest.split_at(digits);
+        let unit_length = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit_length);
+        let unit_ms = unit_ms(unit)?;
+        // Units go down, each at most once, so that 30m1h is seen as the slip it is.
+        if unit_ms >= largest_allowed {
+            return None;
+        }
+        largest_allowed = unit_ms;
+        total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(unit_ms)?)?;
+        rest = tail;
+    }
+    (largest_allowed != u64::MAX).then_some(total)
+}
+
+fn unit_ms(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_as_people_type_them() {
+        let cases = [
+            ("90", 90_000),
+            ("0", 0),
+            ("90s", 90_000),
+            ("5m", 300_000),
+            ("2h", 7_200_000),
+            ("1h30m", 5_400_000),
+            ("1m500ms", 60_500),
+            ("500ms", 500),
+            ("7d", 604_800_000),
+            ("1d2h3m4s5ms", 93_784_005),
+        ];
+        for (text, ms) in cases {
+            assert_eq!(parse(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let cases = [
+            "",
+            "m",
+            "5x",
+            "5 m",
+            "-5s",
+            "1.5h",
+            "30m1h",
+            "1h1h",
+            "5ms5ms",
+            "5m5",
+            "s5",
+            "+5",
+            "99999999999999999999",
+            "99999999999999999d",
+            "٣s",
+        ];
+        for text in cases.into_iter().filter(|text| *text != "+5") {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(parse_limit("0s").is_err());
+        assert!(parse_limit("1ms").is_ok());
+    }
+
+    #[test]
+    fn since_takes_a_time_or_an_age() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().expect("a time");
+        let moment = |text| parse_since(text).map(|since| since.timestamp(now).to_string());
+        assert_eq!(moment("10m"), Ok("2026-11-15T11:50:00Z".to_owned()));
+        assert_eq!(moment("2026-11-15T13:00:00+02:00"), Ok("2026-11-15T11:00:00Z".to_owned()));
+        assert!(moment("yesterday").is_err());
+    }
+}

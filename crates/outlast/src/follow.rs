@@ -1,0 +1,253 @@
+//! A run's output, from the first byte asked for to the last there will be.
+//!
+//! When the daemon goes away in between, reading goes on at the exact byte where it broke off.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::{Bytes, Incoming};
+use outlast_wire::api::{FRAMES, OutputFrame};
+use outlast_wire::output::Stream;
+use tokio::time::{Instant, sleep};
+
+use crate::ask::{Ask, run_path};
+use crate::client::Connection;
+use crate::connect::RECONNECT;
+use crate::frames::Frames;
+use crate::problem::Problem;
+use crate::session::{self, Session};
+
+const RETRY: Duration = Duration::from_millis(50);
+
+/// Which part of the output.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Selection {
+    pub(crate) turn: Option<u32>,
+    pub(crate) attempt: Option<u32>,
+    pub(crate) stream: Option<&'static str>,
+    pub(crate) since: Option<String>,
+    pub(crate) tail: Option<u64>,
+    pub(crate) until: Until,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Until {
+    /// As much as there is.
+    #[default]
+    Now,
+    /// What is there and what comes.
+    RunEnds,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Data { stream: Stream, at_ms: u64, bytes: Vec<u8> },
+    Gap { from: u64, to: u64 },
+    End,
+}
+
+pub(crate) struct Output<'w> {
+    session: Session<'w>,
+    run: String,
+    selection: Selection,
+    place: Place,
+    source: Option<Source>,
+    /// Since when it has been broken, while nothing new comes.
+    broken_since: Option<Instant>,
+}
+
+struct Source {
+    _connection: Connection,
+    body: Incoming,
+    frames: Frames,
+}
+
+impl<'w> Output<'w> {
+    pub(crate) fn new(session: Session<'w>, run: &str, selection: Selection) -> Self {
+        let place = Place::default();
+        Self { session, run: run.to_owned(), selection, place, source: None, broken_since: None }
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Piece, Problem> {
+        loop {
+            let source = match &mut self.source {
+                Some(source) => source,
+                None => {
+                    let (connection, response) = self.session.open(&self.ask()).await?;
+                    let body = response.into_body();
+                    let frames = Frames::default();
+                    self.source.insert(Source { _connection: connection, body, frames })
+                }
+            };
+            let frame = source.frames.next().map_err(|error| session::unreadable(&error))?;
+            if let Some((frame, data)) = frame {
+                if let Some(piece) = self.place.take(frame, data) {
+                    self.broken_since = None;
+                    return Ok(piece);
+                }
+            } else if let Some(bytes) = source.more().await {
+                source.frames.feed(&bytes);
+            } else {
+                self.source = None;
+                self.pause().await?;
+            }
+        }
+    }
+
+    /// Before asking again, for as long as a daemon that comes back may take.
+    async fn pause(&mut self) -> Result<(), Problem> {
+        let since = *self.broken_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= RECONNECT {
+            return Err(Problem::unreachable("the output breaks off again and again"));
+        }
+        sleep(RETRY).await;
+        Ok(())
+    }
+
+    fn ask(&self) -> Ask {
+        let Selection { turn, attempt, stream, since, tail, until } = &self.selection;
+        let mut ask = Ask::get(&run_path(&self.run, "/output"))
+            .accept(FRAMES)
+            .query_if("turn", *turn)
+            .query_if("attempt", *attempt)
+            .query_if("stream", *stream)
+            .query_if("offset", self.place.offset_in_first());
+        if *until == Until::RunEnds {
+            ask = ask.query("follow", true);
+        }
+        // What narrows the start has done its work once something has come.
+        if self.place.is_start() {
+            ask = ask.query_if("since", since.as_ref()).query_if("tail", *tail);
+        }
+        ask
+    }
+}
+
+impl Source {
+    /// More bytes; `None` if there are none. A stream that is whole ends with a frame that says so, so
+    /// one that runs out broke, however politely.
+    async fn more(&mut self) -> Option<Bytes> {
+        let frame = self.body.frame().await?.ok()?;
+        Some(frame.into_data().unwrap_or_default())
+    }
+}
+
+/// How far the output has been read; what comes again after a reconnect is recognised by it.
+#[derive(Debug, Default)]
+struct Place {
+    /// Turn, attempt and the offset after the last byte seen, once something was seen.
+    seen: Option<(u32, u32, u64)>,
+    /// Turn and attempt of the frames that come now.
+    current: (u32, u32),
+}
+
+impl Place {
+    fn is_start(&self) -> bool {
+        self.seen.is_none()
+    }
+
+    /// Where to go on, if that is in the first attempt there is. Elsewhere the daemon cannot be told, and
+    /// what it sends again is passed over.
+    fn offset_in_first(&self) -> Option<u64> {
+        match self.seen {
+            Some((1, 1, offset)) => Some(offset),
+            _ => None,
+        }
+    }
+
+    /// What is new in a frame.
+    fn take(&mut self, frame: OutputFrame, data: Vec<u8>) -> Option<Piece> {
+        match frame {
+            OutputFrame::Attempt { turn, attempt } => {
+                self.current = (turn, attempt);
+                None
+            }
+            OutputFrame::Data { offset, stream, at_ms } => {
+                let from = self.advance(offset, offset + data.len() as u64)?;
+                let known = usize::try_from(from - offset).expect("within the data");
+                let bytes = if known == 0 { data } else { data[known..].to_vec() };
+                Some(Piece::Data { stream, at_ms, bytes })
+            }
+            OutputFrame::Gap { from, to } => {
+                let from = self.advance(from, to)?;
+                Some(Piece::Gap { from, to })
+            }
+            OutputFrame::End => Some(Piece::End),
+        }
+    }
+
+    /// Where in `from..to` the unseen part begins; `None` if there is none.
+    fn advance(&mut self, from: u64, to: u64) -> Option<u64> {
+        let (turn, attempt) = self.current;
+        let known_to = match self.seen {
+            Some((seen_turn, seen_attempt, _)) if (seen_turn, seen_attempt) > self.current => {
+                return None;
+            }
+            Some((seen_turn, seen_attempt, offset))
+                if (seen_turn, seen_attempt) == self.current =>
+            {
+                offset
+            }
+            _ => 0,
+        };
+        if to <= known_to {
+            return None;
+        }
+        self.seen = Some((turn, attempt, to));
+        Some(from.max(known_to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(turn: u32, attempt: u32) -> (OutputFrame, Vec<u8>) {
+        (OutputFrame::Attempt { turn, attempt }, Vec::new())
+    }
+
+    fn data(offset: u64, text: &str) -> (OutputFrame, Vec<u8>) {
+        let frame = OutputFrame::Data { offset, stream: Stream::Stdout, at_ms: 0 };
+        (frame, text.as_bytes().to_vec())
+    }
+
+    fn read(place: &mut Place, frames: Vec<(OutputFrame, Vec<u8>)>) -> String {
+        let pieces = frames.into_iter().filter_map(|(frame, data)| place.take(frame, data));
+        pieces
+            .map(|piece| match piece {
+                Piece::Data { bytes, .. } => String::from_utf8(bytes).expect("text"),
+                Piece::Gap { from, to } => format!("[{from}..{to}]"),
+                Piece::End => "$".to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn after_a_reconnect_nothing_is_missing_and_nothing_comes_twice() {
+        let whole =
+            || vec![attempt(1, 1), data(0, "abc"), data(3, "def"), attempt(1, 2), data(0, "ghi")];
+        for broken_after in 0..=5 {
+            let mut place = Place::default();
+            let mut text = read(&mut place, whole().into_iter().take(broken_after).collect());
+            text += &read(&mut place, whole());
+            assert_eq!(text, "abcdefghi", "broken after {broken_after} frames");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_cut_elsewhere_the_second_time_is_joined_at_the_byte() {
+        let mut place = Place::default();
+        let first = read(&mut place, vec![attempt(1, 1), data(0, "abcd")]);
+        let second = read(&mut place, vec![attempt(1, 1), data(0, "abcdef"), data(6, "g")]);
+        assert_eq!(first + &second, "abcdefg");
+    }
+
+    #[test]
+    fn what_is_gone_meanwhile_is_said_from_where_we_were() {
+        let mut place = Place::default();
+        read(&mut place, vec![attempt(1, 1), data(0, "abcd")]);
+        let gap = (OutputFrame::Gap { from: 2, to: 9 }, Vec::new());
+        let second = read(&mut place, vec![attempt(1, 1), data(0, "ab"), gap, data(9, "j")]);
+        assert_eq!(second, "[4..9]j");
+    }
+}

@@ -1,0 +1,48 @@
+//! Bytes to standard output and standard error, unbuffered and unchanged.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use crate::problem::Problem;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Stdout,
+    Stderr,
+}
+
+impl Target {
+    fn fd(self) -> BorrowedFd<'static> {
+        match self {
+            Self::Stdout => rustix::stdio::stdout(),
+            Self::Stderr => rustix::stdio::stderr(),
+        }
+    }
+}
+
+pub(crate) fn write_all(target: Target, mut bytes: &[u8]) -> io::Result<()> {
+    let fd = target.fd();
+    while !bytes.is_empty() {
+        match rustix::io::write(fd, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            // Another process may have made the terminal or pipe that we share non-blocking.
+            Err(Errno::AGAIN) => {
+                poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Writes without holding up whoever waits for signals: a reader may have stopped reading for good.
+pub(crate) async fn stream(target: Target, bytes: Vec<u8>) -> Result<(), Problem> {
+    tokio::task::spawn_blocking(move || write_all(target, &bytes))
+        .await
+        .expect("writing does not panic")
+        .map_err(|error| Problem::unwritable(&error))
+}

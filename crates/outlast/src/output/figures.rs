@@ -1,0 +1,79 @@
+//! Numbers with their units.
+
+/// `512 B`, `1.5 KiB`, `3.0 GiB`.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    let power = (count.ilog2() / 10).min(4);
+    let tenths = u128::from(count) * 10 / (1_u128 << (power * 10));
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[power as usize])
+}
+
+/// `1 survivor`, `2 survivors`.
+pub(crate) fn count(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// `SIGKILL` for 9, and `signal 40` for what has no name.
+pub(crate) fn signal(number: i32) -> String {
+    match rustix::process::Signal::from_named_raw(number) {
+        Some(signal) => {
+            signal_name(signal).map_or_else(|| format!("signal {number}"), str::to_owned)
+        }
+        None => format!("signal {number}"),
+    }
+}
+
+fn signal_name(signal: rustix::process::Signal) -> Option<&'static str> {
+    use rustix::process::Signal;
+    let names = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::USR1, "SIGUSR1"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::USR2, "SIGUSR2"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XCPU, "SIGXCPU"),
+        (Signal::XFSZ, "SIGXFSZ"),
+        (Signal::SYS, "SIGSYS"),
+    ];
+    names.iter().find(|(known, _)| *known == signal).map(|(_, name)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.5 KiB"),
+            (5 << 20, "5.0 MiB"),
+            (3 << 30, "3.0 GiB"),
+            (u64::MAX, "16777215.9 TiB"),
+        ];
+        for (count, text) in cases {
+            assert_eq!(bytes(count), text);
+        }
+    }
+
+    #[test]
+    fn signals_have_names() {
+        assert_eq!(signal(9), "SIGKILL");
+        assert_eq!(signal(15), "SIGTERM");
+        assert_eq!(signal(63), "signal 63");
+    }
+}

@@ -1,0 +1,108 @@
+//! Conversation with the daemon that outlives the daemon: what got no answer is asked again.
+//!
+//! Every question is safe to repeat. A run is created under an id of our own choice, and a stop that
+//! was asked for twice is one stop.
+
+use std::time::Duration;
+
+use hyper::Response;
+use hyper::body::{Bytes, Incoming};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+
+use crate::ask::Ask;
+use crate::client::{Connection, Failed};
+use crate::connect::{self, RECONNECT};
+use crate::problem::Problem;
+use crate::world::World;
+
+const RETRY: Duration = Duration::from_millis(50);
+
+pub(crate) struct Session<'w> {
+    world: &'w World,
+    link: Link,
+}
+
+enum Link {
+    /// Nothing has been asked yet, so the daemon may be started.
+    New,
+    Open(Connection),
+    /// It broke, or somebody took it.
+    Gone,
+}
+
+impl<'w> Session<'w> {
+    pub(crate) fn new(world: &'w World) -> Self {
+        Self { world, link: Link::New }
+    }
+
+    pub(crate) fn world(&self) -> &'w World {
+        self.world
+    }
+
+    /// The answer, read as JSON.
+    pub(crate) async fn call<T: DeserializeOwned>(&mut self, ask: &Ask) -> Result<T, Problem> {
+        let body = self.fetch(ask).await?;
+        serde_json::from_slice(&body).map_err(|error| unreadable(&error))
+    }
+
+    /// The answer as it came.
+    pub(crate) async fn fetch(&mut self, ask: &Ask) -> Result<Bytes, Problem> {
+        let deadline = Instant::now() + RECONNECT;
+        loop {
+            let mut connection = self.take(deadline).await?;
+            match connection.fetch(ask).await {
+                Ok(body) => {
+                    self.link = Link::Open(connection);
+                    return Ok(body);
+                }
+                Err(Failed::Answered(problem)) => {
+                    self.link = Link::Open(connection);
+                    return Err(problem);
+                }
+                Err(Failed::Lost(why)) => pause(deadline, &why).await?,
+            }
+        }
+    }
+
+    /// The head of an answer whose body is a stream, and the connection that it comes by.
+    pub(crate) async fn open(
+        &mut self,
+        ask: &Ask,
+    ) -> Result<(Connection, Response<Incoming>), Problem> {
+        let deadline = Instant::now() + RECONNECT;
+        loop {
+            let mut connection = self.take(deadline).await?;
+            match connection.send(ask).await {
+                Ok(response) => return Ok((connection, response)),
+                Err(Failed::Answered(problem)) => {
+                    self.link = Link::Open(connection);
+                    return Err(problem);
+                }
+                Err(Failed::Lost(why)) => pause(deadline, &why).await?,
+            }
+        }
+    }
+
+    async fn take(&mut self, deadline: Instant) -> Result<Connection, Problem> {
+        match std::mem::replace(&mut self.link, Link::Gone) {
+            Link::New => connect::connect(self.world).await,
+            Link::Open(connection) => Ok(connection),
+            Link::Gone => connect::reconnect(self.world, deadline).await,
+        }
+    }
+}
+
+async fn pause(deadline: Instant, why: &str) -> Result<(), Problem> {
+    if Instant::now() >= deadline {
+        return Err(Problem::unreachable(why));
+    }
+    sleep(RETRY).await;
+    Ok(())
+}
+
+pub(crate) fn unreadable(error: &serde_json::Error) -> Problem {
+    Problem::unreachable(format_args!("its answer cannot be read: {error}")).hint(
+        "the daemon may be of another version; compare outlast version and outlast daemon status",
+    )
+}

@@ -1,0 +1,43 @@
+//! The signals that end the watching of a run, and never the run.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::problem::Problem;
+
+pub(crate) struct Detach {
+    interrupt: Signal,
+    quit: Signal,
+    hangup: Signal,
+    terminate: Signal,
+}
+
+impl Detach {
+    /// From here on these signals are kept for [`Detach::asked`] instead of killing us.
+    pub(crate) fn listen() -> Result<Self, Problem> {
+        let listen = |kind| signal(kind).map_err(cannot_listen);
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            quit: listen(SignalKind::quit())?,
+            hangup: listen(SignalKind::hangup())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Returns when somebody wants us gone.
+    pub(crate) async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.quit.recv() => {}
+            _ = self.hangup.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+pub(crate) fn window_changes() -> Result<Signal, Problem> {
+    signal(SignalKind::window_change()).map_err(cannot_listen)
+}
+
+fn cannot_listen(error: std::io::Error) -> Problem {
+    Problem::failure(format_args!("cannot listen for signals: {error}"))
+}

@@ -1,0 +1,91 @@
+//! The user's own terminal, while it shows a run's: raw, and put back on every way out.
+
+use std::io::{IsTerminal, Read};
+use std::sync::{Mutex, Once, PoisonError};
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use tokio::sync::mpsc;
+
+use crate::output::bytes::{Target, write_all};
+use crate::output::tell;
+use crate::problem::Problem;
+
+/// Leaves whatever a full-screen program switched on. The cursor is saved first: leaving the alternate
+/// screen restores it, also on a terminal that never was on that screen.
+const RESET: &str = "\x1b7\x1b[?1049l\x1b[?25h\x1b[0m\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[<u\x1b[?1l\x1b>";
+
+/// More keys than this wait unread only while the daemon is away.
+const KEYS_WAITING: usize = 64;
+
+/// How the terminal was, kept where a panic can find it.
+static ORIGINAL: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// True if both ends of a conversation are there.
+pub(crate) fn is_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// A raw terminal. It is itself again when this is dropped.
+pub(crate) struct Raw(());
+
+impl Raw {
+    pub(crate) fn enter() -> Result<Self, Problem> {
+        let original = tcgetattr(rustix::stdio::stdin()).map_err(cannot)?;
+        let mut raw = original.clone();
+        raw.make_raw();
+        restore_on_panic();
+        *ORIGINAL.lock().unwrap_or_else(PoisonError::into_inner) = Some(original);
+        tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw).map_err(cannot)?;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn restore() {
+    let original = ORIGINAL.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(original) = original else { return };
+    let is_reset = write_all(Target::Stdout, RESET.as_bytes()).is_ok();
+    let is_restored = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &original).is_ok();
+    // A terminal that was closed is of no more interest; one that is still there is.
+    if is_reset && !is_restored {
+        tell("outlast: the terminal could not be put back\nhint: type reset");
+    }
+}
+
+/// A release build aborts on a panic and drops nothing, so the hook puts the terminal back.
+fn restore_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            restore();
+            before(panic);
+        }));
+    });
+}
+
+/// Keys as they are typed, until standard input ends.
+///
+/// A thread of its own reads them: a terminal shared with a shell must not be made non-blocking. It
+/// ends with the process.
+pub(crate) fn keys() -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel(KEYS_WAITING);
+    std::thread::spawn(move || {
+        let mut chunk = [0; 4096];
+        while let Ok(count @ 1..) = std::io::stdin().lock().read(&mut chunk) {
+            if sender.blocking_send(chunk[..count].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn cannot(error: rustix::io::Errno) -> Problem {
+    Problem::failure(format_args!("cannot use the terminal: {error}"))
+}

@@ -1,0 +1,187 @@
+//! The world as the client sees it: environment, time, chance, terminals, and the one process it starts.
+
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use jiff::Timestamp;
+use outlast_wire::layout::{Environment, Layout};
+use outlast_wire::shim::{ATTEMPT_NAMES, Window};
+
+use crate::problem::Problem;
+
+pub(crate) struct World {
+    pub(crate) env: Vec<(OsString, OsString)>,
+    layout: Option<Layout>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Autostart {
+    Allowed,
+    Forbidden,
+}
+
+impl World {
+    pub(crate) fn new(env: Vec<(OsString, OsString)>) -> Self {
+        let layout = Layout::from_environment(&directories(&env));
+        Self { env, layout }
+    }
+
+    pub(crate) fn layout(&self) -> Result<&Layout, Problem> {
+        self.layout.as_ref().ok_or_else(|| {
+            Problem::refusal("no_home", "there is no directory to keep runs in")
+                .hint("set OUTLAST_HOME, or HOME, to an absolute path")
+        })
+    }
+
+    pub(crate) fn autostart(&self) -> Autostart {
+        match lookup(&self.env, "OUTLAST_NO_AUTOSTART") {
+            Some(value) if value == "1" => Autostart::Forbidden,
+            _ => Autostart::Allowed,
+        }
+    }
+
+    /// True if whoever started us waits to be told that we are ready, as a service manager does.
+    pub(crate) fn has_service_manager(&self) -> bool {
+        lookup(&self.env, "NOTIFY_SOCKET").is_some()
+    }
+
+    /// Colours help on a terminal and are noise elsewhere; <https://no-color.org> switches them off.
+    pub(crate) fn colours(&self) -> bool {
+        std::io::stdout().is_terminal()
+            && lookup(&self.env, "NO_COLOR").is_none()
+            && lookup(&self.env, "TERM").is_none_or(|term| term != "dumb")
+    }
+
+    /// The columns to fit a listing into; `None` when nobody looks at it on a terminal.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        if !std::io::stdout().is_terminal() {
+            return None;
+        }
+        Some(window().map_or(80, |window| usize::from(window.cols)))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    pub(crate) fn exe(&self) -> Result<PathBuf, Problem> {
+        std::env::current_exe().map_err(|error| {
+            Problem::failure(format_args!("cannot tell where the outlast binary is: {error}"))
+        })
+    }
+
+    pub(crate) fn current_dir(&self) -> Result<PathBuf, Problem> {
+        std::env::current_dir().map_err(|error| {
+            Problem::refusal(
+                "no_directory",
+                format_args!("cannot tell the current directory: {error}"),
+            )
+            .hint("name a directory with --dir")
+        })
+    }
+
+    /// Starts a daemon that outlives us. Its standard output carries the line that says it is ready.
+    #[expect(clippy::disallowed_methods, reason = "the one process that a client starts")]
+    pub(crate) fn start_daemon(&self) -> Result<Child, Problem> {
+        let exe = self.exe()?;
+        let mut command = Command::new(&exe);
+        for name in ATTEMPT_NAMES {
+            command.env_remove(name);
+        }
+        command
+            .args(["daemon", "run", "--detached"])
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| {
+                Problem::unreachable(format_args!("cannot start {}: {error}", exe.display()))
+            })
+    }
+}
+
+/// The size of the terminal that we print to.
+pub(crate) fn window() -> Option<Window> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    (size.ws_row > 0 && size.ws_col > 0).then_some(Window { rows: size.ws_row, cols: size.ws_col })
+}
+
+/// The mask that files are made with. There is no call that only reads it, so Linux's own account of
+/// this process is read instead: setting it, even for a moment, would race with other threads.
+#[cfg(target_os = "linux")]
+pub(crate) fn umask() -> Option<u32> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
+    u32::from_str_radix(mask.trim(), 8).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn umask() -> Option<u32> {
+    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    rustix::process::umask(mask);
+    Some(u32::from(mask.as_raw_mode()))
+}
+
+pub(crate) fn lookup<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+    let (_, value) = env.iter().find(|(key, _)| key == name)?;
+    (!value.is_empty()).then_some(value)
+}
+
+fn directories(env: &[(OsString, OsString)]) -> Environment {
+    let path = |name| lookup(env, name).map(PathBuf::from);
+    // The XDG specification has relative paths ignored.
+    let absolute = |name| path(name).filter(|path| path.is_absolute());
+    Environment {
+        outlast_home: path("OUTLAST_HOME").map(|home| std::path::absolute(&home).unwrap_or(home)),
+        home: absolute("HOME"),
+        xdg_config_home: absolute("XDG_CONFIG_HOME"),
+        xdg_state_home: absolute("XDG_STATE_HOME"),
+        xdg_runtime_dir: absolute("XDG_RUNTIME_DIR"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    #[test]
+    fn a_relative_outlast_home_becomes_absolute() {
+        let world = World::new(env(&[("OUTLAST_HOME", "here")]));
+        let state = &world.layout().expect("a home is set").state;
+        assert!(state.is_absolute() && state.ends_with("here/state"), "{}", state.display());
+    }
+
+    #[test]
+    fn relative_xdg_paths_and_empty_ones_are_ignored() {
+        let world = World::new(env(&[
+            ("HOME", "/u"),
+            ("XDG_STATE_HOME", "relative"),
+            ("XDG_RUNTIME_DIR", ""),
+            ("OUTLAST_HOME", ""),
+        ]));
+        let layout = world.layout().expect("a home is set");
+        assert_eq!(layout.state, PathBuf::from("/u/.local/state/outlast"));
+        assert_eq!(layout.runtime, PathBuf::from("/u/.local/state/outlast/run"));
+    }
+
+    #[test]
+    fn without_any_home_there_is_a_refusal_with_a_hint() {
+        let problem = World::new(Vec::new()).layout().expect_err("nothing is set");
+        assert_eq!(problem.exit(), 2);
+    }
+
+    #[test]
+    fn only_1_forbids_the_autostart() {
+        let autostart = |value| World::new(env(&[("OUTLAST_NO_AUTOSTART", value)])).autostart();
+        assert_eq!(autostart("1"), Autostart::Forbidden);
+        assert_eq!(autostart("0"), Autostart::Allowed);
+        assert_eq!(autostart(""), Autostart::Allowed);
+    }
+}

@@ -1,0 +1,367 @@
+//! The one attempt that this shim owns: its state, and what follows from time and from the kernel.
+//!
+//! Orders are in `orders`, the launch in `launch`, the ends in `finish`. An attempt begins at the gate, lives once it was
+//! started, and is over once its tree is proven empty; it leaves nothing unsaid on disk.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
+
+use outlast_wire::hook;
+use outlast_wire::layout::AttemptDir;
+use outlast_wire::shim::{NeverStarted, News, Record, Spec, Window};
+use rustix::event::PollFlags;
+
+use crate::clock::{self, earlier};
+use crate::command::Failure;
+use crate::control::Control;
+use crate::disk::Disk;
+use crate::ending::Ending;
+use crate::live::{Live, READ_BYTES, ROUND_BYTES};
+use crate::reap::ChildSignal;
+use crate::records::{Durability, Records};
+use crate::revive::Reviver;
+use crate::serve::{Source, Waited};
+use crate::setup::Inherited;
+
+/// Without a daemon, a shim that has started nothing leaves after this.
+const GATE: Duration = Duration::from_secs(30);
+/// How long peers may take to read the last news.
+const FLUSH_WITHIN: Duration = Duration::from_secs(1);
+/// How long an attempt that is over may go on looking for a daemon to notice it.
+const FAREWELL: Duration = Duration::from_secs(15);
+
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) dir: AttemptDir,
+    pub(crate) spec: Spec,
+    pub(crate) records: Records,
+    pub(crate) stage: Stage,
+    pub(crate) control: Control,
+    pub(crate) disk: Disk,
+    /// The terminal's size, which a viewer may set before there is a terminal; `None` without one.
+    pub(crate) window: Option<Window>,
+    /// The child's.
+    pub(crate) umask: u32,
+    pub(crate) ending: Ending,
+    reviver: Reviver,
+    /// Since when no daemon is connected.
+    alone_since: Option<Instant>,
+    pub(crate) child_signal: ChildSignal,
+    pub(crate) buffer: Vec<u8>,
+    /// Held for life: the kernel's word that we are alive.
+    _lock: File,
+}
+
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Nothing was started yet.
+    Gate,
+    /// An earlier shim settled this attempt: we only say what it wrote.
+    Bygone,
+    Live(Box<Live>),
+    Over {
+        since: Instant,
+        output_bytes: u64,
+    },
+}
+
+/// Why there is nothing to serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unopened {
+    /// Another shim has this attempt.
+    Busy,
+    BadFiles,
+}
+
+impl Attempt {
+    pub(crate) fn open(dir: AttemptDir, inherited: Inherited) -> Result<Self, Unopened> {
+        let lock = lock(&dir)?;
+        hook!("shim.locked");
+        let mut records = Records::open(&dir.events()).map_err(|_| Unopened::BadFiles)?;
+        let spec = read_spec(&dir, &mut records)?;
+        let mut control = Control::bind(&dir).map_err(|_| Unopened::BadFiles)?;
+        hook!("shim.bound");
+        let now = clock::now();
+        if let Some(stream) = inherited.connection {
+            control.admit(stream, now);
+        }
+        let mut reviver = Reviver::new(spec.revive.clone());
+        reviver.daemon_gone(now);
+        Ok(Self {
+            stage: if records.is_settled() { Stage::Bygone } else { Stage::Gate },
+            window: spec.tty,
+            umask: spec.umask.unwrap_or(inherited.umask),
+            dir,
+            spec,
+            records,
+            control,
+            disk: Disk::Fine,
+            ending: Ending::NotAsked,
+            reviver,
+            alone_since: Some(now),
+            child_signal: ChildSignal::register().map_err(|_| Unopened::BadFiles)?,
+            buffer: vec![0; READ_BYTES],
+            _lock: lock,
+        })
+    }
+
+    /// What to wait for in this state.
+    pub(crate) fn waited_for(&self) -> Vec<Waited<'_>> {
+        let mut waited = vec![
+            (Source::ChildSignal, self.child_signal.as_fd(), PollFlags::IN),
+            (Source::Listener, self.control.listener(), PollFlags::IN),
+        ];
+        for connection in self.control.connections() {
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, connection.is_reading());
+            flags.set(PollFlags::OUT, connection.has_queued());
+            waited.push((Source::Connection(connection.id), connection.as_fd(), flags));
+        }
+        if let Stage::Live(live) = &self.stage {
+            // While the disk takes nothing, output waits where it is.
+            let outputs = live.outputs.iter().filter(|_| self.disk.is_fine());
+            waited.extend(
+                outputs.map(|output| {
+                    (Source::Output(output.stream), output.fd.as_fd(), PollFlags::IN)
+                }),
+            );
+            let terminal = live.terminal.iter().filter(|terminal| terminal.has_keys());
+            waited
+                .extend(terminal.map(|terminal| (Source::Keys, terminal.as_fd(), PollFlags::OUT)));
+        }
+        waited
+    }
+
+    pub(crate) fn wake_at(&self, now: Instant) -> Option<Instant> {
+        let stage = match &self.stage {
+            Stage::Gate | Stage::Bygone => self.alone_since.map(|since| since + GATE),
+            Stage::Live(live) => earlier(self.ending.wake_at(), self.limits_wake_at(live)),
+            // Until the last record is saved, only the disk's next try matters.
+            Stage::Over { .. } if !self.records.is_saved() => None,
+            Stage::Over { since, .. } if now < *since + FLUSH_WITHIN => Some(*since + FLUSH_WITHIN),
+            Stage::Over { since, .. } => Some(*since + FAREWELL),
+        };
+        let others = [self.disk.wake_at(), self.control.wake_at(), self.reviver.wake_at()];
+        others.into_iter().fold(stage, earlier)
+    }
+
+    /// A wait of `asked` took `took`: time in which nobody listened is not the child's silence.
+    pub(crate) fn waited(&mut self, asked: Duration, took: Duration, now: Instant) {
+        if let Stage::Live(live) = &mut self.stage {
+            live.limits.waited(asked, took, now);
+        }
+    }
+
+    pub(crate) fn handle(&mut self, source: Source, now: Instant) {
+        match source {
+            Source::ChildSignal => self.reap(),
+            Source::Listener => self.control.accept(now),
+            Source::Connection(id) => {
+                for frame in self.control.receive(id) {
+                    self.obey(id, frame, now);
+                }
+            }
+            Source::Output(stream) => {
+                // The disk may have failed earlier in this round.
+                if let Stage::Live(live) = &mut self.stage
+                    && self.disk.is_fine()
+                {
+                    let pumped =
+                        live.pump(stream, ROUND_BYTES, &mut self.buffer, &mut self.control, now);
+                    self.noted(pumped, now);
+                }
+            }
+            Source::Keys => {
+                if let Stage::Live(live) = &mut self.stage
+                    && let Some(terminal) = &mut live.terminal
+                {
+                    terminal.flush_keys();
+                }
+            }
+        }
+    }
+
+    /// Does what is due by now.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        self.retry_disk(now);
+        self.keep_limits(now);
+        self.go_on_ending(now);
+        self.settle_output(now);
+        self.conclude(now);
+        self.control.tick(now);
+        self.mind_the_daemon(now);
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        let now = clock::now();
+        match &self.stage {
+            Stage::Gate | Stage::Bygone => {
+                self.alone_since.is_some_and(|since| now >= since + GATE)
+            }
+            Stage::Live(_) => false,
+            Stage::Over { since, .. } => {
+                let is_told = self.control.is_flushed() || now >= *since + FLUSH_WITHIN;
+                self.records.is_saved() && is_told && self.is_noticed(*since, now)
+            }
+        }
+    }
+
+    /// The last step before the lock is freed: nobody is to find a socket that nobody hears.
+    pub(crate) fn leave(self) {
+        crate::tolerate(std::fs::remove_file(self.dir.socket()));
+    }
+
+    pub(crate) fn output_bytes(&self) -> u64 {
+        match &self.stage {
+            Stage::Live(live) => live.spool.total(),
+            Stage::Over { output_bytes, .. } => *output_bytes,
+            Stage::Gate | Stage::Bygone => self.recorded_bytes(),
+        }
+    }
+
+    /// Writes a fact down and tells it, in this order; it is told also if the disk takes no writes.
+    pub(crate) fn record(
+        &mut self,
+        record: Record,
+        durability: Durability,
+        now: Instant,
+    ) -> io::Result<()> {
+        let news = News::Record { record: record.clone() };
+        let saved = self.records.append(record, durability);
+        self.control.tell_daemons(&news);
+        if let Err(error) = &saved {
+            self.disk_failed(error, now);
+        }
+        saved
+    }
+
+    pub(crate) fn go_live(&mut self, live: Live) {
+        self.stage = Stage::Live(Box::new(live));
+    }
+
+    pub(crate) fn never_start(&mut self, failure: Failure, now: Instant) {
+        let Failure { code, why } = failure;
+        self.fact(Record::NeverStarted { at_ms: clock::wall_ms(), code, why }, now);
+        self.go_over(now);
+    }
+
+    pub(crate) fn daemon_came(&mut self, now: Instant) {
+        self.alone_since = None;
+        self.reviver.daemon_came();
+        if matches!(self.stage, Stage::Bygone) {
+            self.go_over(now);
+        }
+    }
+
+    pub(crate) fn go_over(&mut self, now: Instant) {
+        self.stage = Stage::Over { since: now, output_bytes: self.output_bytes() };
+        self.reviver.look_soon(now);
+    }
+
+    /// A record that must be durable and that nothing waits for: a failing disk is retried elsewhere.
+    pub(crate) fn fact(&mut self, record: Record, now: Instant) {
+        crate::tolerate(self.record(record, Durability::Machine, now));
+    }
+
+    pub(crate) fn noted(&mut self, written: io::Result<()>, now: Instant) {
+        if let Err(error) = written {
+            self.disk_failed(&error, now);
+        }
+    }
+
+    fn disk_failed(&mut self, error: &io::Error, now: Instant) {
+        if self.disk.fail(error, now) {
+            self.control.tell_daemons(&News::Disk { problem: Some(error.to_string()) });
+        }
+    }
+
+    fn retry_disk(&mut self, now: Instant) {
+        if self.disk.wake_at().is_none_or(|at| now < at) {
+            return;
+        }
+        let spooled = match &mut self.stage {
+            Stage::Live(live) => live.spool.retry(),
+            Stage::Gate | Stage::Bygone | Stage::Over { .. } => Ok(()),
+        };
+        match spooled.and_then(|()| self.records.save()) {
+            Ok(()) => {
+                self.disk = Disk::Fine;
+                self.control.tell_daemons(&News::Disk { problem: None });
+            }
+            Err(error) => self.disk_failed(&error, now),
+        }
+    }
+
+    fn settle_output(&mut self, now: Instant) {
+        let Stage::Live(live) = &mut self.stage else { return };
+        if !self.disk.is_fine() {
+            return;
+        }
+        let settled = live.spool.settle();
+        if settled.is_ok() {
+            self.control.tell_output(live.spool.total());
+        }
+        if let Some(terminal) = &live.terminal {
+            self.control.paint_ready(|| terminal.repaint());
+        }
+        self.noted(settled, now);
+    }
+
+    fn mind_the_daemon(&mut self, now: Instant) {
+        if self.control.has_daemon() {
+            self.alone_since = None;
+        } else if self.alone_since.is_none() {
+            self.alone_since = Some(now);
+            self.reviver.daemon_gone(now);
+        }
+        self.reviver.tick(now);
+    }
+
+    /// Somebody will read what was written down. A daemon that has its lock will, and one that is
+    /// connected without it is believed if it stays so for a moment: it may be dying just now.
+    fn is_noticed(&self, over_since: Instant, now: Instant) -> bool {
+        let has_stayed = self.control.has_daemon() && now >= over_since + FLUSH_WITHIN;
+        self.reviver.is_cared_for() || has_stayed || now >= over_since + FAREWELL
+    }
+
+    fn recorded_bytes(&self) -> u64 {
+        let exited = self.records.all().iter().rev().find_map(|record| match record {
+            Record::Exited { output_bytes, .. } => Some(*output_bytes),
+            _ => None,
+        });
+        exited.unwrap_or(0)
+    }
+}
+
+fn lock(dir: &AttemptDir) -> Result<File, Unopened> {
+    let options =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.lock());
+    let file = options.map_err(|_| Unopened::BadFiles)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(_) => Err(Unopened::Busy),
+    }
+}
+
+/// A spec that cannot be read is an attempt that never starts, and that is written down.
+fn read_spec(dir: &AttemptDir, records: &mut Records) -> Result<Spec, Unopened> {
+    let read = std::fs::read(dir.spec()).map_err(|error| error.to_string());
+    let parsed =
+        read.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
+    parsed.map_err(|why| {
+        if !records.is_settled() {
+            let code = NeverStarted::BadSpec;
+            let record = Record::NeverStarted {
+                at_ms: clock::wall_ms(),
+                code,
+                why: format!("spec.json: {why}"),
+            };
+            // If it cannot be written, nothing says that this attempt began, which is as true.
+            crate::tolerate(records.append(record, Durability::Machine));
+        }
+        Unopened::BadFiles
+    })
+}

@@ -1,0 +1,26 @@
+//! The two clocks, and the only place in the shim that reads them.
+//!
+//! Deadlines use the monotonic clock, which stands still while the machine is suspended. What is
+//! written down uses the wall clock, because other processes read it.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+#[expect(clippy::disallowed_methods, reason = "the shim's one reader of the monotonic clock")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Milliseconds since 1970, for what is written down.
+#[expect(clippy::disallowed_methods, reason = "the shim's one reader of the wall clock")]
+pub(crate) fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The earlier of two deadlines, where none is never.
+pub(crate) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,132 @@
+//! How an attempt comes to its end: by a limit, by an order or by itself, in two steps that are two facts.
+//!
+//! The main process's end and the tree's are written down separately, each once it is true and all
+//! output that came before it is in the spool.
+
+use std::time::{Duration, Instant};
+
+use outlast_wire::hook;
+use outlast_wire::shim::{EndCause, Record};
+use rustix::process::Signal;
+
+use crate::attempt::{Attempt, Stage};
+use crate::clock;
+use crate::ending::{Due, Ending};
+use crate::live::{Live, Main};
+use crate::reap::{self, Tree};
+use crate::tree;
+
+impl Attempt {
+    /// Begins to end the tree, or hurries an end that has begun. The first cause is the one that counts.
+    pub(crate) fn end(&mut self, cause: EndCause, grace: Duration, now: Instant) {
+        if !self.ending.ask(now, grace) {
+            return;
+        }
+        self.fact(Record::Ending { at_ms: clock::wall_ms(), cause }, now);
+        hook!("shim.stop-ordered");
+        tree::signal(&tree::descendants(), &[Signal::TERM, Signal::CONT]);
+    }
+
+    /// A turn that has ended, or is being ended, has no limits to reach.
+    pub(crate) fn limits_wake_at(&self, live: &Live) -> Option<Instant> {
+        let counts = live.is_running() && self.ending == Ending::NotAsked;
+        live.limits.wake_at().filter(|_| counts)
+    }
+
+    pub(crate) fn keep_limits(&mut self, now: Instant) {
+        let Stage::Live(live) = &mut self.stage else { return };
+        if !self.disk.is_fine() {
+            live.limits.heard(now);
+        }
+        if !live.is_running() || self.ending != Ending::NotAsked {
+            return;
+        }
+        if let Some(cause) = live.limits.reached(now) {
+            self.end(cause, Duration::from_millis(self.spec.limits.grace_ms), now);
+        }
+    }
+
+    pub(crate) fn go_on_ending(&mut self, now: Instant) {
+        if !matches!(self.stage, Stage::Live(_)) {
+            return;
+        }
+        let Some(due) = self.ending.due(now) else { return };
+        tree::signal(&tree::descendants(), &[Signal::KILL]);
+        if due == Due::KillAndAdmit {
+            self.admit_survivors(now);
+        }
+    }
+
+    fn admit_survivors(&mut self, now: Instant) {
+        let survivors = tree::survivors(&tree::descendants());
+        let admitted = self.records.all().iter().rev().find_map(|record| match record {
+            Record::StopIncomplete { survivors, .. } => Some(survivors),
+            _ => None,
+        });
+        // The same list again would be no news, and lists would grow without a bound.
+        if !survivors.is_empty() && admitted != Some(&survivors) {
+            self.fact(Record::StopIncomplete { at_ms: clock::wall_ms(), survivors }, now);
+        }
+    }
+
+    pub(crate) fn reap(&mut self) {
+        self.child_signal.clear();
+        let Stage::Live(live) = &mut self.stage else { return };
+        let reaped = reap::reap(live.main_pid());
+        live.reaped(reaped.main, reaped.tree);
+    }
+
+    /// Writes down the two ends, the main process's and the tree's, once they are true.
+    pub(crate) fn conclude(&mut self, now: Instant) {
+        self.conclude_main(now);
+        self.conclude_tree(now);
+    }
+
+    /// Waits for the disk: how much output there is must be the truth.
+    fn conclude_main(&mut self, now: Instant) {
+        let Stage::Live(live) = &mut self.stage else { return };
+        let Main::Ended { exit, report } = &live.main else { return };
+        if !self.disk.is_fine() {
+            return;
+        }
+        if let Some(failure) = report.failure(&self.spec.argv[0]) {
+            return self.never_start(failure, now);
+        }
+        hook!("shim.main-exited");
+        let exit = *exit;
+        let drained =
+            live.drain(&mut self.buffer, &mut self.control, now).and_then(|()| live.spool.sync());
+        if drained.is_err() {
+            return self.noted(drained, now);
+        }
+        live.main = Main::Gone;
+        let output_bytes = live.spool.total();
+        let left = if live.tree == Tree::Alive { tree::descendants() } else { Vec::new() };
+        let survivors = tree::survivors(&left);
+        self.fact(Record::Exited { at_ms: clock::wall_ms(), exit, output_bytes, survivors }, now);
+        self.control.tell_output(output_bytes);
+        hook!("shim.exited");
+    }
+
+    fn conclude_tree(&mut self, now: Instant) {
+        let Stage::Live(live) = &mut self.stage else { return };
+        if live.tree == Tree::Alive || !self.disk.is_fine() {
+            return;
+        }
+        assert!(
+            matches!(live.main, Main::Gone),
+            "a tree is empty only after its main process has ended"
+        );
+        let drained = live.drain(&mut self.buffer, &mut self.control, now);
+        if drained.is_err() {
+            return self.noted(drained, now);
+        }
+        self.control.tell_output(live.spool.total());
+        if let Some(terminal) = &live.terminal {
+            self.control.paint_behind(|| terminal.repaint());
+        }
+        self.fact(Record::TreeEmpty { at_ms: clock::wall_ms() }, now);
+        hook!("shim.tree-empty");
+        self.go_over(now);
+    }
+}

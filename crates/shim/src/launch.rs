@@ -1,0 +1,89 @@
+//! The launch: `Starting`, fork, `Started`, release. Once in an attempt's life, whatever happens.
+//!
+//! Each record is down before the step after it. A child that cannot be written down is never released.
+
+use std::time::Instant;
+
+use outlast_wire::hook;
+use outlast_wire::output::Stream;
+use outlast_wire::shim::{NeverStarted, Record};
+
+use crate::attempt::Attempt;
+use crate::clock;
+use crate::command::{Command, Failure};
+use crate::limits::Limits;
+use crate::live::{Live, Main, Output};
+use crate::reap::Tree;
+use crate::records::Durability;
+use crate::spawn::{self, Stdio};
+use crate::spool::Spool;
+use crate::terminal::Terminal;
+use crate::tree;
+
+/// What connects the child to us: its ends, our ends, and the terminal if it has one.
+struct Plumbing {
+    childs: Stdio,
+    ours: Vec<Output>,
+    terminal: Option<Terminal>,
+}
+
+impl Attempt {
+    /// A daemon of `epoch` said Start, for the first time.
+    pub(crate) fn start(&mut self, epoch: u64, now: Instant) {
+        hook!("shim.start-ordered");
+        let starting = Record::Starting { at_ms: clock::wall_ms(), epoch };
+        let launched =
+            self.record(starting, Durability::Process, now).map_err(bad_files).and_then(|()| {
+                hook!("shim.starting");
+                self.launch(now)
+            });
+        match launched {
+            Ok(live) => self.go_live(live),
+            Err(failure) => self.never_start(failure, now),
+        }
+    }
+
+    fn launch(&mut self, now: Instant) -> Result<Live, Failure> {
+        let command = Command::prepare(&self.spec)?;
+        let spool = Spool::create(&self.dir, self.spec.spool).map_err(bad_files)?;
+        let Plumbing { childs, ours, terminal } = self.plumb()?;
+        let held = spawn::fork_held(&command, &childs, self.umask)?;
+        hook!("shim.forked");
+        // Dropping `held` on the way out closes the barrier, and the child exits.
+        let identity = tree::identity(held.pid).map_err(bad_files)?;
+        let started = Record::Started { at_ms: clock::wall_ms(), identity };
+        self.record(started, Durability::Machine, now).map_err(bad_files)?;
+        hook!("shim.started");
+        let pid = held.pid;
+        let report = held.release();
+        hook!("shim.released");
+        let limits = Limits::new(&self.spec.limits, clock::now());
+        Ok(Live {
+            main: Main::Running { pid, report },
+            tree: Tree::Alive,
+            limits,
+            spool,
+            outputs: ours,
+            terminal,
+        })
+    }
+
+    fn plumb(&self) -> Result<Plumbing, Failure> {
+        let Some(window) = self.window else {
+            let (stdout_in, stdout) = spawn::output_pipe()?;
+            let (stderr_in, stderr) = spawn::output_pipe()?;
+            let ours = vec![
+                Output::new(Stream::Stdout, stdout_in),
+                Output::new(Stream::Stderr, stderr_in),
+            ];
+            return Ok(Plumbing { childs: Stdio::Pipes { stdout, stderr }, ours, terminal: None });
+        };
+        let (terminal, slave) = Terminal::open(window)?;
+        let ours = vec![Output::new(Stream::Tty, terminal.reader()?)];
+        Ok(Plumbing { childs: Stdio::Terminal(slave), ours, terminal: Some(terminal) })
+    }
+}
+
+fn bad_files(error: std::io::Error) -> Failure {
+    Failure::new(NeverStarted::BadSpec, format!("attempt directory: {error}"))
+}
