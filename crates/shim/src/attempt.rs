@@ -25,6 +25,7 @@ use crate::records::{Durability, Records};
 use crate::revive::Reviver;
 use crate::serve::{Source, Waited};
 use crate::setup::Inherited;
+use crate::trim;
 
 /// Without a daemon, a shim that has started nothing leaves after this.
 const GATE: Duration = Duration::from_secs(30);
@@ -32,6 +33,8 @@ const GATE: Duration = Duration::from_secs(30);
 const FLUSH_WITHIN: Duration = Duration::from_secs(1);
 /// How long an attempt that is over may go on looking for a daemon to notice it.
 const FAREWELL: Duration = Duration::from_secs(15);
+/// An attempt that lives for this long is a long one.
+const TRIM_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Attempt {
@@ -49,6 +52,8 @@ pub(crate) struct Attempt {
     reviver: Reviver,
     /// Since when no daemon is connected.
     alone_since: Option<Instant>,
+    /// When the pages that only the launch needed are given back.
+    trim_at: Option<Instant>,
     pub(crate) child_signal: ChildSignal,
     pub(crate) buffer: Vec<u8>,
     /// Held for life: the kernel's word that we are alive.
@@ -102,6 +107,7 @@ impl Attempt {
             ending: Ending::NotAsked,
             reviver,
             alone_since: Some(now),
+            trim_at: None,
             child_signal: ChildSignal::register().map_err(|_| Unopened::BadFiles)?,
             buffer: vec![0; READ_BYTES],
             _lock: lock,
@@ -144,7 +150,8 @@ impl Attempt {
             Stage::Over { since, .. } if now < *since + FLUSH_WITHIN => Some(*since + FLUSH_WITHIN),
             Stage::Over { since, .. } => Some(*since + FAREWELL),
         };
-        let others = [self.disk.wake_at(), self.control.wake_at(), self.reviver.wake_at()];
+        let others =
+            [self.disk.wake_at(), self.control.wake_at(), self.reviver.wake_at(), self.trim_at];
         others.into_iter().fold(stage, earlier)
     }
 
@@ -192,7 +199,11 @@ impl Attempt {
         self.settle_output(now);
         self.conclude(now);
         self.control.tick(now);
+        self.paint(now);
         self.mind_the_daemon(now);
+        if self.trim_at.take_if(|at| now >= *at).is_some() {
+            trim::give_back();
+        }
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -240,6 +251,7 @@ impl Attempt {
 
     pub(crate) fn go_live(&mut self, live: Live) {
         self.stage = Stage::Live(Box::new(live));
+        self.trim_at = Some(clock::now() + TRIM_AFTER);
     }
 
     pub(crate) fn never_start(&mut self, failure: Failure, now: Instant) {
@@ -304,10 +316,15 @@ impl Attempt {
         if settled.is_ok() {
             self.control.tell_output(live.spool.total());
         }
-        if let Some(terminal) = &live.terminal {
-            self.control.paint_ready(|| terminal.repaint());
-        }
         self.noted(settled, now);
+    }
+
+    /// Paints whoever has taken everything else by now, and sends that too.
+    fn paint(&mut self, now: Instant) {
+        let Stage::Live(live) = &self.stage else { return };
+        let Some(terminal) = &live.terminal else { return };
+        self.control.paint_ready(|| terminal.repaint());
+        self.control.tick(now);
     }
 
     fn mind_the_daemon(&mut self, now: Instant) {

@@ -38,6 +38,7 @@ mod terminal;
 mod clock;
 mod disk;
 mod revive;
+mod trim;
 
 use std::path::Path;
 use std::process::ExitCode;
