@@ -54,12 +54,10 @@ fn finish_when_gone(run: &Run, moment: &Moment) -> Option<Step> {
     if run.stop.is_some() {
         why.actor = Actor::User;
     }
-    let at = run
-        .attempt
-        .as_ref()
-        .and_then(|attempt| attempt.end.as_ref())
-        .map_or(moment.now, |(_, at)| *at);
-    Some(vec![finish(run, at.max(run.created_at), verdict, why)])
+    // An attempt that was ended is the end of the run; one that failed long ago is not.
+    let ended_at = run.attempt.as_ref().and_then(|attempt| attempt.end.as_ref()).map(|(_, at)| *at);
+    let at = ended_at.filter(|_| run.state == State::Running).unwrap_or(moment.now);
+    Some(vec![finish(run, at, verdict, why)])
 }
 
 /// What the end of an attempt means for its run.

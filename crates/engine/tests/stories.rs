@@ -344,8 +344,15 @@ fn the_run_timeout_ends_the_attempt_and_exhausts_the_run() {
 #[test]
 fn a_stop_before_anything_ran_is_a_stop() {
     let mut story = Story::of(retried(5));
-    story.exits(1).tell(Input::StopAsked { mode: StopMode::Now }).tell(Input::Finished);
+    story.exits(1).wakes_after(100).tell(Input::StopAsked { mode: StopMode::Now });
+    let stopped_at = story.now;
+    story.tell(Input::Finished);
     assert_eq!(story.run().state.name().word(), "stopped");
+    assert_eq!(
+        story.run().ended_at,
+        Some(stopped_at),
+        "it was stopped when it was, not when it had failed"
+    );
     let count = story.events.len();
     story.tell(Input::StopAsked { mode: StopMode::Now });
     assert_eq!(story.events.len(), count, "stopping what has ended is no event");
