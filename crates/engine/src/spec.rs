@@ -25,14 +25,21 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// The command or the task on one line, for lists.
+    /// The command or the task on one line, for lists; the start of it if it is long.
     pub fn what(&self) -> String {
-        match &self.task {
+        let whole = match &self.task {
             Some(task) => task.split_whitespace().collect::<Vec<_>>().join(" "),
             None => self.agent.command.join(" "),
+        };
+        match whole.char_indices().nth(LONGEST_WHAT) {
+            Some((cut, _)) => format!("{}…", &whole[..cut]),
+            None => whole,
         }
     }
 }
+
+/// In characters: more than any screen shows of it.
+const LONGEST_WHAT: usize = 200;
 
 /// What executes a turn. Which kinds there are, and what they do, is the agents' business.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

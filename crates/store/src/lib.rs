@@ -1,1 +1,19 @@
-//! (being written)
+//! The journal: what has happened to every run, kept so that it survives.
+//!
+//! Knows how to remember events and how to find them again. It decides nothing about runs: what follows
+//! from an event is the engine's business, and what is to be done about a failed append is the daemon's.
+//!
+//! Two stores keep the same promise, and one suite (`tests/conformance.rs`) holds both to it: [`Sqlite`]
+//! on disk, [`Memory`] for the simulator.
+
+mod journal;
+mod error;
+mod rules;
+mod audit;
+mod memory;
+mod sqlite;
+
+pub use error::Error;
+pub use journal::{Append, Counts, Done, Filter, Journal, Problem, Remove, Resolved};
+pub use memory::{Fault, Memory};
+pub use sqlite::Sqlite;

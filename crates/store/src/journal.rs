@@ -1,0 +1,142 @@
+//! What every store promises, and the plain data it is asked with and answers with.
+
+use std::sync::mpsc;
+
+use outlast_engine::{Event, Row, RunId, StateName};
+
+use crate::Error;
+
+/// The events that one input led to. All of them become durable, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Append {
+    pub run: RunId,
+    /// The number of the run's last event; 0 for a run that is to be created.
+    pub expected_seq: u64,
+    pub epoch: u64,
+    /// Numbered from `expected_seq + 1` without a gap.
+    pub events: Vec<Event>,
+    /// The run's row as these events leave it.
+    pub row: Row,
+}
+
+/// Told what became of an append. It runs on the writer's thread: hand the answer on, and do not wait in it.
+pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// A store of journals.
+///
+/// An append is refused without a trace by [`Error::is_refusal`]. After any other error nobody knows
+/// whether it was written: the last write before a failed sync may come back after a crash, so the run has
+/// to be read again before it is written to.
+pub trait Journal: Send + Sync + 'static {
+    /// Raises the fencing number and returns it once it is durable. Whoever holds an older one can write
+    /// nothing from here on.
+    fn take_epoch(&self) -> Result<u64, Error>;
+
+    /// Queues the append; `done` is told once it is durable, or why it is not.
+    fn append(&self, append: Append, done: Done);
+
+    /// Appends and waits for the answer.
+    fn append_wait(&self, append: Append) -> Result<(), Error> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.append(append, Box::new(move |result| drop(answer.send(result))));
+        answered.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    /// Up to `most` events numbered above `after`, in order.
+    fn events(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Event>, Error>;
+
+    fn row(&self, run: &RunId) -> Result<Option<Row>, Error>;
+
+    /// The rows that pass the filter, the newest run first. A row that does not parse is left out here;
+    /// [`Journal::row`] says so when it is asked for, and [`Journal::check`] lists it.
+    fn rows(&self, filter: &Filter) -> Result<Vec<Row>, Error>;
+
+    /// The runs for which something still has to be done or watched, the oldest first.
+    fn open_runs(&self) -> Result<Vec<RunId>, Error>;
+
+    /// The run that somebody means by `text`: the one with this id, else the newest one of this name, else
+    /// the only one whose id starts like this (with three characters or more).
+    fn resolve(&self, text: &str) -> Result<Resolved, Error>;
+
+    fn counts(&self) -> Result<Counts, Error>;
+
+    /// Forgets a run, its row and its events.
+    fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error>;
+
+    /// Everything that is wrong with the store; empty for a sound one. Reads all of it.
+    fn check(&self) -> Result<Vec<Problem>, Error>;
+}
+
+/// Which rows to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Also those for which there is nothing left to do.
+    pub all: bool,
+    pub state: Option<StateName>,
+    /// All of these have to be there.
+    pub labels: Vec<(String, String)>,
+    pub most: Option<usize>,
+}
+
+impl Filter {
+    pub(crate) fn passes(&self, row: &Row) -> bool {
+        let is_open_enough = self.all || row.is_open;
+        let is_in_state = self.state.is_none_or(|state| state == row.state);
+        let has_labels = self.labels.iter().all(|(key, value)| row.labels.get(key) == Some(value));
+        is_open_enough && is_in_state && has_labels
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.most.unwrap_or(usize::MAX)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    One(RunId),
+    None,
+    /// Some of the runs that are meant equally well, in the order of their ids.
+    Many(Vec<RunId>),
+}
+
+impl Resolved {
+    /// So many characters of an id may stand for the whole.
+    pub const SHORTEST_PREFIX: usize = 3;
+    /// So many candidates are listed.
+    pub(crate) const MOST: usize = 5;
+
+    /// `candidates` are in order, and one more than [`Resolved::MOST`] of them is enough.
+    pub(crate) fn among(mut candidates: Vec<RunId>) -> Self {
+        candidates.truncate(Self::MOST);
+        match candidates.len() {
+            0 => Self::None,
+            1 => Self::One(candidates.remove(0)),
+            _ => Self::Many(candidates),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Going on, or about to.
+    pub live: u64,
+    /// Blocked: only a person sets them going again.
+    pub resting: u64,
+    pub ended: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remove {
+    /// Only a run for which there is nothing left to do.
+    Ended,
+    /// Whatever is left of it.
+    Any,
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// `None` if it is not about a single run.
+    pub run: Option<RunId>,
+    pub message: String,
+}

@@ -1,0 +1,205 @@
+//! The journal in memory: the twin of the one on disk, for the simulator and for tests.
+//!
+//! Starts no threads and does no IO; `done` is called before `append` returns. Clones share one store, as
+//! two handles on one file do. Faults happen only when they are asked for.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use outlast_engine::{Event, Row, RunId, StateName};
+
+use crate::audit::{Stored, audit};
+use crate::{Append, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved, rules};
+
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    shared: Arc<Mutex<Shelf>>,
+}
+
+/// What goes wrong with an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is written, and the writer is told that there is no room.
+    RefuseFull,
+    /// The process dies before the commit: nothing is written.
+    LoseBeforeCommit,
+    /// The process dies after the commit: it is written, and nobody is told.
+    LoseAfterCommit,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    epoch: u64,
+    /// In the order in which they were created.
+    runs: BTreeMap<u64, Kept>,
+    numbers: BTreeMap<RunId, u64>,
+    last_number: u64,
+    faults: VecDeque<Fault>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    row: Row,
+    events: Vec<Event>,
+}
+
+impl Memory {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the next append meet this fault. Faults asked for in a row are met in a row.
+    pub fn fail_next(&self, fault: Fault) {
+        self.shelf().faults.push_back(fault);
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shared.lock().expect("nothing panics while it holds the shelf")
+    }
+}
+
+impl Journal for Memory {
+    fn take_epoch(&self) -> Result<u64, Error> {
+        let mut shelf = self.shelf();
+        shelf.epoch += 1;
+        Ok(shelf.epoch)
+    }
+
+    fn append(&self, append: Append, done: Done) {
+        // The answer is given without the lock, because whoever gets it may ask the store something.
+        let answer = self.shelf().append_or_fail(append);
+        done(answer);
+    }
+
+    fn events(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Event>, Error> {
+        let shelf = self.shelf();
+        let kept = shelf.find(run).ok_or_else(|| Error::UnknownRun { run: run.clone() })?;
+        Ok(kept.events.iter().filter(|event| event.seq > after).take(most).cloned().collect())
+    }
+
+    fn row(&self, run: &RunId) -> Result<Option<Row>, Error> {
+        Ok(self.shelf().find(run).map(|kept| kept.row.clone()))
+    }
+
+    fn rows(&self, filter: &Filter) -> Result<Vec<Row>, Error> {
+        let shelf = self.shelf();
+        let rows = shelf.runs.values().rev().map(|kept| &kept.row).filter(|row| filter.passes(row));
+        Ok(rows.take(filter.limit()).cloned().collect())
+    }
+
+    fn open_runs(&self) -> Result<Vec<RunId>, Error> {
+        let shelf = self.shelf();
+        Ok(shelf.rows().filter(|row| row.is_open).map(|row| row.id.clone()).collect())
+    }
+
+    fn resolve(&self, text: &str) -> Result<Resolved, Error> {
+        Ok(self.shelf().resolve(text))
+    }
+
+    fn counts(&self) -> Result<Counts, Error> {
+        let mut counts = Counts::default();
+        for row in self.shelf().rows() {
+            match row.state {
+                StateName::Blocked => counts.resting += 1,
+                state if rules::has_ended(state) => counts.ended += 1,
+                _ => counts.live += 1,
+            }
+        }
+        Ok(counts)
+    }
+
+    fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error> {
+        self.shelf().remove(run, epoch, how)
+    }
+
+    fn check(&self) -> Result<Vec<Problem>, Error> {
+        Ok(self.shelf().runs.values().flat_map(Kept::check).collect())
+    }
+}
+
+impl Shelf {
+    fn append_or_fail(&mut self, append: Append) -> Result<(), Error> {
+        match self.faults.pop_front() {
+            None => self.append(append),
+            Some(Fault::RefuseFull) => Err(Error::Full("asked to be full".to_owned())),
+            Some(Fault::LoseBeforeCommit) => Err(Error::Closed),
+            Some(Fault::LoseAfterCommit) => self.append(append).and(Err(Error::Closed)),
+        }
+    }
+
+    fn append(&mut self, append: Append) -> Result<(), Error> {
+        rules::check_epoch(append.epoch, self.epoch)?;
+        rules::check_numbers(&append)?;
+        rules::check_seq(&append, self.find(&append.run).map(Kept::seq))?;
+        match self.numbers.get(&append.run) {
+            Some(number) => self.extend(*number, append),
+            None => self.create(append)?,
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, append: Append) -> Result<(), Error> {
+        if let Some(key) = &append.row.key {
+            rules::check_key(key, self.holder(|row| row.key.as_ref() == Some(key)))?;
+        }
+        if let Some(name) = &append.row.name {
+            let is_in_use = |row: &Row| row.name.as_ref() == Some(name) && !rules::has_ended(row.state);
+            rules::check_name(name, self.holder(is_in_use))?;
+        }
+        self.last_number += 1;
+        self.numbers.insert(append.run, self.last_number);
+        self.runs.insert(self.last_number, Kept { row: append.row, events: append.events });
+        Ok(())
+    }
+
+    fn extend(&mut self, number: u64, append: Append) {
+        let kept = self.runs.get_mut(&number).expect("a numbered run is kept");
+        kept.events.extend(append.events);
+        kept.row = append.row;
+    }
+
+    fn remove(&mut self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error> {
+        rules::check_epoch(epoch, self.epoch)?;
+        rules::check_removal(run, self.find(run).map(|kept| kept.row.is_open), how)?;
+        if let Some(number) = self.numbers.remove(run) {
+            self.runs.remove(&number);
+        }
+        Ok(())
+    }
+
+    fn resolve(&self, text: &str) -> Resolved {
+        if let Some(kept) = self.find(&RunId(text.to_owned())) {
+            return Resolved::One(kept.row.id.clone());
+        }
+        if let Some(row) = self.rows().rfind(|row| row.name.as_deref() == Some(text)) {
+            return Resolved::One(row.id.clone());
+        }
+        if text.len() < Resolved::SHORTEST_PREFIX {
+            return Resolved::None;
+        }
+        Resolved::among(self.numbers.keys().filter(|id| id.as_str().starts_with(text)).cloned().collect())
+    }
+
+    fn find(&self, run: &RunId) -> Option<&Kept> {
+        self.numbers.get(run).and_then(|number| self.runs.get(number))
+    }
+
+    fn rows(&self) -> impl DoubleEndedIterator<Item = &Row> {
+        self.runs.values().map(|kept| &kept.row)
+    }
+
+    fn holder(&self, is_held: impl Fn(&Row) -> bool) -> Option<RunId> {
+        self.rows().find(|row| is_held(row)).map(|row| row.id.clone())
+    }
+}
+
+impl Kept {
+    fn seq(&self) -> u64 {
+        self.events.last().map_or(0, |event| event.seq)
+    }
+
+    fn check(&self) -> Vec<Problem> {
+        let (row, events) = (Ok(self.row.clone()), Ok(self.events.clone()));
+        audit(&Stored { id: self.row.id.clone(), seq: self.seq(), row, events })
+    }
+}

@@ -1,0 +1,87 @@
+//! Moving the write-ahead log into the database, beside the commits and not between them.
+//!
+//! Has a thread and a connection of its own. It sleeps until the writer says that there is enough to move.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::{schema, spawn};
+use crate::Error;
+
+/// Pages that the log may grow by before they are moved.
+const PAGES: u32 = 1000;
+/// About 64 MiB of log. Only a log that never comes to rest gets there, and then the writer itself waits
+/// until it can start from the beginning.
+const TOO_MANY_PAGES: u32 = 16_000;
+const RESTART_TIMEOUT: Duration = Duration::from_millis(100);
+
+pub(super) struct Checkpointer {
+    wakes: SyncSender<()>,
+    thread: JoinHandle<()>,
+    pages_at_last_wake: u32,
+}
+
+impl Checkpointer {
+    pub(super) fn start(path: &Path) -> Result<Self, Error> {
+        let connection = schema::open_checkpointer(path).map_err(|error| Error::from_sql(path, &error))?;
+        // One wake in waiting is as good as many.
+        let (wakes, inbox) = mpsc::sync_channel(1);
+        let thread = spawn("store-checkpoint", move || run(&connection, &inbox))?;
+        Ok(Self { wakes, thread, pages_at_last_wake: 0 })
+    }
+
+    /// The writer says how long the log is after a commit.
+    pub(super) fn log_has(&mut self, pages: u32, writer: &Connection) {
+        if pages < self.pages_at_last_wake {
+            self.pages_at_last_wake = 0;
+        }
+        if pages - self.pages_at_last_wake <= PAGES {
+            return;
+        }
+        self.pages_at_last_wake = pages;
+        if pages >= TOO_MANY_PAGES {
+            restart(writer);
+        } else {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        match self.wakes.try_send(()) {
+            // Full means that it has been woken and has not looked yet.
+            Ok(()) | Err(TrySendError::Full(())) => {}
+            Err(TrySendError::Disconnected(())) => unreachable!("it listens until the writer finishes"),
+        }
+    }
+
+    /// Moves what is left and empties the log.
+    pub(super) fn finish(self, writer: &Connection) {
+        drop(self.wakes);
+        drop(self.thread.join());
+        checkpoint(writer, "TRUNCATE");
+    }
+}
+
+fn run(connection: &Connection, inbox: &Receiver<()>) {
+    while inbox.recv().is_ok() {
+        checkpoint(connection, "PASSIVE");
+    }
+}
+
+/// Has the log begin anew, if the readers let it within a moment; otherwise it is tried again later.
+fn restart(writer: &Connection) {
+    if writer.busy_timeout(RESTART_TIMEOUT).is_ok() {
+        checkpoint(writer, "RESTART");
+    }
+    drop(writer.busy_timeout(schema::BUSY_TIMEOUT));
+}
+
+/// A checkpoint that does not succeed loses nothing: the log is kept, and the next one moves it. If the
+/// disk is at fault, the next commit meets the same fault and says so.
+fn checkpoint(connection: &Connection, mode: &str) {
+    drop(connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(())));
+}

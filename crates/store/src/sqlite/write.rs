@@ -1,0 +1,176 @@
+//! The statements of one transaction of the writer.
+//!
+//! Every rule is checked before the first statement that writes, so a refused order leaves no trace in the
+//! transaction it was part of.
+
+use std::path::Path;
+
+use outlast_engine::{Row, RunId};
+use rusqlite::{Connection, OptionalExtension, Params, named_params};
+
+use super::columns;
+use super::writer::Work;
+use crate::{Append, Error, Remove, rules};
+
+const SELECT_EPOCH: &str = "SELECT epoch FROM fence";
+const UPDATE_EPOCH: &str = "UPDATE fence SET epoch = ?1";
+const SELECT_RUN: &str = "SELECT no, seq, open FROM runs WHERE id = ?1";
+const SELECT_KEY: &str = "SELECT id FROM runs WHERE key = ?1";
+// Whoever has not ended is open, and the index has the open ones of a name together.
+const SELECT_NAME: &str = "SELECT id FROM runs WHERE name = ?1 AND open = 1
+    AND state NOT IN ('completed', 'failed', 'stopped', 'exhausted') ORDER BY no LIMIT 1";
+const INSERT_RUN: &str = "INSERT INTO runs
+    (id, seq, open, state, reason_code, health, turn, attempt, survivors, created_at, started_at, ended_at,
+     exit_code, exit_signal, name, key, labels, what)
+    VALUES (:id, :seq, :open, :state, :reason_code, :health, :turn, :attempt, :survivors, :created_at,
+     :started_at, :ended_at, :exit_code, :exit_signal, :name, :key, :labels, :what)";
+// Leaves out every column that stands in an index, so that no page of an index is touched.
+const UPDATE_RUN: &str = "UPDATE runs SET seq = :seq, state = :state, reason_code = :reason_code,
+    health = :health, turn = :turn, attempt = :attempt, survivors = :survivors, started_at = :started_at,
+    ended_at = :ended_at, exit_code = :exit_code, exit_signal = :exit_signal WHERE no = :no";
+const UPDATE_OPEN: &str = "UPDATE runs SET open = ?2 WHERE no = ?1";
+const INSERT_EVENT: &str =
+    "INSERT INTO events (run, seq, at, kind, epoch, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const DELETE_EVENTS: &str = "DELETE FROM events WHERE run = ?1";
+const DELETE_RUN: &str = "DELETE FROM runs WHERE no = ?1";
+
+/// One transaction, which has begun.
+pub(super) struct Group<'a> {
+    connection: &'a Connection,
+    path: &'a Path,
+    epoch: u64,
+}
+
+/// What the table says of a run before it is written to.
+struct Found {
+    no: i64,
+    seq: u64,
+    is_open: bool,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(connection: &'a Connection, path: &'a Path) -> Result<Self, Error> {
+        let mut group = Self { connection, path, epoch: 0 };
+        let epoch = group.sql(|db| db.prepare_cached(SELECT_EPOCH)?.query_row([], |row| row.get::<_, i64>(0)))?;
+        group.epoch = epoch.cast_unsigned();
+        Ok(group)
+    }
+
+    /// Does the work and says under which epoch.
+    pub(super) fn write(&mut self, work: &Work) -> Result<u64, Error> {
+        match work {
+            Work::TakeEpoch => self.take_epoch()?,
+            Work::Append(append) => self.append(append)?,
+            Work::Remove { run, epoch, how } => self.remove(run, *epoch, *how)?,
+        }
+        Ok(self.epoch)
+    }
+
+    fn take_epoch(&mut self) -> Result<(), Error> {
+        self.execute(UPDATE_EPOCH, [(self.epoch + 1).cast_signed()])?;
+        self.epoch += 1;
+        Ok(())
+    }
+
+    fn append(&self, append: &Append) -> Result<(), Error> {
+        rules::check_epoch(append.epoch, self.epoch)?;
+        rules::check_numbers(append)?;
+        let found = self.find(&append.run)?;
+        rules::check_seq(append, found.as_ref().map(|found| found.seq))?;
+        let no = match found {
+            Some(found) => self.update(append, &found)?,
+            None => self.create(append)?,
+        };
+        self.insert_events(no, append)
+    }
+
+    fn create(&self, append: &Append) -> Result<i64, Error> {
+        let row = &append.row;
+        if let Some(key) = &row.key {
+            rules::check_key(key, self.holder(SELECT_KEY, key)?)?;
+        }
+        if let Some(name) = &row.name {
+            rules::check_name(name, self.holder(SELECT_NAME, name)?)?;
+        }
+        let (exit_code, exit_signal) = columns::exit(row.exit);
+        self.execute(
+            INSERT_RUN,
+            named_params! {
+                ":id": append.run.as_str(), ":seq": last_seq(append), ":open": row.is_open,
+                ":state": row.state.word(), ":reason_code": row.reason_code, ":health": row.health,
+                ":turn": row.turn, ":attempt": row.attempt, ":survivors": survivors(row),
+                ":created_at": columns::time(row.created_at), ":started_at": row.started_at.map(columns::time),
+                ":ended_at": row.ended_at.map(columns::time), ":exit_code": exit_code, ":exit_signal": exit_signal,
+                ":name": row.name, ":key": row.key, ":labels": columns::labels(row), ":what": row.what,
+            },
+        )?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    fn update(&self, append: &Append, found: &Found) -> Result<i64, Error> {
+        let row = &append.row;
+        let (exit_code, exit_signal) = columns::exit(row.exit);
+        self.execute(
+            UPDATE_RUN,
+            named_params! {
+                ":no": found.no, ":seq": last_seq(append), ":state": row.state.word(),
+                ":reason_code": row.reason_code, ":health": row.health, ":turn": row.turn, ":attempt": row.attempt,
+                ":survivors": survivors(row), ":started_at": row.started_at.map(columns::time),
+                ":ended_at": row.ended_at.map(columns::time), ":exit_code": exit_code, ":exit_signal": exit_signal,
+            },
+        )?;
+        if row.is_open != found.is_open {
+            self.execute(UPDATE_OPEN, (found.no, row.is_open))?;
+        }
+        Ok(found.no)
+    }
+
+    fn insert_events(&self, no: i64, append: &Append) -> Result<(), Error> {
+        for event in &append.events {
+            let body = columns::body(&event.fact).map_err(|error| Error::Io(error.to_string()))?;
+            let (seq, at, epoch) = (event.seq.cast_signed(), columns::time(event.at), append.epoch.cast_signed());
+            self.execute(INSERT_EVENT, (no, seq, at, event.fact.kind(), epoch, body))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error> {
+        rules::check_epoch(epoch, self.epoch)?;
+        let found = self.find(run)?;
+        rules::check_removal(run, found.as_ref().map(|found| found.is_open), how)?;
+        if let Some(Found { no, .. }) = found {
+            self.execute(DELETE_EVENTS, [no])?;
+            self.execute(DELETE_RUN, [no])?;
+        }
+        Ok(())
+    }
+
+    fn find(&self, run: &RunId) -> Result<Option<Found>, Error> {
+        self.sql(|db| {
+            let found = |row: &rusqlite::Row<'_>| {
+                Ok(Found { no: row.get(0)?, seq: row.get::<_, i64>(1)?.cast_unsigned(), is_open: row.get(2)? })
+            };
+            db.prepare_cached(SELECT_RUN)?.query_row([run.as_str()], found).optional()
+        })
+    }
+
+    fn holder(&self, select: &str, text: &str) -> Result<Option<RunId>, Error> {
+        self.sql(|db| db.prepare_cached(select)?.query_row([text], |row| row.get(0).map(RunId)).optional())
+    }
+
+    fn execute(&self, statement: &str, params: impl Params) -> Result<(), Error> {
+        self.sql(|db| db.prepare_cached(statement)?.execute(params).map(drop))
+    }
+
+    fn sql<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+        ask(self.connection).map_err(|error| Error::from_sql(self.path, &error))
+    }
+}
+
+fn last_seq(append: &Append) -> i64 {
+    append.events.last().map_or(append.expected_seq, |event| event.seq).cast_signed()
+}
+
+fn survivors(row: &Row) -> i64 {
+    i64::try_from(row.survivors).unwrap_or(i64::MAX)
+}

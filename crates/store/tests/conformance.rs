@@ -1,0 +1,361 @@
+//! What every store promises, asked of each of them.
+
+#![expect(clippy::unwrap_used, reason = "a test that is wrong panics")]
+
+mod common;
+
+use std::sync::mpsc;
+use std::thread;
+
+use common::{Held, create_run, creation, id, keyed, labelled, named, spec};
+use outlast_engine::{Input, RunId, StateName, StopMode};
+use outlast_store::{Append, Counts, Error, Filter, Journal, Memory, Remove, Resolved, Sqlite};
+use tempfile::TempDir;
+
+/// A store that can be opened again while it is open.
+trait Place: Sync {
+    type Store: Journal;
+    fn new() -> Self;
+    fn open(&self) -> Self::Store;
+}
+
+struct OnDisk(TempDir);
+
+impl Place for OnDisk {
+    type Store = Sqlite;
+
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn open(&self) -> Sqlite {
+        Sqlite::open(&self.0.path().join("outlast.db")).unwrap()
+    }
+}
+
+struct InMemory(Memory);
+
+impl Place for InMemory {
+    type Store = Memory;
+
+    fn new() -> Self {
+        Self(Memory::new())
+    }
+
+    fn open(&self) -> Memory {
+        self.0.clone()
+    }
+}
+
+macro_rules! each_store_promises {
+    ($($case:ident),* $(,)?) => {
+        mod sqlite { $(#[test] fn $case() { super::$case::<super::OnDisk>(); })* }
+        mod memory { $(#[test] fn $case() { super::$case::<super::InMemory>(); })* }
+    };
+}
+
+each_store_promises! {
+    reads_back_what_was_appended,
+    pages_through_events,
+    refuses_a_gap_and_an_empty_append,
+    refuses_a_writer_that_is_behind,
+    refuses_to_continue_an_unknown_run,
+    refuses_to_create_a_run_twice,
+    a_second_handle_fences_the_first,
+    a_key_is_taken_for_good,
+    a_name_is_free_again_once_its_run_ended,
+    fifty_threads_with_one_key_make_one_run,
+    fifty_threads_with_one_name_make_one_run,
+    rows_follow_the_events,
+    resolves_ids_names_and_prefixes,
+    lists_what_the_filter_asks_for,
+    lists_open_runs_oldest_first,
+    counts_by_what_runs_are_up_to,
+    removes_a_run_whole,
+    a_refused_append_harms_nobody_in_its_group,
+    many_runs_at_once_lose_nothing,
+    a_sound_store_has_no_problems,
+    unknown_runs_are_said_to_be_unknown,
+}
+
+fn fresh<P: Place>() -> (P, P::Store, u64) {
+    let place = P::new();
+    let store = place.open();
+    let epoch = store.take_epoch().unwrap();
+    (place, store, epoch)
+}
+
+fn reads_back_what_was_appended<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let (append, mut held) = creation(&id("aaaa00000001"), named("nightly"), epoch);
+    let mut written = append.events.clone();
+    store.append_wait(append).unwrap();
+    for _ in 0..5 {
+        let append = held.append_of(&held.next_news());
+        written.extend(append.events.clone());
+        held.run = held.after(&append.events);
+        store.append_wait(append).unwrap();
+    }
+    assert_eq!(store.events(&held.id(), 0, usize::MAX).unwrap(), written);
+    assert_eq!(store.row(&held.id()).unwrap(), Some(held.run.row()));
+}
+
+fn pages_through_events<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let mut held = create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
+    held.complete(&store);
+    let all = store.events(&held.id(), 0, usize::MAX).unwrap();
+    assert!(all.len() > 5, "{all:?}");
+    assert_eq!(store.events(&held.id(), 2, 2).unwrap(), all[2..4]);
+    assert_eq!(store.events(&held.id(), held.run.seq(), 10).unwrap(), []);
+    assert_eq!(store.events(&held.id(), 0, 0).unwrap(), []);
+}
+
+fn refuses_a_gap_and_an_empty_append<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let (mut append, _) = creation(&id("aaaa00000001"), spec(), epoch);
+    let empty = Append { events: Vec::new(), ..append.clone() };
+    append.events.remove(1);
+    let gap = Error::Conflict { run: id("aaaa00000001"), expected: 2, found: 3 };
+    assert_eq!(store.append_wait(append), Err(gap));
+    assert_eq!(store.append_wait(empty), Err(Error::Conflict { run: id("aaaa00000001"), expected: 1, found: 0 }));
+    assert_eq!(store.row(&id("aaaa00000001")).unwrap(), None);
+}
+
+fn refuses_a_writer_that_is_behind<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let mut held = create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
+    let behind = held.append_of(&held.started());
+    held.tell(&store, &Input::StopAsked { mode: StopMode::Now }).unwrap();
+    let (expected, found) = (behind.expected_seq, held.run.seq());
+    assert_eq!(store.append_wait(behind), Err(Error::Conflict { run: held.id(), expected, found }));
+    assert_eq!(store.row(&held.id()).unwrap(), Some(held.run.row()));
+}
+
+fn refuses_to_continue_an_unknown_run<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let (_, held) = creation(&id("aaaa00000001"), spec(), epoch);
+    let answer = store.append_wait(held.append_of(&held.started()));
+    assert_eq!(answer, Err(Error::UnknownRun { run: held.id() }));
+}
+
+fn refuses_to_create_a_run_twice<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let held = create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
+    let again = create_run(&store, "aaaa00000001", spec(), epoch).map(|held| held.id());
+    assert_eq!(again, Err(Error::Conflict { run: held.id(), expected: 0, found: held.run.seq() }));
+}
+
+fn a_second_handle_fences_the_first<P: Place>() {
+    let (place, first, old) = fresh::<P>();
+    let mut held = create_run(&first, "aaaa00000001", spec(), old).unwrap();
+    let second = place.open();
+    let new = second.take_epoch().unwrap();
+    assert!(new > old);
+    let stale = Error::StaleEpoch { held: old, current: new };
+    assert_eq!(first.append_wait(held.append_of(&held.started())), Err(stale.clone()));
+    assert_eq!(first.remove(&held.id(), old, Remove::Any), Err(stale));
+    held.epoch = new;
+    held.tell(&second, &held.started()).unwrap();
+    assert_eq!(first.row(&held.id()).unwrap(), Some(held.run.row()));
+}
+
+fn a_key_is_taken_for_good<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let mut held = create_run(&store, "aaaa00000001", keyed("k"), epoch).unwrap();
+    held.complete(&store);
+    let again = create_run(&store, "aaaa00000002", keyed("k"), epoch).map(|held| held.id());
+    assert_eq!(again, Err(Error::KeyTaken { key: "k".to_owned(), by: held.id() }));
+    create_run(&store, "aaaa00000003", keyed("other"), epoch).unwrap();
+    store.remove(&held.id(), epoch, Remove::Ended).unwrap();
+    create_run(&store, "aaaa00000002", keyed("k"), epoch).unwrap();
+}
+
+fn a_name_is_free_again_once_its_run_ended<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let mut held = create_run(&store, "aaaa00000001", named("n"), epoch).unwrap();
+    let again = create_run(&store, "aaaa00000002", named("n"), epoch).map(|held| held.id());
+    assert_eq!(again, Err(Error::NameTaken { name: "n".to_owned(), by: held.id() }));
+    held.complete(&store);
+    create_run(&store, "aaaa00000002", named("n"), epoch).unwrap();
+}
+
+fn fifty_threads_with_one_key_make_one_run<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let answers = at_once(50, |n| create_run(&store, &format!("aaaa{n:08}"), keyed("k"), epoch).map(|held| held.id()));
+    let winner = only_winner(&answers);
+    let taken = Error::KeyTaken { key: "k".to_owned(), by: winner };
+    assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(|error| *error == taken));
+    assert_eq!(store.counts().unwrap().live, 1);
+}
+
+fn fifty_threads_with_one_name_make_one_run<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let answers = at_once(50, |n| create_run(&store, &format!("aaaa{n:08}"), named("n"), epoch).map(|held| held.id()));
+    let winner = only_winner(&answers);
+    let taken = Error::NameTaken { name: "n".to_owned(), by: winner.clone() };
+    assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(|error| *error == taken));
+    assert_eq!(store.open_runs().unwrap(), [winner]);
+}
+
+fn rows_follow_the_events<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let spec = labelled(&[("team", "a \"b\"\n"), ("", "ü")]);
+    let mut held = create_run(&store, "aaaa00000001", spec, epoch).unwrap();
+    for _ in 0..20 {
+        held.tell(&store, &held.next_news()).unwrap();
+        assert_eq!(store.row(&held.id()).unwrap(), Some(held.run.row()));
+    }
+    held.complete(&store);
+    let row = store.row(&held.id()).unwrap().unwrap();
+    assert_eq!(row, held.run.row());
+    assert_eq!((row.state, row.is_open), (StateName::Completed, false));
+}
+
+fn resolves_ids_names_and_prefixes<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let mut first = create_run(&store, "abc000000001", named("nightly"), epoch).unwrap();
+    first.complete(&store);
+    create_run(&store, "abc000000002", named("nightly"), epoch).unwrap();
+    create_run(&store, "xyz000000001", named("abc000000001"), epoch).unwrap();
+    let one = |text: &str| Ok(Resolved::One(id(text)));
+    assert_eq!(store.resolve("abc000000001"), one("abc000000001"), "an id beats a name");
+    assert_eq!(store.resolve("nightly"), one("abc000000002"), "the newest of a name");
+    assert_eq!(store.resolve("xyz"), one("xyz000000001"));
+    assert_eq!(store.resolve("abc"), Ok(Resolved::Many(vec![id("abc000000001"), id("abc000000002")])));
+    assert_eq!(store.resolve("xy"), Ok(Resolved::None), "too short");
+    assert_eq!(store.resolve("xyzz"), Ok(Resolved::None));
+    assert_eq!(store.resolve("night"), Ok(Resolved::None), "names have no prefixes");
+    assert_eq!(store.resolve(""), Ok(Resolved::None));
+    assert_eq!(store.resolve("%yz"), Ok(Resolved::None));
+    (3..9).for_each(|n| drop(create_run(&store, &format!("abc00000000{n}"), spec(), epoch).unwrap()));
+    let Resolved::Many(some) = store.resolve("abc").unwrap() else { panic!("eight are meant") };
+    assert_eq!(some.len(), 5);
+}
+
+fn lists_what_the_filter_asks_for<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let (red, blue) = (labelled(&[("c", "red"), ("n", "1")]), labelled(&[("c", "blue")]));
+    create_run(&store, "aaaa00000001", red.clone(), epoch).unwrap();
+    create_run(&store, "aaaa00000002", blue, epoch).unwrap();
+    create_run(&store, "aaaa00000003", red, epoch).unwrap().complete(&store);
+    let list = |filter: Filter| {
+        let rows = store.rows(&filter).unwrap();
+        rows.iter().map(|row| row.id.as_str()[11..].to_owned()).collect::<String>()
+    };
+    let label = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
+    assert_eq!(list(Filter::default()), "21");
+    assert_eq!(list(Filter { all: true, ..Filter::default() }), "321");
+    assert_eq!(list(Filter { all: true, most: Some(2), ..Filter::default() }), "32");
+    assert_eq!(list(Filter { all: true, labels: label("c", "red"), most: Some(2), ..Filter::default() }), "31");
+    assert_eq!(list(Filter { labels: label("c", "blue"), ..Filter::default() }), "2");
+    assert_eq!(list(Filter { all: true, labels: label("c", ""), ..Filter::default() }), "");
+    assert_eq!(list(Filter { all: true, state: Some(StateName::Completed), ..Filter::default() }), "3");
+    assert_eq!(list(Filter { state: Some(StateName::Completed), ..Filter::default() }), "");
+    assert_eq!(list(Filter { most: Some(0), ..Filter::default() }), "");
+}
+
+fn lists_open_runs_oldest_first<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let ids = ["zzzz00000001", "mmmm00000001", "aaaa00000001"];
+    let mut held: Vec<Held> = ids.iter().map(|text| create_run(&store, text, spec(), epoch).unwrap()).collect();
+    assert_eq!(store.open_runs().unwrap(), ids.map(id));
+    held[1].complete(&store);
+    assert_eq!(store.open_runs().unwrap(), [id(ids[0]), id(ids[2])]);
+}
+
+fn counts_by_what_runs_are_up_to<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    assert_eq!(store.counts().unwrap(), Counts::default());
+    create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
+    create_run(&store, "aaaa00000002", spec(), epoch).unwrap().complete(&store);
+    let (mut blocked, _) = creation(&id("aaaa00000003"), spec(), epoch);
+    blocked.row.state = StateName::Blocked;
+    store.append_wait(blocked).unwrap();
+    assert_eq!(store.counts().unwrap(), Counts { live: 1, resting: 1, ended: 1 });
+}
+
+fn removes_a_run_whole<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let mut held = create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
+    let other = create_run(&store, "aaaa00000002", spec(), epoch).unwrap();
+    let run = held.id();
+    assert_eq!(store.remove(&run, epoch, Remove::Ended), Err(Error::StillOpen { run: run.clone() }));
+    held.complete(&store);
+    store.remove(&run, epoch, Remove::Ended).unwrap();
+    assert_eq!(store.row(&run).unwrap(), None);
+    assert_eq!(store.events(&run, 0, 10), Err(Error::UnknownRun { run: run.clone() }));
+    assert_eq!(store.remove(&run, epoch, Remove::Any), Err(Error::UnknownRun { run }));
+    store.remove(&other.id(), epoch, Remove::Any).unwrap();
+    assert_eq!(store.rows(&Filter { all: true, ..Filter::default() }).unwrap(), []);
+    assert_eq!(store.check().unwrap(), []);
+}
+
+fn a_refused_append_harms_nobody_in_its_group<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let (answers, answered) = mpsc::channel();
+    for n in 0..300_u64 {
+        // Every third one has a key that is taken, and every third one an epoch that nobody has.
+        let spec = if n % 3 == 1 { keyed("k") } else { spec() };
+        let epoch = if n % 3 == 2 { epoch + 1 } else { epoch };
+        let (append, _) = creation(&id(&format!("aaaa{n:08}")), spec, epoch);
+        let answers = answers.clone();
+        store.append(append, Box::new(move |answer| answers.send((n, answer)).unwrap()));
+    }
+    drop(answers);
+    let refused = answered.iter().filter(|(n, answer)| {
+        let is_wanted = n % 3 == 0 || *n == 1;
+        assert_eq!(answer.is_ok(), is_wanted, "{n}: {answer:?}");
+        !is_wanted
+    });
+    assert_eq!(refused.count(), 199);
+    assert_eq!(store.open_runs().unwrap().len(), 101);
+    assert_eq!(store.check().unwrap(), []);
+}
+
+fn many_runs_at_once_lose_nothing<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let held = at_once(16, |n| {
+        let mut held = create_run(&store, &format!("aaaa{n:08}"), spec(), epoch).unwrap();
+        (0..20).for_each(|_| held.tell(&store, &held.next_news()).unwrap());
+        held
+    });
+    for held in &held {
+        let events = store.events(&held.id(), 0, usize::MAX).unwrap();
+        assert_eq!(outlast_engine::Run::replay(&held.id(), &events).unwrap(), held.run);
+    }
+    assert_eq!(store.check().unwrap(), []);
+}
+
+fn a_sound_store_has_no_problems<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    assert_eq!(store.check().unwrap(), []);
+    create_run(&store, "aaaa00000001", named("n"), epoch).unwrap().complete(&store);
+    let (mut lying, _) = creation(&id("aaaa00000002"), spec(), epoch);
+    lying.row.turn = 9;
+    store.append_wait(lying).unwrap();
+    let problems = store.check().unwrap();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].run, Some(id("aaaa00000002")));
+}
+
+fn unknown_runs_are_said_to_be_unknown<P: Place>() {
+    let (_place, store, _epoch) = fresh::<P>();
+    let run = id("aaaa00000001");
+    assert_eq!(store.row(&run), Ok(None));
+    assert_eq!(store.events(&run, 0, 1), Err(Error::UnknownRun { run }));
+}
+
+fn at_once<T: Send>(threads: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let body = &body;
+    thread::scope(|scope| {
+        let spawned: Vec<_> = (0..threads).map(|n| scope.spawn(move || body(n))).collect();
+        spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn only_winner(answers: &[Result<RunId, Error>]) -> RunId {
+    let winners: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
+    assert_eq!(winners.len(), 1);
+    winners[0].clone()
+}
