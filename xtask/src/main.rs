@@ -1,1 +1,65 @@
-fn main() {}
+//! The project's own commands, one file or folder each: `cargo xtask <command>`.
+//!
+//! Nothing here is shipped, and nothing shipped depends on it.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these are commands for a person at a terminal"
+)]
+#![expect(clippy::disallowed_methods, reason = "a developer's tool meets the world directly")]
+
+mod bench;
+mod ci;
+mod interrupt;
+mod private;
+mod process;
+mod random;
+mod root;
+mod sim;
+mod soak;
+mod stamp;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The project's own commands
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", max_term_width = 100)]
+enum Command {
+    /// Everything that a change must pass, step by step
+    Ci(ci::Args),
+    /// The rules of the tree that no compiler checks
+    Tidy,
+    /// The daemon over a faulty world, seed by seed
+    Sim(sim::Args),
+    /// Real processes, killed at random for a while, then audited
+    Soak(soak::Args),
+    /// The figures of the design, each held against something measured beside it
+    Bench(bench::Args),
+    /// Writes the monotonic clock to a file: the child whose start is measured
+    #[command(name = "__stamp", hide = true)]
+    Stamp { file: PathBuf },
+}
+
+fn main() -> ExitCode {
+    let stamp = stamp::now_ns();
+    let done = match Command::parse() {
+        Command::Ci(args) => ci::run(&args),
+        Command::Tidy => tidy::run(),
+        Command::Sim(args) => sim::run(&args),
+        Command::Soak(args) => soak::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Stamp { file } => stamp::write(&file, stamp),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -56,6 +56,9 @@ pub(crate) struct Conductor {
     handle: Handle,
     snapshot: watch::Sender<Snapshot>,
     keeper: Option<Keeper>,
+    /// What keeps us from the journal, and what keeps the keeper from the attempt: each ends by itself.
+    journal_trouble: Option<Trouble>,
+    keeper_trouble: Option<Trouble>,
 }
 
 /// The conductor has no more to do here.
@@ -68,7 +71,8 @@ impl Conductor {
         handle: Handle,
         snapshot: watch::Sender<Snapshot>,
     ) -> Self {
-        Self { supervisor, seat, handle, snapshot, keeper: None }
+        let (journal_trouble, keeper_trouble) = (None, None);
+        Self { supervisor, seat, handle, snapshot, keeper: None, journal_trouble, keeper_trouble }
     }
 
     pub(crate) async fn conduct(
@@ -124,7 +128,10 @@ impl Conductor {
                 }
             }
             Message::Shim { pid } => self.snapshot.send_modify(|snapshot| snapshot.shim_pid = pid),
-            Message::Trouble { trouble } => self.set_trouble(trouble),
+            Message::Trouble { trouble } => {
+                self.keeper_trouble = trouble;
+                self.publish_trouble();
+            }
         }
         Ok(())
     }
@@ -180,26 +187,31 @@ impl Conductor {
         Over
     }
 
-    fn suspend(&self, error: &Error) {
+    fn suspend(&mut self, error: &Error) {
         let code = if matches!(error, Error::Full(_)) { "disk_full" } else { "journal_unwritable" };
-        if self.snapshot.borrow().trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
+        if self.journal_trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
             tracing::error!(run = %self.seat.run().id, %error, "suspended until the journal can be written");
-            self.set_trouble(Some(self.supervisor.trouble(code, error.to_string())));
+            self.journal_trouble = Some(self.supervisor.trouble(code, error.to_string()));
+            self.publish_trouble();
         }
     }
 
-    fn set_trouble(&self, trouble: Option<Trouble>) {
+    fn publish_trouble(&self) {
+        let trouble = self.trouble();
         self.snapshot.send_modify(|snapshot| snapshot.trouble = trouble);
     }
 
-    fn publish(&self) {
-        let run = Arc::new(self.seat.run().clone());
+    fn trouble(&self) -> Option<Trouble> {
+        self.journal_trouble.clone().or_else(|| self.keeper_trouble.clone())
+    }
+
+    /// What the journal has taken, which it therefore can be written.
+    fn publish(&mut self) {
+        self.journal_trouble = None;
+        let (run, trouble) = (Arc::new(self.seat.run().clone()), self.trouble());
         self.snapshot.send_modify(|snapshot| {
             snapshot.run = run;
-            let is_ours = |trouble: &mut Trouble| {
-                trouble.code == "disk_full" || trouble.code == "journal_unwritable"
-            };
-            snapshot.trouble.take_if(is_ours);
+            snapshot.trouble = trouble;
         });
     }
 

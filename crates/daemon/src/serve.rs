@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 use crate::socket::ShortPath;
 use crate::supervisor::{Leaving, Parts, Supervisor};
 use crate::world::{World, files};
-use crate::{api, log};
+use crate::{api, log, view};
 
 /// How long clients that are being answered may keep a leaving daemon.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -60,6 +60,14 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
     hook!("daemon.lock-taken");
     let world = World::look()
         .map_err(|error| Refusal::new("no_boot_id", format!("cannot read the boot id: {error}")))?;
+    let mut holder = Holder {
+        pid: std::process::id(),
+        version: version::BUILD.to_owned(),
+        epoch: None,
+        started_at: view::rfc3339(world.now()),
+    };
+    // Until then the lock names whoever held it last.
+    instance.say_who(&holder).map_err(|error| unusable(&lock, &error))?;
     log::start(&layout.daemon_log()).map_err(|error| unusable(&layout.daemon_log(), &error))?;
     let store = Sqlite::open(&layout.database()).map_err(database_refusal)?;
     let epoch = store.take_epoch().map_err(database_refusal)?;
@@ -72,12 +80,7 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
         store: Arc::new(store),
     };
     let supervisor = Supervisor::new(parts);
-    let holder = Holder {
-        pid: std::process::id(),
-        version: version::BUILD.to_owned(),
-        epoch: Some(epoch),
-        started_at: supervisor.started_at.clone(),
-    };
+    holder.epoch = Some(epoch);
     let said =
         instance.say_who(&holder).and_then(|()| instance::mark_running(layout, &options.env));
     said.map_err(|error| unusable(&layout.state, &error))?;
@@ -203,10 +206,13 @@ fn listen(layout: &Layout) -> io::Result<UnixListener> {
 /// Removes what a daemon left behind that died while it was making a run nobody was promised.
 fn sweep(supervisor: Arc<Supervisor>) {
     drop(tokio::task::spawn_blocking(move || {
-        for (dir, _) in api::gc::unclaimed(&supervisor) {
-            tracing::info!(dir = %dir.display(), "removing a directory that belongs to no run");
-            if let Err(error) = std::fs::remove_dir_all(&dir) {
-                tracing::error!(dir = %dir.display(), %error, "cannot remove it");
+        for run in api::gc::unclaimed(&supervisor) {
+            match api::gc::remove_unclaimed(&supervisor, &run) {
+                Ok(0) => {}
+                Ok(_) => tracing::info!(%run, "removed a directory that belongs to no run"),
+                Err(error) => {
+                    tracing::error!(%run, %error, "cannot remove a directory that belongs to no run")
+                }
             }
         }
     }));

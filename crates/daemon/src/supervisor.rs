@@ -1,11 +1,11 @@
 //! Every run that is open, each with its conductor. Loads them at the start, and makes new ones.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_engine::{Event, Input, Run, RunId};
-use outlast_store::Journal;
+use outlast_engine::{Input, Run, RunId};
+use outlast_store::{Error, Journal};
 use outlast_wire::api::Trouble;
 use outlast_wire::layout::Layout;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -34,6 +34,8 @@ pub(crate) struct Supervisor {
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
     quarantine: Mutex<BTreeMap<RunId, Trouble>>,
+    /// Runs whose directory is being made or removed just now.
+    claims: Mutex<BTreeSet<RunId>>,
     /// Set when this daemon has to go.
     leaving: watch::Sender<Option<Leaving>>,
 }
@@ -54,6 +56,18 @@ pub(crate) struct Handle {
     pub(crate) output: Arc<OutputWatch>,
 }
 
+/// Given back when dropped.
+pub(crate) struct Claim {
+    supervisor: Arc<Supervisor>,
+    id: RunId,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock(&self.supervisor.claims).remove(&self.id);
+    }
+}
+
 /// What a daemon is made of.
 pub(crate) struct Parts {
     pub(crate) layout: Layout,
@@ -68,12 +82,23 @@ impl Supervisor {
         let Parts { layout, exe, world, epoch, store } = parts;
         let started_at = view::rfc3339(world.now());
         let leaving = watch::Sender::new(None);
-        let (runs, quarantine) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { layout, exe, world, epoch, started_at, store, runs, quarantine, leaving })
+        let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self {
+            layout,
+            exe,
+            world,
+            epoch,
+            started_at,
+            store,
+            runs,
+            quarantine,
+            claims,
+            leaving,
+        })
     }
 
     /// Takes over every run that is open. One that cannot be read does not keep the others from it.
-    pub(crate) fn load(self: &Arc<Self>) -> Result<usize, outlast_store::Error> {
+    pub(crate) fn load(self: &Arc<Self>) -> Result<usize, Error> {
         let open = self.store.open_runs()?;
         for id in &open {
             match self.replay(id) {
@@ -88,8 +113,10 @@ impl Supervisor {
 
     /// The run as its journal has it.
     pub(crate) fn replay(&self, id: &RunId) -> Result<Run, String> {
-        let events: Vec<Event> =
-            self.store.events(id, 0, MOST_EVENTS).map_err(|error| error.to_string())?;
+        let events = self.store.events(id, 0, MOST_EVENTS).map_err(|error| match error {
+            Error::UnreadableRun { what, .. } => what,
+            other => other.to_string(),
+        })?;
         Run::replay(id, &events).map_err(|illegal| illegal.to_string())
     }
 
@@ -113,6 +140,13 @@ impl Supervisor {
         )]
         let _conductor = tokio::spawn(conductor.conduct(inbox, first));
         handle
+    }
+
+    /// The right to make or remove the directory of a run that no journal knows; `None` while somebody else
+    /// has it.
+    pub(crate) fn claim(self: &Arc<Self>, id: &RunId) -> Option<Claim> {
+        let is_free = lock(&self.claims).insert(id.clone());
+        is_free.then(|| Claim { supervisor: self.clone(), id: id.clone() })
     }
 
     pub(crate) fn forget(&self, id: &RunId) {

@@ -22,6 +22,7 @@ mod run_id;
 mod session;
 mod signals;
 mod sse;
+mod switch;
 mod terminal;
 mod tty;
 mod wait;

@@ -9,16 +9,24 @@ use tokio::sync::mpsc;
 use crate::output::bytes::{Target, write_all};
 use crate::output::tell;
 use crate::problem::Problem;
+use crate::switch::Switch;
 
-/// Leaves whatever a full-screen program switched on. The cursor is saved first: leaving the alternate
-/// screen restores it, also on a terminal that never was on that screen.
-const RESET: &str = "\x1b7\x1b[?1049l\x1b[?25h\x1b[0m\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[<u\x1b[?1l\x1b>";
+/// Switches off whatever a program may have switched on. The scroll region goes with the cursor, so
+/// that is saved and restored around it.
+const RESET: &str = "\x1b7\x1b[r\x1b8\x1b(B\x1b[?25h\x1b[?7h\x1b[4l\x1b[0 q\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[<u\x1b[>4m\x1b[?1l\x1b>\x1b[0m";
+
+/// Goes back to the shell's screen, and to the cursor that was kept with it. Not for a terminal that is
+/// on that screen: some would put its cursor where it was when they last left it.
+const BACK: &str = "\x1b[?1049l";
 
 /// More keys than this wait unread only while the daemon is away.
 const KEYS_WAITING: usize = 64;
 
 /// How the terminal was, kept where a panic can find it.
 static ORIGINAL: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Which of its two screens the terminal shows, likewise.
+static SWITCH: Mutex<Switch> = Mutex::new(Switch::new());
 
 /// True if both ends of a conversation are there.
 pub(crate) fn is_there() -> bool {
@@ -49,12 +57,19 @@ impl Drop for Raw {
 fn restore() {
     let original = ORIGINAL.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(original) = original else { return };
-    let is_reset = write_all(Target::Stdout, RESET.as_bytes()).is_ok();
+    let is_alternate = SWITCH.lock().unwrap_or_else(PoisonError::into_inner).is_alternate();
+    let reset = [if is_alternate { BACK } else { "" }, RESET].concat();
+    let is_reset = write_all(Target::Stdout, reset.as_bytes()).is_ok();
     let is_restored = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &original).is_ok();
     // A terminal that was closed is of no more interest; one that is still there is.
     if is_reset && !is_restored {
         tell("outlast: the terminal could not be put back\nhint: type reset");
     }
+}
+
+/// Notes what is about to be shown.
+pub(crate) fn about_to_show(bytes: &[u8]) {
+    SWITCH.lock().unwrap_or_else(PoisonError::into_inner).read(bytes);
 }
 
 /// A release build aborts on a panic and drops nothing, so the hook puts the terminal back.

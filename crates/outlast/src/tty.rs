@@ -15,10 +15,7 @@ use crate::Answer;
 use crate::ask::{Ask, run_path};
 use crate::attached;
 use crate::keys::{self, Keys};
-use crate::output::{
-    self,
-    bytes::{self, Target},
-};
+use crate::output::bytes::{self, Target};
 use crate::problem::Problem;
 use crate::session::Session;
 use crate::signals::{self, Detach};
@@ -45,8 +42,8 @@ pub(crate) async fn attach(session: Session<'_>, run: &str, mut detach: Detach) 
     drop(raw);
     match left {
         Left::ByChoice => {
-            // The cursor is wherever the run had it.
-            output::tell("");
+            // The cursor is wherever the run had it, and so is what the run showed below.
+            drop(bytes::write_all(Target::Stdout, b"\r\n\x1b[J"));
             Ok(attached::detached(run))
         }
         Left::Over => attached::conclude(world, run, detach).await,
@@ -150,6 +147,7 @@ async fn show(mut screen: ReadHalf<Stream>) -> Result<(), Problem> {
                 Frame::Message(_) => {}
             }
         }
+        terminal::about_to_show(&painted);
         bytes::stream(Target::Stdout, painted).await?;
     }
 }

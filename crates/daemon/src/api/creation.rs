@@ -14,7 +14,7 @@ use outlast_wire::hook;
 use outlast_wire::layout::RunDir;
 
 use super::Daemon;
-use super::error::{Answer, bad_request};
+use super::error::{Answer, ApiError, bad_request};
 use super::runs::{blocking, resolve};
 use crate::conductor::append_to;
 use crate::driver::Seat;
@@ -43,6 +43,8 @@ pub(crate) async fn create(
         None => None,
     };
     let spec = spec(&id, &asked, parent)?;
+    // Kept until the journal has the run, or its files are gone.
+    let Some(_claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
     if let Some(existing) = existing(&supervisor, &id, &spec).await? {
         return Ok((StatusCode::OK, Json(Created { id: existing.0, existed: true })));
     }
@@ -54,7 +56,10 @@ pub(crate) async fn create(
     };
     if let Err(error) = written {
         discard(&dir);
-        return Err(error);
+        return Err(error.about(&format!(
+            "cannot write the files of a new run to {}",
+            supervisor.layout.runs().display()
+        )));
     }
     hook!("daemon.create-files");
     let (append, seat) =
@@ -69,6 +74,11 @@ pub(crate) async fn create(
             Ok((StatusCode::OK, Json(settle(&supervisor, &dir, &id, &spec, error).await?)))
         }
     }
+}
+
+/// The same request is being answered already, or what a dead daemon had made of it is being cleared away.
+fn busy(id: &RunId) -> ApiError {
+    ApiError(Refusal::new("busy", format!("run {id} is being made just now")).hint("ask again"))
 }
 
 /// The journal refused. It may be because the run, or one with its key, is there already.
@@ -195,7 +205,8 @@ fn check_name(name: Option<&str>) -> Answer<()> {
 fn check_key(key: Option<&str>) -> Answer<()> {
     match key {
         Some(key) if key.is_empty() || key.len() > 1024 => {
-            Err(bad_request("a key has 1 to 1024 bytes"))
+            let refusal = Refusal::new("bad_request", "a key has 1 to 1024 bytes");
+            Err(refusal.hint("any text that names the work, such as build-42").into())
         }
         Some(_) | None => Ok(()),
     }

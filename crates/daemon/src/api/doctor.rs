@@ -69,11 +69,13 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     for (id, handle) in supervisor.handles() {
         let snapshot = handle.snapshot.borrow();
         if let Some(trouble) = &snapshot.trouble {
+            let hint = (trouble.code == "unreadable")
+                .then_some("`outlast stop` ends what is left of it, `outlast rm` then removes it");
             findings.push(finding(
                 Level::Problem,
                 "run",
                 format!("{id}: {} since {}: {}", trouble.code, trouble.since, trouble.message),
-                None,
+                hint,
             ));
         }
         if snapshot.run.health() == outlast_engine::Health::Orphaned {
@@ -98,8 +100,9 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     findings
 }
 
-fn leftovers(supervisor: &Supervisor) -> Vec<Finding> {
-    let unclaimed = super::gc::unclaimed(supervisor);
+fn leftovers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let mut unclaimed = super::gc::unclaimed(supervisor);
+    unclaimed.retain(|run| supervisor.claim(run).is_some());
     if unclaimed.is_empty() {
         return Vec::new();
     }

@@ -1,5 +1,7 @@
 //! Every answer that is not what was asked for: a status, a stable code, a sentence and a hint.
 
+use std::io::ErrorKind;
+
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -8,10 +10,20 @@ use outlast_wire::api::ErrorBody;
 
 use crate::refusal::Refusal;
 
+const FREE_SPACE: &str = "free some space; what runs goes on meanwhile";
+
 #[derive(Debug)]
 pub(crate) struct ApiError(pub(crate) Refusal);
 
 pub(crate) type Answer<T> = Result<T, ApiError>;
+
+impl ApiError {
+    /// Says what was being done when it happened.
+    pub(crate) fn about(mut self, doing: &str) -> Self {
+        self.0.message = format!("{doing}: {}", self.0.message);
+        self
+    }
+}
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
@@ -23,8 +35,7 @@ impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let message = error.to_string();
         let refusal = match error {
-            Error::Full(_) => Refusal::new("disk_full", message)
-                .hint("free some space; what runs goes on meanwhile"),
+            Error::Full(_) => Refusal::new("disk_full", message).hint(FREE_SPACE),
             Error::UnreadableRun { .. } => Refusal::new("unreadable_run", message)
                 .hint("`outlast doctor` shows what is wrong with it"),
             Error::UnknownRun { .. } => unknown_run(message),
@@ -50,8 +61,11 @@ impl From<Error> for ApiError {
 
 impl From<std::io::Error> for ApiError {
     fn from(error: std::io::Error) -> Self {
-        let code = if error.kind() == std::io::ErrorKind::StorageFull { "disk_full" } else { "io" };
-        Self(Refusal::new(code, error.to_string()))
+        let (code, hint) = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ("disk_full", FREE_SPACE),
+            _ => ("io", "`outlast doctor` looks at the state directory"),
+        };
+        Self(Refusal::new(code, error.to_string()).hint(hint))
     }
 }
 
@@ -63,7 +77,7 @@ impl IntoResponse for ApiError {
             | "no_terminal" => StatusCode::CONFLICT,
             "bad_request" | "bad_command" | "no_directory" => StatusCode::BAD_REQUEST,
             "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
-            "daemon_leaving" => StatusCode::SERVICE_UNAVAILABLE,
+            "daemon_leaving" | "busy" => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         (status, Json(ErrorBody { error: self.0.info() })).into_response()

@@ -1,6 +1,5 @@
 //! Removing what nobody needs: runs that ended long ago, and directories that belong to no run.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
@@ -53,14 +52,11 @@ fn sweep(supervisor: &Arc<Supervisor>, query: &GcQuery) -> Answer<GcReport> {
             Err(why) => report.skipped.push(GcItem { run: row.id.0, why, bytes: 0 }),
         }
     }
-    for (dir, bytes) in unclaimed(supervisor) {
-        if !dry_run {
-            std::fs::remove_dir_all(&dir)?;
-        }
-        let run =
-            dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    for run in unclaimed(supervisor) {
+        let bytes =
+            if dry_run { size(supervisor, &run) } else { remove_unclaimed(supervisor, &run)? };
         report.freed_bytes += bytes;
-        report.removed.push(GcItem { run, why: "belongs to no run".to_owned(), bytes });
+        report.removed.push(GcItem { run: run.0, why: "belongs to no run".to_owned(), bytes });
     }
     Ok(report)
 }
@@ -86,23 +82,32 @@ fn verdict(row: &Row, now: Time, older_than_ms: Option<u64>) -> Result<String, S
     }
 }
 
-/// Directories of runs that no journal knows: what a daemon was making when it died. One that was touched
-/// since this daemon started may be a run that is being made just now.
-pub(crate) fn unclaimed(supervisor: &Supervisor) -> Vec<(PathBuf, u64)> {
+/// Directories that no journal knows: what a daemon was making when it died, or what is being made just now.
+pub(crate) fn unclaimed(supervisor: &Supervisor) -> Vec<RunId> {
     let Ok(entries) = std::fs::read_dir(supervisor.layout.runs()) else { return Vec::new() };
-    let started: Option<std::time::SystemTime> =
-        supervisor.started_at.parse::<jiff::Timestamp>().ok().map(Into::into);
     entries
         .flatten()
-        .filter(|entry| {
-            let touched = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-            touched.zip(started).is_some_and(|(touched, started)| touched < started)
-        })
-        .filter(|entry| {
-            let id = RunId(entry.file_name().to_string_lossy().into_owned());
-            // A store that cannot be asked claims everything.
-            id.is_well_formed() && matches!(supervisor.store.row(&id), Ok(None))
-        })
-        .map(|entry| (entry.path(), files::disk_usage(&entry.path())))
+        .map(|entry| RunId(entry.file_name().to_string_lossy().into_owned()))
+        .filter(|id| id.is_well_formed() && is_unknown(supervisor, id))
         .collect()
+}
+
+/// Removes a directory that still belongs to no run once nobody else can be making that; says what it held.
+pub(crate) fn remove_unclaimed(supervisor: &Arc<Supervisor>, id: &RunId) -> std::io::Result<u64> {
+    let Some(_claim) = supervisor.claim(id) else { return Ok(0) };
+    if !is_unknown(supervisor, id) {
+        return Ok(0);
+    }
+    let bytes = size(supervisor, id);
+    std::fs::remove_dir_all(supervisor.layout.run(id.as_str()).0)?;
+    Ok(bytes)
+}
+
+/// A store that cannot be asked knows everything.
+fn is_unknown(supervisor: &Supervisor, id: &RunId) -> bool {
+    matches!(supervisor.store.row(id), Ok(None))
+}
+
+fn size(supervisor: &Supervisor, id: &RunId) -> u64 {
+    files::disk_usage(&supervisor.layout.run(id.as_str()).0)
 }

@@ -18,6 +18,7 @@ use crate::output;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::view::{self, Beside};
+use crate::world::orphans;
 
 /// One long poll; the client asks again.
 const LONGEST_WAIT_MS: u64 = 60_000;
@@ -190,10 +191,26 @@ pub(crate) async fn remove(
     let how = if is_quarantined { Remove::Any } else { Remove::Ended };
     let to_remove = supervisor.clone();
     blocking(move || {
+        if is_quarantined {
+            refuse_alive(&id)?;
+        }
         remove_run(&to_remove, &id, how)?;
         Ok(StatusCode::NO_CONTENT)
     })
     .await
+}
+
+/// A run that cannot be read may still be running, and what runs is not to be forgotten.
+fn refuse_alive(id: &RunId) -> Answer<()> {
+    let alive = orphans::of_run(id);
+    if alive.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        alive.iter().map(|one| format!("pid {} ({})", one.pid, one.command)).collect();
+    let pids: Vec<String> = alive.iter().map(|one| one.pid.to_string()).collect();
+    let message = format!("run {id} cannot be read and is alive: {}", names.join(", "));
+    Err(Refusal::new("run_is_live", message).hint(format!("kill {}", pids.join(" "))).into())
 }
 
 /// The journal first: a directory without one is swept away, a journal without its directory is a lie.
@@ -216,6 +233,14 @@ pub(super) async fn resolve(supervisor: &Arc<Supervisor>, text: &str) -> Answer<
     let asked = text.to_owned();
     match blocking(move || Ok(store.resolve(&asked)?)).await? {
         Resolved::One(id) => Ok(id),
+        Resolved::None if text.len() < Resolved::SHORTEST_PREFIX => {
+            let refusal = unknown_run(format!("there is no run {text}"));
+            let hint = format!(
+                "the start of an id needs {} characters or more; `outlast ps -a` lists every run",
+                Resolved::SHORTEST_PREFIX
+            );
+            Err(refusal.hint(hint).into())
+        }
         Resolved::None => Err(unknown_run(format!("there is no run {text}")).into()),
         Resolved::Many(some) => {
             let ids: Vec<&str> = some.iter().map(RunId::as_str).collect();

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{BootId, Custody, End, Input, NeverStarted, Report, Run, StopMode, TreeNews};
+use outlast_wire::api::Trouble;
 use outlast_wire::layout::AttemptDir;
 use outlast_wire::shim::Record;
 use tokio::sync::watch;
@@ -131,9 +132,18 @@ impl Work {
                 Ok(Sight::Silent) => {
                     self.note_silence("its shim is alive and does not answer").await;
                 }
-                Err(unreadable) => self.say_trouble("unreadable", unreadable.to_string()).await,
+                Err(unreadable) => {
+                    self.say_trouble("unreadable", unreadable.to_string()).await;
+                    // How it ended cannot be known; who is alive of it can, once they are to be gone.
+                    if self.stop.borrow_and_update().is_some() {
+                        return orphan::keep(self, Vec::new()).await;
+                    }
+                }
             }
-            tokio::time::sleep(retry_in).await;
+            tokio::select! {
+                () = tokio::time::sleep(retry_in) => {}
+                Ok(()) = self.stop.changed() => {}
+            }
             retry_in = (retry_in * 2).min(LAST_RETRY);
         }
     }
@@ -156,16 +166,22 @@ impl Work {
     }
 
     /// Another boot: what was written is all there is, and no process is looked for.
-    async fn keep_rebooted(&self) {
+    async fn keep_rebooted(&mut self) {
         match records::read(&self.dir.events()) {
             Ok(records) => self.report(Custody::Rebooted, &records, 0).await,
-            Err(unreadable) => self.say_trouble("unreadable", unreadable.to_string()).await,
+            Err(unreadable) => {
+                self.say_trouble("unreadable", unreadable.to_string()).await;
+                if self.stop.wait_for(Option::is_some).await.is_ok() {
+                    self.report(Custody::Rebooted, &[], 0).await;
+                }
+            }
         }
     }
 
     /// The shim is gone and these are its records.
     async fn keep_left(self, records: Vec<Record>) {
         self.say_shim(None).await;
+        self.say_no_trouble().await;
         if records::is_over(&records) {
             return self.report(Custody::Nobody, &records, 0).await;
         }
@@ -201,6 +217,12 @@ impl Work {
 
     async fn say_trouble(&self, code: &str, message: impl Into<String>) {
         let trouble = self.supervisor.trouble(code, message);
+        let is_told =
+            |known: &Trouble| known.code == trouble.code && known.message == trouble.message;
+        // Told again it would look as if it had only begun.
+        if self.handle.snapshot.borrow().trouble.as_ref().is_some_and(is_told) {
+            return;
+        }
         tracing::error!(run = %self.task.run.id, code, message = %trouble.message, "trouble");
         self.post(Message::Trouble { trouble: Some(trouble) }).await;
     }

@@ -24,7 +24,7 @@ use crate::world::process::{self, Who};
 const KILL_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn keep(mut work: Work, records: Vec<Record>) {
-    let main = main_process(&records);
+    let main = main_process(&records).or_else(|| work.journalled_process());
     let marks = Marks::new(&work.task.run.id, work.task.turn, work.task.attempt, main);
     loop {
         let left = orphans::members(&marks);
@@ -54,6 +54,14 @@ fn main_process(records: &[Record]) -> Option<Who> {
 }
 
 impl Work {
+    /// The main process as the journal has it, for an attempt whose own records cannot be read.
+    fn journalled_process(&self) -> Option<Who> {
+        let attempt = self.task.run.attempt.as_ref()?;
+        let is_this = (attempt.turn, attempt.number) == (self.task.turn, self.task.attempt);
+        let process = attempt.process.filter(|_| is_this)?;
+        Some(Who { pid: process.pid, start: process.start })
+    }
+
     async fn report_left(
         &self,
         records: &[Record],

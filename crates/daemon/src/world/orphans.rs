@@ -39,16 +39,29 @@ impl Marks {
     }
 
     fn are_in_environment(&self, pid: u32) -> bool {
-        // Unreadable means another user's, or just gone: either way not ours to signal.
-        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
-        let has =
-            |mark: &[u8]| environment.split(|byte| *byte == 0).any(|variable| variable == mark);
-        has(&self.run) && has(&self.turn) && has(&self.attempt)
+        has_in_environment(pid, &[&self.run, &self.turn, &self.attempt])
     }
+}
+
+fn has_in_environment(pid: u32, marks: &[&[u8]]) -> bool {
+    // Unreadable means another user's, or just gone: either way not ours to signal.
+    let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
+    let has = |mark: &[u8]| environment.split(|byte| *byte == 0).any(|variable| variable == mark);
+    marks.iter().all(|mark| has(mark))
+}
+
+/// Everybody alive whom any attempt of this run has started.
+pub(crate) fn of_run(run: &RunId) -> Vec<Survivor> {
+    let mark = format!("OUTLAST_RUN_ID={run}").into_bytes();
+    alive(|pid, _| has_in_environment(pid, &[&mark]))
 }
 
 /// Everybody alive who carries the marks.
 pub(crate) fn members(marks: &Marks) -> Vec<Survivor> {
+    alive(|pid, stat| marks.are_on(pid, stat))
+}
+
+fn alive(is_one: impl Fn(u32, &process::Stat) -> bool) -> Vec<Survivor> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let me = std::process::id();
     processes
@@ -56,7 +69,7 @@ pub(crate) fn members(marks: &Marks) -> Vec<Survivor> {
         .filter_map(|entry| std::str::from_utf8(entry.file_name().as_bytes()).ok()?.parse().ok())
         .filter(|pid| *pid != me)
         .filter_map(|pid: u32| Some((pid, process::stat(pid)?)))
-        .filter(|(pid, stat)| !stat.is_zombie && marks.are_on(*pid, stat))
+        .filter(|(pid, stat)| !stat.is_zombie && is_one(*pid, stat))
         .map(|(pid, stat)| Survivor { pid, start: stat.start, command: stat.command })
         .collect()
 }

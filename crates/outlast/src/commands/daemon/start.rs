@@ -1,16 +1,20 @@
 //! `outlast daemon start`: a daemon in the background, if there is none yet.
 
-use super::ask_status;
+use outlast_wire::api::DaemonStatus;
+
+use crate::ask::Ask;
 use crate::connect::try_connect;
+use crate::session::Session;
 use crate::world::World;
 use crate::{Answer, autostart, output};
 
 pub(crate) async fn start(world: &World, json: bool) -> Answer {
-    let (mut connection, what) = match try_connect(world.layout()?).await? {
-        Some(connection) => (connection, "already running"),
-        None => (autostart::start(world).await?, "started"),
+    let what = match try_connect(world.layout()?).await? {
+        Some(_) => "already running",
+        None => autostart::start(world).await.map(|_| "started")?,
     };
-    let status = ask_status(&mut connection).await?;
+    // A daemon that is just dying may still have taken the connection; then another one answers.
+    let status: DaemonStatus = Session::new(world).call(&Ask::get("/v1/daemon")).await?;
     if json {
         output::print_json(&status)?;
     } else {

@@ -1,0 +1,104 @@
+//! Processes as the kernel shows them: which are ours, what they use, and their end.
+//!
+//! A process is ours if its environment names a home inside our scratch directory. No other is signalled.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The processes whose home lies in `scratch`.
+pub(crate) fn ours(scratch: &Path) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| *pid != std::process::id() && is_ours(*pid, scratch)).collect()
+}
+
+fn is_ours(pid: u32, scratch: &Path) -> bool {
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+    let home = [b"OUTLAST_HOME=", scratch.as_os_str().as_bytes()].concat();
+    environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(&home))
+}
+
+/// Kills a process if it is ours, and says whether it was there to be killed.
+pub(crate) fn kill(pid: u32, scratch: &Path) -> Result<bool> {
+    let Some(known) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(false) };
+    // Held before it is looked at, so that what was looked at is what is killed.
+    let Ok(handle) = pidfd_open(known, PidfdFlags::empty()) else { return Ok(false) };
+    if !is_ours(pid, scratch) {
+        return Ok(false);
+    }
+    match pidfd_send_signal(&handle, Signal::KILL) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::SRCH) => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("killing {pid}")),
+    }
+}
+
+/// A process holds its files and sockets until the last of its threads is gone.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().any(|thread| is_running(&thread.path().join("stat")))
+}
+
+fn is_running(stat: &Path) -> bool {
+    let Ok(stat) = fs::read_to_string(stat) else { return false };
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Memory {
+    Now,
+    Peak,
+}
+
+pub(crate) fn memory_mib(pid: u32, which: Memory) -> Result<f64> {
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let key = match which {
+        Memory::Now => "VmRSS",
+        Memory::Peak => "VmHWM",
+    };
+    let kib = field(&status, key).with_context(|| format!("{path} has no {key}"))?;
+    Ok(kib as f64 / 1024.0)
+}
+
+/// How often the process has gone to sleep, all its threads together.
+pub(crate) fn sleeps(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/task");
+    let threads = fs::read_dir(&path).with_context(|| format!("reading {path}"))?;
+    let statuses = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+    Ok(statuses.filter_map(|status| field(&status, "voluntary_ctxt_switches")).sum())
+}
+
+fn field(status: &str, key: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let status =
+            "VmHWM:\t    2048 kB\nnonvoluntary_ctxt_switches:\t9\nvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(field(status, "VmHWM"), Some(2048));
+        assert_eq!(field(status, "voluntary_ctxt_switches"), Some(3));
+        assert_eq!(field(status, "VmRSS"), None);
+    }
+
+    #[test]
+    fn a_process_with_another_home_is_not_ours() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        assert!(ours(scratch.path()).is_empty());
+        assert!(!kill(std::process::id(), scratch.path()).expect("nothing is killed"));
+        assert!(is_alive(std::process::id()));
+    }
+}

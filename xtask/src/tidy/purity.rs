@@ -1,0 +1,49 @@
+//! The engine is a function of its arguments.
+
+use super::Finding;
+use super::tree::File;
+
+/// Names that bring the world or an order of chance in, and what to do instead.
+const IMPURE: [(&str, &str); 8] = [
+    ("SystemTime", "time arrives as an argument"),
+    ("Instant", "time arrives as an argument"),
+    ("std::fs", "the engine reads no file"),
+    ("std::net", "the engine opens no socket"),
+    ("std::thread", "the engine has no threads"),
+    ("std::env", "the environment arrives as an argument"),
+    ("HashMap", "its order is random; use BTreeMap"),
+    ("HashSet", "its order is random; use BTreeSet"),
+];
+
+pub(super) fn engine(files: &[File]) -> Vec<Finding> {
+    files.iter().filter(|file| file.source_of() == Some("engine")).flat_map(in_file).collect()
+}
+
+fn in_file(file: &File) -> Vec<Finding> {
+    let code = file.lines().filter(|(_, text)| !text.trim_start().starts_with("//"));
+    let found = code.filter_map(|(line, text)| {
+        let (name, instead) = IMPURE.iter().find(|(name, _)| text.contains(name))?;
+        Some(Finding::failure(&file.path, line, format!("{name}: {instead}")))
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::files;
+    use super::*;
+
+    #[test]
+    fn whatever_reaches_for_the_world_is_found() {
+        for (name, _) in IMPURE {
+            let text = format!("//! Not {name}.\nuse {name};\n");
+            let found = engine(&files(&[
+                ("crates/engine/src/a.rs", &text),
+                ("crates/store/src/a.rs", &text),
+            ]));
+            let places: Vec<_> =
+                found.iter().map(|found| (found.path.as_str(), found.line)).collect();
+            assert_eq!(places, [("crates/engine/src/a.rs", 2)], "{name}");
+        }
+    }
+}
