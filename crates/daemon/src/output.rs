@@ -11,8 +11,9 @@ use outlast_engine::Time;
 use outlast_wire::layout::AttemptDir;
 use outlast_wire::output::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Stream};
 
-/// How much one piece holds at most.
-const PIECE: usize = 256 << 10;
+/// How much one piece holds: little at first, so that it is there at once, and more when more is wanted.
+const FIRST_PIECE: usize = 8 << 10;
+const LARGEST_PIECE: usize = 256 << 10;
 
 /// How often a header that is just being written is read again.
 const HEADER_TRIES: usize = 1000;
@@ -41,6 +42,8 @@ pub(crate) struct Reader {
     offset: u64,
     /// A chunk that is not beyond it.
     chunk: u64,
+    /// How much the next piece may hold.
+    piece: usize,
 }
 
 impl Reader {
@@ -54,7 +57,12 @@ impl Reader {
         let (Some(log), Some(index)) = (open(dir.output())?, open(dir.index())?) else {
             return Ok(None);
         };
-        Ok(Some(Self { log, index, offset: 0, chunk: 0 }))
+        Ok(Some(Self { log, index, offset: 0, chunk: 0, piece: FIRST_PIECE }))
+    }
+
+    /// The byte that comes next.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// Goes to a byte. What is beyond the end is waited for.
@@ -69,6 +77,12 @@ impl Reader {
     pub(crate) fn seek_time(&mut self, since: Time) -> io::Result<()> {
         let last = self.chunks()?;
         self.chunk = self.first_where(0, last, |chunk| chunk.at_ms >= since.0)?;
+        let header = self.header()?;
+        if (header.chunk_gap_from..header.chunk_gap_to).contains(&self.chunk) {
+            // It is gone, and where it began with it: not before the gap.
+            self.offset = header.gap_from;
+            return Ok(());
+        }
         self.offset = match self.chunk_at(self.chunk)? {
             Some(chunk) => chunk.offset,
             None => self.log.metadata()?.len(),
@@ -122,7 +136,8 @@ impl Reader {
             return Ok(Piece::Gap { from, to: header.gap_to });
         }
         let Some(chunk) = self.current(&header)? else { return Ok(Piece::End) };
-        let length = usize::try_from(chunk.end() - self.offset).unwrap_or(PIECE).min(PIECE);
+        let length =
+            usize::try_from(chunk.end() - self.offset).unwrap_or(self.piece).min(self.piece);
         let before_gap = header
             .gap_from
             .checked_sub(self.offset)
@@ -130,7 +145,13 @@ impl Reader {
         let length =
             before_gap.map_or(length, |left| length.min(usize::try_from(left).unwrap_or(length)));
         let mut bytes = vec![0; length];
-        self.log.read_exact_at(&mut bytes, self.offset)?;
+        match self.log.read_exact_at(&mut bytes, self.offset) {
+            Ok(()) => {}
+            // The index lasted and the bytes did not: the machine went down before they were on disk.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Piece::End),
+            Err(error) => return Err(error),
+        }
+        self.piece = (self.piece * 2).min(LARGEST_PIECE);
         let after = self.header()?;
         let end = self.offset + length as u64;
         if after.gap_from < after.gap_to && self.offset < after.gap_to && end > after.gap_from {

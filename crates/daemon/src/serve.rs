@@ -102,10 +102,13 @@ impl Daemon {
                 return ExitCode::from(1);
             }
         };
-        runtime.block_on(self.serve(ready))
+        let code = runtime.block_on(self.serve(ready));
+        // Tasks hold the store. Once they are gone it is closed, and only then is the lock let go.
+        drop(runtime);
+        code
     }
 
-    async fn serve(self, ready: Option<OwnedFd>) -> ExitCode {
+    async fn serve(&self, ready: Option<OwnedFd>) -> ExitCode {
         let supervisor = &self.supervisor;
         let listening =
             listen(&supervisor.layout).and_then(|listener| Ok((listener, Signals::new()?)));

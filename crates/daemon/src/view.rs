@@ -16,10 +16,27 @@ pub(crate) struct Beside {
     pub(crate) trouble: Option<Trouble>,
 }
 
+/// Written by hand, since a list of runs is mostly times.
 pub(crate) fn rfc3339(time: Time) -> String {
-    let ms = i64::try_from(time.0).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_millisecond(ms)
-        .map_or_else(|_| "9999-12-31T23:59:59Z".to_owned(), |at| format!("{at:.3}"))
+    const MS_A_DAY: u64 = 24 * 60 * 60 * 1000;
+    let (year, month, day) = date(time.0 / MS_A_DAY);
+    let in_day = time.0 % MS_A_DAY;
+    let (hour, minute) = (in_day / 3_600_000, in_day / 60_000 % 60);
+    let (second, ms) = (in_day / 1000 % 60, in_day % 1000);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
+/// The date of a day counted from 1970-01-01, in years that begin in March, so that a leap day is the last.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let of_era = days % 146_097;
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 pub(crate) fn row(row: &Row, trouble: Option<Trouble>) -> RunRow {
@@ -142,4 +159,20 @@ pub(crate) fn exit(exit: engine::Exit) -> shim::Exit {
 
 fn survivor(survivor: &engine::Survivor) -> shim::Survivor {
     shim::Survivor { pid: survivor.pid, start: survivor.start, command: survivor.command.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_a_library_writes_them() {
+        let mut ms = 1;
+        while ms < 6_000_000_000_000 {
+            let expected = jiff::Timestamp::from_millisecond(ms).expect("in range");
+            let written = rfc3339(Time(u64::try_from(ms).expect("positive")));
+            assert_eq!(written, format!("{expected:.3}"));
+            ms += 86_399_999 * 7 + 13;
+        }
+    }
 }

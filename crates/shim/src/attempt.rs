@@ -21,7 +21,7 @@ use crate::disk::Disk;
 use crate::ending::Ending;
 use crate::live::{Live, READ_BYTES, ROUND_BYTES};
 use crate::reap::ChildSignal;
-use crate::records::{Durability, Records};
+use crate::records::Records;
 use crate::revive::Reviver;
 use crate::serve::{Source, Waited};
 use crate::setup::Inherited;
@@ -234,14 +234,9 @@ impl Attempt {
     }
 
     /// Writes a fact down and tells it, in this order; it is told also if the disk takes no writes.
-    pub(crate) fn record(
-        &mut self,
-        record: Record,
-        durability: Durability,
-        now: Instant,
-    ) -> io::Result<()> {
+    pub(crate) fn record(&mut self, record: Record, now: Instant) -> io::Result<()> {
         let news = News::Record { record: record.clone() };
-        let saved = self.records.append(record, durability);
+        let saved = self.records.append(record);
         self.control.tell_daemons(&news);
         if let Err(error) = &saved {
             self.disk_failed(error, now);
@@ -257,6 +252,7 @@ impl Attempt {
     pub(crate) fn never_start(&mut self, failure: Failure, now: Instant) {
         let Failure { code, why } = failure;
         self.fact(Record::NeverStarted { at_ms: clock::wall_ms(), code, why }, now);
+        self.sync_end(now);
         self.go_over(now);
     }
 
@@ -273,9 +269,21 @@ impl Attempt {
         self.reviver.look_soon(now);
     }
 
-    /// A record that must be durable and that nothing waits for: a failing disk is retried elsewhere.
+    /// A record that nothing waits for: a failing disk is retried elsewhere.
     pub(crate) fn fact(&mut self, record: Record, now: Instant) {
-        crate::tolerate(self.record(record, Durability::Machine, now));
+        crate::tolerate(self.record(record, now));
+    }
+
+    /// Makes an end survive the machine. Whoever listens is told first: a daemon has a journal of its own,
+    /// and need not wait for ours.
+    pub(crate) fn sync_end(&mut self, now: Instant) {
+        self.control.tick(now);
+        let spooled = match &mut self.stage {
+            Stage::Live(live) => live.spool.sync(),
+            Stage::Gate | Stage::Bygone | Stage::Over { .. } => Ok(()),
+        };
+        let synced = spooled.and_then(|()| self.records.save());
+        self.noted(synced, now);
     }
 
     pub(crate) fn noted(&mut self, written: io::Result<()>, now: Instant) {
@@ -377,7 +385,7 @@ fn read_spec(dir: &AttemptDir, records: &mut Records) -> Result<Spec, Unopened> 
                 why: format!("spec.json: {why}"),
             };
             // If it cannot be written, nothing says that this attempt began, which is as true.
-            crate::tolerate(records.append(record, Durability::Machine));
+            crate::tolerate(records.append(record));
         }
         Unopened::BadFiles
     })

@@ -78,26 +78,33 @@ impl Attempt {
 
     /// Writes down the two ends, the main process's and the tree's, once they are true.
     pub(crate) fn conclude(&mut self, now: Instant) {
-        self.conclude_main(now);
-        self.conclude_tree(now);
+        let has_exited = self.conclude_main(now);
+        let is_empty = self.conclude_tree(now);
+        if has_exited {
+            self.sync_end(now);
+        }
+        if is_empty {
+            self.go_over(now);
+        }
     }
 
-    /// Waits for the disk: how much output there is must be the truth.
-    fn conclude_main(&mut self, now: Instant) {
-        let Stage::Live(live) = &mut self.stage else { return };
-        let Main::Ended { exit, report } = &live.main else { return };
+    /// Waits for the disk: how much output there is must be the truth. True if the end was written down.
+    fn conclude_main(&mut self, now: Instant) -> bool {
+        let Stage::Live(live) = &mut self.stage else { return false };
+        let Main::Ended { exit, report } = &live.main else { return false };
         if !self.disk.is_fine() {
-            return;
+            return false;
         }
         if let Some(failure) = report.failure(&self.spec.argv[0]) {
-            return self.never_start(failure, now);
+            self.never_start(failure, now);
+            return false;
         }
         hook!("shim.main-exited");
         let exit = *exit;
-        let drained =
-            live.drain(&mut self.buffer, &mut self.control, now).and_then(|()| live.spool.sync());
+        let drained = live.drain(&mut self.buffer, &mut self.control, now);
         if drained.is_err() {
-            return self.noted(drained, now);
+            self.noted(drained, now);
+            return false;
         }
         live.main = Main::Gone;
         let output_bytes = live.spool.total();
@@ -106,12 +113,14 @@ impl Attempt {
         self.fact(Record::Exited { at_ms: clock::wall_ms(), exit, output_bytes, survivors }, now);
         self.control.tell_output(output_bytes);
         hook!("shim.exited");
+        true
     }
 
-    fn conclude_tree(&mut self, now: Instant) {
-        let Stage::Live(live) = &mut self.stage else { return };
+    /// True if the tree's end was written down.
+    fn conclude_tree(&mut self, now: Instant) -> bool {
+        let Stage::Live(live) = &mut self.stage else { return false };
         if live.tree == Tree::Alive || !self.disk.is_fine() {
-            return;
+            return false;
         }
         assert!(
             matches!(live.main, Main::Gone),
@@ -119,7 +128,8 @@ impl Attempt {
         );
         let drained = live.drain(&mut self.buffer, &mut self.control, now);
         if drained.is_err() {
-            return self.noted(drained, now);
+            self.noted(drained, now);
+            return false;
         }
         self.control.tell_output(live.spool.total());
         if let Some(terminal) = &live.terminal {
@@ -127,6 +137,6 @@ impl Attempt {
         }
         self.fact(Record::TreeEmpty { at_ms: clock::wall_ms() }, now);
         hook!("shim.tree-empty");
-        self.go_over(now);
+        true
     }
 }

@@ -14,7 +14,6 @@ use crate::command::{Command, Failure};
 use crate::limits::Limits;
 use crate::live::{Live, Main, Output};
 use crate::reap::Tree;
-use crate::records::Durability;
 use crate::spawn::{self, Stdio};
 use crate::spool::Spool;
 use crate::terminal::Terminal;
@@ -32,11 +31,10 @@ impl Attempt {
     pub(crate) fn start(&mut self, epoch: u64, now: Instant) {
         hook!("shim.start-ordered");
         let starting = Record::Starting { at_ms: clock::wall_ms(), epoch };
-        let launched =
-            self.record(starting, Durability::Process, now).map_err(bad_files).and_then(|()| {
-                hook!("shim.starting");
-                self.launch(now)
-            });
+        let launched = self.record(starting, now).map_err(bad_files).and_then(|()| {
+            hook!("shim.starting");
+            self.launch(now)
+        });
         match launched {
             Ok(live) => self.go_live(live),
             Err(failure) => self.never_start(failure, now),
@@ -52,7 +50,7 @@ impl Attempt {
         // Dropping `held` on the way out closes the barrier, and the child exits.
         let identity = tree::identity(held.pid).map_err(bad_files)?;
         let started = Record::Started { at_ms: clock::wall_ms(), identity };
-        self.record(started, Durability::Machine, now).map_err(bad_files)?;
+        self.record(started, now).map_err(bad_files)?;
         hook!("shim.started");
         let pid = held.pid;
         let report = held.release();

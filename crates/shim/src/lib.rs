@@ -33,6 +33,7 @@ mod connection;
 mod control;
 
 mod screen;
+mod screen_input;
 mod terminal;
 
 mod clock;

@@ -3,6 +3,9 @@
 //! Keeps every record in memory as well, because a full disk must not make the shim forget: what could
 //! not be written is still told, and written later. Never rewrites a line, and refuses a file that holds
 //! a whole line which it cannot read.
+//!
+//! What is written survives our own death. Only an end is synced as well, so that it survives the machine's:
+//! of everything else a power loss tells enough by changing the boot id.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -10,14 +13,6 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use outlast_wire::shim::Record;
-
-/// Whether a record must be on the platter before the next step is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durability {
-    /// Survives our own death, not the machine's: a power loss changes the boot id, which says it all.
-    Process,
-    Machine,
-}
 
 #[derive(Debug)]
 pub(crate) struct Records {
@@ -68,17 +63,14 @@ impl Records {
     }
 
     /// Remembers the record in any case; an error means that it is not on disk yet.
-    pub(crate) fn append(&mut self, record: Record, durability: Durability) -> io::Result<()> {
+    pub(crate) fn append(&mut self, record: Record) -> io::Result<()> {
         serde_json::to_writer(&mut self.unsaved, &record)?;
         self.unsaved.push(b'\n');
         self.all.push(record);
-        match durability {
-            Durability::Process => self.write(),
-            Durability::Machine => self.save(),
-        }
+        self.write()
     }
 
-    /// Puts on disk what is not there yet.
+    /// Puts on disk what is not there yet, so that it survives the machine.
     pub(crate) fn save(&mut self) -> io::Result<()> {
         self.write()?;
         self.file.sync_data()
@@ -108,13 +100,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("events.jsonl");
         let mut records = Records::open(&path).expect("opens");
-        records.append(starting(), Durability::Machine).expect("writes");
+        records.append(starting()).expect("writes");
         let mut file = OpenOptions::new().append(true).open(&path).expect("opens");
         file.write_all(br#"{"event":"tree_em"#).expect("writes");
 
         let mut records = Records::open(&path).expect("opens again");
         assert_eq!(records.all(), [starting()]);
-        records.append(Record::TreeEmpty { at_ms: 2 }, Durability::Process).expect("writes");
+        records.append(Record::TreeEmpty { at_ms: 2 }).expect("writes");
         assert_eq!(
             Records::open(&path).expect("reads").all(),
             [starting(), Record::TreeEmpty { at_ms: 2 }]

@@ -8,11 +8,16 @@ use std::num::NonZeroU16;
 use outlast_wire::shim::Window;
 use vt100::{Callbacks, Parser};
 
+use crate::screen_input::Input;
+
 /// A window is at least one cell and at most this in each direction, whatever a viewer claims.
 const SIDE_MAX: u16 = 1000;
 /// Answers and titles are bounded: a program that asks and never reads must not fill our memory.
 const ANSWERS_MAX: usize = 4096;
 const TITLE_MAX: usize = 1024;
+
+/// A soft reset, a full scroll region, the default charset and cursor, no mouse, no focus, plain keys.
+const RESET: &[u8] = b"\x1b[!p\x1b[r\x1b(B\x1b[0 q\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1004l\x1b[>4m\x1b[=0;1u";
 
 pub(crate) struct Screen {
     parser: Parser<Listener>,
@@ -23,6 +28,7 @@ pub(crate) struct Screen {
 struct Listener {
     answers: Vec<u8>,
     title: Vec<u8>,
+    input: Input,
 }
 
 impl Screen {
@@ -47,10 +53,12 @@ impl Screen {
         let screen = self.parser.screen();
         let alternate: &[u8] =
             if screen.alternate_screen() { b"\x1b[?1049h" } else { b"\x1b[?1049l" };
-        // A soft reset, a full scroll region and the default charset, then the screen itself.
-        let mut bytes =
-            [b"\x1b[!p\x1b[r\x1b(B", alternate, screen.state_formatted().as_bytes()].concat();
-        let title = &self.parser.callbacks().title;
+        // What follows moves the cursor, so the other screen is left first: it keeps its own for when
+        // it comes back. What the model's state does not switch off is switched off before it.
+        let listener = self.parser.callbacks();
+        let mut bytes = [alternate, RESET, screen.state_formatted().as_bytes()].concat();
+        bytes.extend(listener.input.switch_on().into_bytes());
+        let title = &listener.title;
         if !title.is_empty() {
             bytes.extend([b"\x1b]2;", title.as_slice(), b"\x07"].concat());
         }
@@ -90,6 +98,7 @@ impl Callbacks for Listener {
         params: &[&[u16]],
         last: char,
     ) {
+        self.input.note(first, params, last);
         let param = params.first().and_then(|param| param.first()).copied().unwrap_or(0);
         let (row, col) = screen.cursor_position();
         let (row, col) = (row + 1, col + 1);
@@ -164,6 +173,17 @@ mod tests {
         assert_eq!(two.cursor_position(), (2, 6));
         assert!(two.alternate_screen());
         assert_eq!(other.parser.callbacks().title, b"title");
+    }
+
+    /// A viewer that fell behind may have missed that the mouse was let go.
+    #[test]
+    fn a_repaint_switches_off_what_the_program_did_not_leave_on() {
+        let mut other = Screen::new(WINDOW);
+        other.show(b"\x1b[?1003h\x1b[?1006h\x1b[?2004h\x1b[?1h\x1b=\x1b[5 q\x1b[2;4r\x1b[?25l");
+        other.show(&Screen::new(WINDOW).repaint());
+        let plain = Screen::new(WINDOW);
+        let (one, two) = (plain.parser.screen(), other.parser.screen());
+        assert_eq!(two.state_formatted(), one.state_formatted());
     }
 
     /// A panic in the model would take the shim, and with it the exit status, down.

@@ -26,16 +26,18 @@ CREATE INDEX runs_open ON runs (open) WHERE open = 1;
 CREATE UNIQUE INDEX runs_key ON runs (key) WHERE key IS NOT NULL;
 CREATE INDEX runs_name ON runs (name, open) WHERE name IS NOT NULL;
 
--- The truth. `body` is the fact as JSON, with its kind.
+-- The truth. `body` is the fact as JSON, with its kind. In the order of writing, not of runs: what many runs
+-- append at once then stands on few pages, and a group commit is as small as its events.
 CREATE TABLE events (
+    no    INTEGER PRIMARY KEY,
     run   INTEGER NOT NULL,
     seq   INTEGER NOT NULL,
     at    INTEGER NOT NULL,
     kind  TEXT    NOT NULL,
     epoch INTEGER NOT NULL,
-    body  TEXT    NOT NULL,
-    PRIMARY KEY (run, seq)
-) WITHOUT ROWID;
+    body  TEXT    NOT NULL
+);
+CREATE UNIQUE INDEX events_run ON events (run, seq);
 
 -- Who may write: one row.
 CREATE TABLE fence (epoch INTEGER NOT NULL);

@@ -26,7 +26,8 @@ pub(crate) fn audit(stored: &Stored) -> Vec<Problem> {
 }
 
 fn journal_problems(stored: &Stored, events: &[Event]) -> Vec<String> {
-    let mut messages: Vec<String> = check(&stored.id, events).iter().map(ToString::to_string).collect();
+    let mut messages: Vec<String> =
+        check(&stored.id, events).iter().map(ToString::to_string).collect();
     let last = events.last().map_or(0, |event| event.seq);
     if last != stored.seq {
         messages.push(format!("the last event is {last}, and the store expects {}", stored.seq));
@@ -38,5 +39,6 @@ fn journal_problems(stored: &Stored, events: &[Event]) -> Vec<String> {
 }
 
 fn difference(stored: &Row, replayed: &Row) -> Option<String> {
-    (stored != replayed).then(|| format!("the row says {stored:?}, and replaying gives {replayed:?}"))
+    (stored != replayed)
+        .then(|| format!("the row says {stored:?}, and replaying gives {replayed:?}"))
 }

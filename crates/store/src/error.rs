@@ -67,7 +67,9 @@ impl Error {
         let text = format!("{}: {error}", path.display());
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(text),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(path.to_owned()),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::ReadOnly(path.to_owned())
+            }
             _ => Self::Io(text),
         }
     }

@@ -1,5 +1,6 @@
 //! What every store promises, and the plain data it is asked with and answers with.
 
+use std::ops::ControlFlow;
 use std::sync::mpsc;
 
 use outlast_engine::{Event, Row, RunId, StateName};
@@ -47,9 +48,24 @@ pub trait Journal: Send + Sync + 'static {
 
     fn row(&self, run: &RunId) -> Result<Option<Row>, Error>;
 
-    /// The rows that pass the filter, the newest run first. A row that does not parse is left out here;
-    /// [`Journal::row`] says so when it is asked for, and [`Journal::check`] lists it.
-    fn rows(&self, filter: &Filter) -> Result<Vec<Row>, Error>;
+    /// Shows `visit` each row that passes the filter, the newest run first, until it has seen enough. A row
+    /// that does not parse is left out here; [`Journal::row`] says so when it is asked for, and
+    /// [`Journal::check`] lists it.
+    fn visit_rows(
+        &self,
+        filter: &Filter,
+        visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
+    ) -> Result<(), Error>;
+
+    /// The same, all at once.
+    fn rows(&self, filter: &Filter) -> Result<Vec<Row>, Error> {
+        let mut rows = Vec::new();
+        self.visit_rows(filter, &mut |row| {
+            rows.push(row);
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    }
 
     /// The runs for which something still has to be done or watched, the oldest first.
     fn open_runs(&self) -> Result<Vec<RunId>, Error>;

@@ -6,11 +6,11 @@
 //! Two stores keep the same promise, and one suite (`tests/conformance.rs`) holds both to it: [`Sqlite`]
 //! on disk, [`Memory`] for the simulator.
 
-mod journal;
-mod error;
-mod rules;
 mod audit;
+mod error;
+mod journal;
 mod memory;
+mod rules;
 mod sqlite;
 
 pub use error::Error;

@@ -4,6 +4,7 @@
 //! two handles on one file do. Faults happen only when they are asked for.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use outlast_engine::{Event, Row, RunId, StateName};
@@ -81,10 +82,19 @@ impl Journal for Memory {
         Ok(self.shelf().find(run).map(|kept| kept.row.clone()))
     }
 
-    fn rows(&self, filter: &Filter) -> Result<Vec<Row>, Error> {
-        let shelf = self.shelf();
-        let rows = shelf.runs.values().rev().map(|kept| &kept.row).filter(|row| filter.passes(row));
-        Ok(rows.take(filter.limit()).cloned().collect())
+    fn visit_rows(
+        &self,
+        filter: &Filter,
+        visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        // Copied first: whoever visits may ask this store something else.
+        let rows: Vec<Row> = {
+            let shelf = self.shelf();
+            let passing = shelf.rows().rev().filter(|row| filter.passes(row));
+            passing.take(filter.limit()).cloned().collect()
+        };
+        let _seen_enough = rows.into_iter().try_for_each(visit);
+        Ok(())
     }
 
     fn open_runs(&self) -> Result<Vec<RunId>, Error> {
@@ -143,7 +153,8 @@ impl Shelf {
             rules::check_key(key, self.holder(|row| row.key.as_ref() == Some(key)))?;
         }
         if let Some(name) = &append.row.name {
-            let is_in_use = |row: &Row| row.name.as_ref() == Some(name) && !rules::has_ended(row.state);
+            let is_in_use =
+                |row: &Row| row.name.as_ref() == Some(name) && !rules::has_ended(row.state);
             rules::check_name(name, self.holder(is_in_use))?;
         }
         self.last_number += 1;
@@ -177,7 +188,9 @@ impl Shelf {
         if text.len() < Resolved::SHORTEST_PREFIX {
             return Resolved::None;
         }
-        Resolved::among(self.numbers.keys().filter(|id| id.as_str().starts_with(text)).cloned().collect())
+        Resolved::among(
+            self.numbers.keys().filter(|id| id.as_str().starts_with(text)).cloned().collect(),
+        )
     }
 
     fn find(&self, run: &RunId) -> Option<&Kept> {

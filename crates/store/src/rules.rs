@@ -17,7 +17,9 @@ pub(crate) fn check_numbers(append: &Append) -> Result<(), Error> {
     if append.events.is_empty() {
         return Err(Error::Conflict { run: run(), expected: append.expected_seq + 1, found: 0 });
     }
-    let misplaced = (append.expected_seq + 1..).zip(&append.events).find(|(expected, event)| *expected != event.seq);
+    let misplaced = (append.expected_seq + 1..)
+        .zip(&append.events)
+        .find(|(expected, event)| *expected != event.seq);
     match misplaced {
         Some((expected, event)) => Err(Error::Conflict { run: run(), expected, found: event.seq }),
         None => Ok(()),

@@ -118,7 +118,10 @@ fn refuses_a_gap_and_an_empty_append<P: Place>() {
     append.events.remove(1);
     let gap = Error::Conflict { run: id("aaaa00000001"), expected: 2, found: 3 };
     assert_eq!(store.append_wait(append), Err(gap));
-    assert_eq!(store.append_wait(empty), Err(Error::Conflict { run: id("aaaa00000001"), expected: 1, found: 0 }));
+    assert_eq!(
+        store.append_wait(empty),
+        Err(Error::Conflict { run: id("aaaa00000001"), expected: 1, found: 0 })
+    );
     assert_eq!(store.row(&id("aaaa00000001")).unwrap(), None);
 }
 
@@ -182,7 +185,9 @@ fn a_name_is_free_again_once_its_run_ended<P: Place>() {
 
 fn fifty_threads_with_one_key_make_one_run<P: Place>() {
     let (_place, store, epoch) = fresh::<P>();
-    let answers = at_once(50, |n| create_run(&store, &format!("aaaa{n:08}"), keyed("k"), epoch).map(|held| held.id()));
+    let answers = at_once(50, |n| {
+        create_run(&store, &format!("aaaa{n:08}"), keyed("k"), epoch).map(|held| held.id())
+    });
     let winner = only_winner(&answers);
     let taken = Error::KeyTaken { key: "k".to_owned(), by: winner };
     assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(|error| *error == taken));
@@ -191,7 +196,9 @@ fn fifty_threads_with_one_key_make_one_run<P: Place>() {
 
 fn fifty_threads_with_one_name_make_one_run<P: Place>() {
     let (_place, store, epoch) = fresh::<P>();
-    let answers = at_once(50, |n| create_run(&store, &format!("aaaa{n:08}"), named("n"), epoch).map(|held| held.id()));
+    let answers = at_once(50, |n| {
+        create_run(&store, &format!("aaaa{n:08}"), named("n"), epoch).map(|held| held.id())
+    });
     let winner = only_winner(&answers);
     let taken = Error::NameTaken { name: "n".to_owned(), by: winner.clone() };
     assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(|error| *error == taken));
@@ -222,13 +229,17 @@ fn resolves_ids_names_and_prefixes<P: Place>() {
     assert_eq!(store.resolve("abc000000001"), one("abc000000001"), "an id beats a name");
     assert_eq!(store.resolve("nightly"), one("abc000000002"), "the newest of a name");
     assert_eq!(store.resolve("xyz"), one("xyz000000001"));
-    assert_eq!(store.resolve("abc"), Ok(Resolved::Many(vec![id("abc000000001"), id("abc000000002")])));
+    assert_eq!(
+        store.resolve("abc"),
+        Ok(Resolved::Many(vec![id("abc000000001"), id("abc000000002")]))
+    );
     assert_eq!(store.resolve("xy"), Ok(Resolved::None), "too short");
     assert_eq!(store.resolve("xyzz"), Ok(Resolved::None));
     assert_eq!(store.resolve("night"), Ok(Resolved::None), "names have no prefixes");
     assert_eq!(store.resolve(""), Ok(Resolved::None));
     assert_eq!(store.resolve("%yz"), Ok(Resolved::None));
-    (3..9).for_each(|n| drop(create_run(&store, &format!("abc00000000{n}"), spec(), epoch).unwrap()));
+    (3..9)
+        .for_each(|n| drop(create_run(&store, &format!("abc00000000{n}"), spec(), epoch).unwrap()));
     let Resolved::Many(some) = store.resolve("abc").unwrap() else { panic!("eight are meant") };
     assert_eq!(some.len(), 5);
 }
@@ -247,10 +258,16 @@ fn lists_what_the_filter_asks_for<P: Place>() {
     assert_eq!(list(Filter::default()), "21");
     assert_eq!(list(Filter { all: true, ..Filter::default() }), "321");
     assert_eq!(list(Filter { all: true, most: Some(2), ..Filter::default() }), "32");
-    assert_eq!(list(Filter { all: true, labels: label("c", "red"), most: Some(2), ..Filter::default() }), "31");
+    assert_eq!(
+        list(Filter { all: true, labels: label("c", "red"), most: Some(2), ..Filter::default() }),
+        "31"
+    );
     assert_eq!(list(Filter { labels: label("c", "blue"), ..Filter::default() }), "2");
     assert_eq!(list(Filter { all: true, labels: label("c", ""), ..Filter::default() }), "");
-    assert_eq!(list(Filter { all: true, state: Some(StateName::Completed), ..Filter::default() }), "3");
+    assert_eq!(
+        list(Filter { all: true, state: Some(StateName::Completed), ..Filter::default() }),
+        "3"
+    );
     assert_eq!(list(Filter { state: Some(StateName::Completed), ..Filter::default() }), "");
     assert_eq!(list(Filter { most: Some(0), ..Filter::default() }), "");
 }
@@ -258,7 +275,8 @@ fn lists_what_the_filter_asks_for<P: Place>() {
 fn lists_open_runs_oldest_first<P: Place>() {
     let (_place, store, epoch) = fresh::<P>();
     let ids = ["zzzz00000001", "mmmm00000001", "aaaa00000001"];
-    let mut held: Vec<Held> = ids.iter().map(|text| create_run(&store, text, spec(), epoch).unwrap()).collect();
+    let mut held: Vec<Held> =
+        ids.iter().map(|text| create_run(&store, text, spec(), epoch).unwrap()).collect();
     assert_eq!(store.open_runs().unwrap(), ids.map(id));
     held[1].complete(&store);
     assert_eq!(store.open_runs().unwrap(), [id(ids[0]), id(ids[2])]);
@@ -280,7 +298,10 @@ fn removes_a_run_whole<P: Place>() {
     let mut held = create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
     let other = create_run(&store, "aaaa00000002", spec(), epoch).unwrap();
     let run = held.id();
-    assert_eq!(store.remove(&run, epoch, Remove::Ended), Err(Error::StillOpen { run: run.clone() }));
+    assert_eq!(
+        store.remove(&run, epoch, Remove::Ended),
+        Err(Error::StillOpen { run: run.clone() })
+    );
     held.complete(&store);
     store.remove(&run, epoch, Remove::Ended).unwrap();
     assert_eq!(store.row(&run).unwrap(), None);

@@ -80,7 +80,12 @@ fn a_closed_journal_is_one_private_file() {
     assert_eq!(fs::metadata(scene.db()).unwrap().permissions().mode() & 0o777, 0o600);
     let _store = Sqlite::open(&scene.db()).unwrap();
     for path in contents(scene.directory.path()).into_keys() {
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{}",
+            path.display()
+        );
     }
 }
 
@@ -197,7 +202,10 @@ fn a_directory_that_may_not_be_written_to() {
 #[test]
 fn a_directory_that_is_not_there() {
     let scene = Scene { directory: tempfile::tempdir().unwrap() };
-    assert!(matches!(Sqlite::open(&scene.directory.path().join("no/outlast.db")), Err(Error::Io(_))));
+    assert!(matches!(
+        Sqlite::open(&scene.directory.path().join("no/outlast.db")),
+        Err(Error::Io(_))
+    ));
 }
 
 #[test]
@@ -213,13 +221,16 @@ fn what_a_crash_left_of_making_a_journal_is_cleared_away() {
 fn one_damaged_run_does_not_stop_the_others() {
     let scene = Scene::new();
     let connection = Connection::open(scene.db()).unwrap();
-    let spoil_event = "UPDATE events SET body = '{\"kind\":\"Nonsense\"}' WHERE run = 2 AND seq = 3";
+    let spoil_event =
+        "UPDATE events SET body = '{\"kind\":\"Nonsense\"}' WHERE run = 2 AND seq = 3";
     let spoil_row = "UPDATE runs SET state = 'dreaming' WHERE no = 5";
     connection.execute_batch(&format!("{spoil_event}; {spoil_row}")).unwrap();
     drop(connection);
     let store = Sqlite::open(&scene.db()).unwrap();
     let (torn, dreaming) = (id("aaaa00000001"), id("aaaa00000004"));
-    let Err(Error::UnreadableRun { run, what }) = store.events(&torn, 0, 100) else { panic!("it was read") };
+    let Err(Error::UnreadableRun { run, what }) = store.events(&torn, 0, 100) else {
+        panic!("it was read")
+    };
     assert_eq!(run, torn);
     assert!(what.starts_with("event 3: unknown variant `Nonsense`"), "{what}");
     assert_eq!(store.events(&torn, 0, 2).unwrap().len(), 2);

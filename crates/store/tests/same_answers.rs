@@ -13,30 +13,56 @@ use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
 enum Op {
-    Create { run: usize, name: Option<u8>, key: Option<u8> },
-    Tell { run: usize },
-    Stop { run: usize },
-    Complete { run: usize },
+    Create {
+        run: usize,
+        name: Option<u8>,
+        key: Option<u8>,
+    },
+    Tell {
+        run: usize,
+    },
+    Stop {
+        run: usize,
+    },
+    Complete {
+        run: usize,
+    },
     /// Writes as if `by` events had not been seen.
-    TellBehind { run: usize, by: u64 },
-    TellStale { run: usize },
+    TellBehind {
+        run: usize,
+        by: u64,
+    },
+    TellStale {
+        run: usize,
+    },
     TakeEpoch,
-    Remove { run: usize, how: Remove },
-    Resolve { text: String },
-    List { filter: Filter },
+    Remove {
+        run: usize,
+        how: Remove,
+    },
+    Resolve {
+        text: String,
+    },
+    List {
+        filter: Filter,
+    },
 }
 
-const RUNS: [&str; 5] = ["abc000000001", "abc000000002", "abd000000001", "xyz000000001", "xyz000000002"];
+const RUNS: [&str; 5] =
+    ["abc000000001", "abc000000002", "abd000000001", "xyz000000001", "xyz000000002"];
 
 fn op() -> impl Strategy<Value = Op> {
     let run = || 0..RUNS.len();
     let small = || prop::option::of(0..2_u8);
     let how = prop_oneof![Just(Remove::Ended), Just(Remove::Any)];
     let state = prop::option::of(prop_oneof![Just(StateName::Running), Just(StateName::Completed)]);
-    let filter = (any::<bool>(), state, small(), prop::option::of(0..4_usize)).prop_map(|(all, state, label, most)| {
-        let labels = label.map(|label| ("label".to_owned(), label.to_string())).into_iter().collect();
-        Filter { all, state, labels, most }
-    });
+    let filter = (any::<bool>(), state, small(), prop::option::of(0..4_usize)).prop_map(
+        |(all, state, label, most)| {
+            let labels =
+                label.map(|label| ("label".to_owned(), label.to_string())).into_iter().collect();
+            Filter { all, state, labels, most }
+        },
+    );
     prop_oneof![
         6 => (run(), small(), small()).prop_map(|(run, name, key)| Op::Create { run, name, key }),
         6 => run().prop_map(|run| Op::Tell { run }),
@@ -63,9 +89,13 @@ impl Twins {
         match op {
             Op::Create { run, name, key } => self.create(*run, *name, *key),
             Op::Tell { run } => self.tell(*run, Held::next_news),
-            Op::Stop { run } => self.tell(*run, |_| Input::StopAsked { mode: StopMode::Gracefully }),
+            Op::Stop { run } => {
+                self.tell(*run, |_| Input::StopAsked { mode: StopMode::Gracefully })
+            }
             Op::Complete { run } => {
-                self.tell(*run, |held| if held.run.live().is_some() { held.exited(0) } else { Input::Woke });
+                self.tell(*run, |held| {
+                    if held.run.live().is_some() { held.exited(0) } else { Input::Woke }
+                });
                 self.tell(*run, |_| Input::Finished);
             }
             Op::TellBehind { run, by } => self.tell_wrongly(*run, |append| {
@@ -83,14 +113,19 @@ impl Twins {
     fn create(&mut self, run: usize, name: Option<u8>, key: Option<u8>) {
         let labels = name.map(|n| ("label".to_owned(), n.to_string())).into_iter().collect();
         let (name, key) = (name.map(|n| format!("n{n}")), key.map(|k| format!("k{k}")));
-        let (append, held) = creation(&run_id(run), RunSpec { name, key, labels, ..spec() }, self.epoch);
+        let (append, held) =
+            creation(&run_id(run), RunSpec { name, key, labels, ..spec() }, self.epoch);
         if self.append(append).is_ok() {
             self.held.insert(run, held);
         }
     }
 
     fn tell(&mut self, run: usize, news: impl Fn(&Held) -> Input) {
-        let mut held = self.held.get(&run).cloned().unwrap_or_else(|| creation(&run_id(run), spec(), self.epoch).1);
+        let mut held = self
+            .held
+            .get(&run)
+            .cloned()
+            .unwrap_or_else(|| creation(&run_id(run), spec(), self.epoch).1);
         held.epoch = self.epoch;
         let append = held.append_of(&news(&held));
         held.run = held.after(&append.events);

@@ -307,7 +307,7 @@ pub struct ErrorInfo {
 pub enum OutputFrame {
     /// What follows belongs to this attempt.
     Attempt { turn: u32, attempt: u32 },
-    /// The frame's data is the output's bytes from `offset` on.
+    /// The frame's data is the output's bytes from `offset` on; without any, they will begin there.
     Data { offset: u64, stream: crate::output::Stream, at_ms: u64 },
     /// Bytes `from..to` are gone from the spool.
     Gap { from: u64, to: u64 },

@@ -132,7 +132,8 @@ fn checksum(fields: &[u64]) -> u64 {
 
 fn chunk_check(bytes: &[u8; CHUNK_BYTES]) -> u32 {
     let length = u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
-    let [a, b, c, d, ..] = checksum(&[word(bytes, 0), word(bytes, 8), u64::from(length)]).to_be_bytes();
+    let [a, b, c, d, ..] =
+        checksum(&[word(bytes, 0), word(bytes, 8), u64::from(length)]).to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
 }
 

@@ -283,7 +283,10 @@ impl Decoder {
     }
 
     /// The next whole frame, if one has arrived. After an error the connection is of no more use.
-    #[expect(clippy::should_implement_trait, reason = "which message a frame holds differs from call to call")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "which message a frame holds differs from call to call"
+    )]
     pub fn next<T: for<'de> Deserialize<'de>>(&mut self) -> Result<Option<Frame<T>>, FrameError> {
         let Some((header, rest)) = self.pending.split_first_chunk::<5>() else { return Ok(None) };
         let [a, b, c, d, kind] = *header;

@@ -230,11 +230,15 @@ fn check_dir(dir: &str) -> Answer<()> {
 
 fn write_files(dir: &RunDir, spec: &RunSpec, env: &[u8]) -> std::io::Result<()> {
     files::private_dir(&dir.0)?;
-    let spec = serde_json::to_vec_pretty(spec).map_err(std::io::Error::other)?;
-    files::write_whole(&dir.spec(), &spec, Lasting::Process)?;
-    // A run that is queued when the machine goes down still needs it.
-    files::write_whole(&dir.env(), env, Lasting::Power)?;
-    files::sync_dir(dir.0.parent().unwrap_or(Path::new("/")))
+    let written = serde_json::to_vec_pretty(spec).map_err(std::io::Error::other)?;
+    files::write_whole(&dir.spec(), &written, Lasting::Process)?;
+    files::write_whole(&dir.env(), env, lasting(spec))
+}
+
+/// A command that is tried once is tried on this boot; only a later attempt, after the machine was down, needs
+/// the environment to have lasted.
+fn lasting(spec: &RunSpec) -> Lasting {
+    if spec.retry.max_attempts > 1 { Lasting::Power } else { Lasting::Process }
 }
 
 /// Nobody was promised this run.

@@ -200,7 +200,7 @@ impl Feed {
             let mut bytes = handle.as_ref().map(|handle| handle.output.bytes.subscribe());
             reader = match reader {
                 Some(reader) => Some(reader),
-                None => self.open(attempt, is_first).await?,
+                None => self.begin(attempt, is_first).await?,
             };
             if let Some(open) = reader {
                 reader = Some(self.drain(open).await?);
@@ -213,6 +213,19 @@ impl Feed {
             };
             self.until_more(handle, bytes, attempt).await?;
         }
+    }
+
+    /// Opens the output, and says where it was entered: a client that loses us before anything came goes
+    /// on from there, and not from wherever the last lines are by then.
+    async fn begin(&self, attempt: (u32, u32), is_first: bool) -> Result<Option<Reader>, Gone> {
+        let reader = self.open(attempt, is_first).await?;
+        let is_narrowed = self.wanted.tail.is_some() || self.wanted.since.is_some();
+        if let Some(reader) = reader.as_ref().filter(|_| is_narrowed) {
+            let offset = reader.offset();
+            self.frame(&OutputFrame::Data { offset, stream: Stream::Stdout, at_ms: 0 }, &[])
+                .await?;
+        }
+        Ok(reader)
     }
 
     async fn open(

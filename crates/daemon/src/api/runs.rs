@@ -1,15 +1,21 @@
 //! Runs: list, show, stop, wait, remove.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
 use outlast_engine::{Input, Run, RunId, State as RunState, StateName, StopMode};
 use outlast_store::{Filter, Remove, Resolved};
 use outlast_wire::api::{RunRow, RunView, StopRun, Waited};
 use serde::Deserialize;
+use tokio::sync::mpsc;
 
 use super::Daemon;
 use super::error::{Answer, ApiError, bad_request, unknown_run};
@@ -23,6 +29,9 @@ use crate::world::orphans;
 /// One long poll; the client asks again.
 const LONGEST_WAIT_MS: u64 = 60_000;
 
+/// How much of a list is sent at a time.
+const PAGE: usize = 64 << 10;
+
 /// How long a stop may take to reach a journal that cannot be written.
 const DURABLE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -32,17 +41,41 @@ const DURABLE_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) async fn list(
     State(supervisor): Daemon,
     Query(query): Query<Vec<(String, String)>>,
-) -> Answer<Json<Vec<RunRow>>> {
+) -> Answer<Response> {
     let filter = filter(&query)?;
-    let store = supervisor.store.clone();
-    let rows = blocking(move || Ok(store.rows(&filter)?)).await?;
-    Ok(Json(
-        rows.iter()
-            .map(|row| {
-                view::row(row, row.is_open.then(|| supervisor.trouble_of(&row.id)).flatten())
-            })
-            .collect(),
-    ))
+    let (send, receive) = mpsc::channel(2);
+    // However many runs there are, a few pages of them are all that is held.
+    drop(tokio::task::spawn_blocking(move || send_rows(&supervisor, &filter, &send)));
+    let pages = stream::unfold(receive, |mut receive| async {
+        receive.recv().await.map(|page| (page, receive))
+    });
+    Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(pages)).into_response())
+}
+
+type Page = Result<Bytes, std::io::Error>;
+
+/// Sends the rows as one JSON array, page by page; a failure cuts it short, which no reader takes for whole.
+fn send_rows(supervisor: &Supervisor, filter: &Filter, send: &mpsc::Sender<Page>) {
+    let mut page = Vec::with_capacity(PAGE);
+    let mut opening = b'[';
+    let visited = supervisor.store.visit_rows(filter, &mut |row| {
+        page.push(std::mem::replace(&mut opening, b','));
+        let trouble = row.is_open.then(|| supervisor.trouble_of(&row.id)).flatten();
+        serde_json::to_writer(&mut page, &view::row(&row, trouble)).expect("a row is plain data");
+        if page.len() < PAGE {
+            return ControlFlow::Continue(());
+        }
+        let full = std::mem::replace(&mut page, Vec::with_capacity(PAGE));
+        match send.blocking_send(Ok(full.into())) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_client_gone) => ControlFlow::Break(()),
+        }
+    });
+    let last = visited.map(|()| {
+        page.extend_from_slice(if opening == b'[' { b"[]" } else { b"]" });
+        Bytes::from(page)
+    });
+    let _client_gone = send.blocking_send(last.map_err(std::io::Error::other));
 }
 
 fn filter(query: &[(String, String)]) -> Answer<Filter> {

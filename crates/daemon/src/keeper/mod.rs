@@ -59,7 +59,7 @@ impl Keeper {
         let (turn, attempt) = (task.turn, task.attempt);
         let (stop, ordered) = watch::channel(None);
         let dir = supervisor.layout.run(task.run.id.as_str()).attempt(turn, attempt);
-        let work = Work { supervisor, task, dir, handle, stop: ordered, tries: 0 };
+        let work = Work { supervisor, task, dir, handle, stop: ordered, tries: 0, has_met: false };
         #[expect(
             clippy::disallowed_methods,
             reason = "a keeper is owned by its conductor, which aborts it"
@@ -91,6 +91,8 @@ struct Work {
     handle: Handle,
     stop: watch::Receiver<Option<StopMode>>,
     tries: u32,
+    /// True once this daemon has talked with the attempt's shim.
+    has_met: bool,
 }
 
 /// What is there of an attempt.

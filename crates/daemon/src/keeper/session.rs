@@ -107,11 +107,13 @@ impl Work {
             hook!("daemon.shim-hello");
             session.say(Order::Start { turn, attempt, epoch }).await?;
             hook!("daemon.start-sent");
-        } else if !session.is_ours {
+        } else if !session.is_ours && !self.has_met {
             hook!("daemon.adopted");
             let input = Input::Adopted { turn, attempt, epoch };
             self.post(Message::Input { input, done: None }).await;
         }
+        // Whoever is met again after a lost connection was ours already.
+        self.has_met = true;
         let mut stops_before = records::failed_stops(&session.records);
         self.report(Custody::Shim, &session.records, stops_before).await;
         self.order(session, &mut stops_before).await?;

@@ -30,13 +30,14 @@ pub(crate) fn write_whole(path: &Path, content: &[u8], lasting: Lasting) -> io::
     }
     std::fs::rename(&beside, path)?;
     if lasting == Lasting::Power {
-        sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+        sync_names(path)?;
     }
     Ok(())
 }
 
-pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
+/// Makes the name of a file last, and that of the directory it is in, which may be as new.
+fn sync_names(path: &Path) -> io::Result<()> {
+    path.ancestors().skip(1).take(2).try_for_each(|dir| File::open(dir)?.sync_all())
 }
 
 /// Removes a file; one that is gone already is fine.

@@ -50,9 +50,11 @@ fn parse(stat: &str) -> Option<Stat> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, command) = before.split_once('(')?;
     let fields: Vec<&str> = after.split_whitespace().collect();
+    // A leader that has left while its other threads go on looks like a zombie and is none.
+    let threads: u32 = fields.get(17)?.parse().ok()?;
     Some(Stat {
         command: command.to_owned(),
-        is_zombie: matches!(*fields.first()?, "Z" | "X"),
+        is_zombie: matches!(*fields.first()?, "Z" | "X") && threads <= 1,
         session: fields.get(3)?.parse().ok()?,
         start: fields.get(19)?.parse().ok()?,
     })
@@ -71,6 +73,16 @@ mod tests {
             (stat.command.as_str(), stat.session, stat.start),
             ("my (odd) na me", 77, 58502)
         );
+    }
+
+    #[test]
+    fn a_leader_that_left_its_threads_behind_is_no_zombie() {
+        let line = |state: &str, threads: u32| {
+            format!("42 (sh) {state} 1 42 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 7 0 0")
+        };
+        let is_zombie = |line: &str| parse(line).expect("a whole line").is_zombie;
+        assert!(is_zombie(&line("Z", 1)) && is_zombie(&line("X", 0)));
+        assert!(!is_zombie(&line("Z", 2)) && !is_zombie(&line("S", 1)));
     }
 
     #[test]

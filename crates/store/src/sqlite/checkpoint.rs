@@ -27,7 +27,8 @@ pub(super) struct Checkpointer {
 
 impl Checkpointer {
     pub(super) fn start(path: &Path) -> Result<Self, Error> {
-        let connection = schema::open_checkpointer(path).map_err(|error| Error::from_sql(path, &error))?;
+        let connection =
+            schema::open_checkpointer(path).map_err(|error| Error::from_sql(path, &error))?;
         // One wake in waiting is as good as many.
         let (wakes, inbox) = mpsc::sync_channel(1);
         let thread = spawn("store-checkpoint", move || run(&connection, &inbox))?;
@@ -54,7 +55,9 @@ impl Checkpointer {
         match self.wakes.try_send(()) {
             // Full means that it has been woken and has not looked yet.
             Ok(()) | Err(TrySendError::Full(())) => {}
-            Err(TrySendError::Disconnected(())) => unreachable!("it listens until the writer finishes"),
+            Err(TrySendError::Disconnected(())) => {
+                unreachable!("it listens until the writer finishes")
+            }
         }
     }
 

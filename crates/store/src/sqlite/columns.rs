@@ -11,7 +11,8 @@ use rusqlite::types::FromSql;
 use crate::Error;
 
 /// The columns that [`row`] reads.
-pub(super) const ROW: &str = "id, name, key, state, reason_code, health, what, turn, attempt, created_at,
+pub(super) const ROW: &str =
+    "id, name, key, state, reason_code, health, what, turn, attempt, created_at,
     started_at, ended_at, exit_code, exit_signal, labels, survivors, open";
 
 /// The columns that [`event`] reads.
@@ -30,7 +31,8 @@ pub(super) fn exit(exit: Option<Exit>) -> (Option<i32>, Option<i32>) {
 }
 
 pub(super) fn labels(row: &Row) -> String {
-    let labels = row.labels.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
+    let labels =
+        row.labels.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
     serde_json::Value::Object(labels).to_string()
 }
 
@@ -92,12 +94,19 @@ impl Reader<'_> {
 
     fn state(&self, column: usize) -> Result<StateName, String> {
         let word = self.text(column)?;
-        STATES.into_iter().find(|state| state.word() == word).ok_or_else(|| format!("there is no state {word:?}"))
+        STATES
+            .into_iter()
+            .find(|state| state.word() == word)
+            .ok_or_else(|| format!("there is no state {word:?}"))
     }
 
     fn health(&self, column: usize) -> Result<&'static str, String> {
         let word = self.text(column)?;
-        HEALTHS.into_iter().map(Health::word).find(|known| *known == word).ok_or_else(|| format!("there is no health {word:?}"))
+        HEALTHS
+            .into_iter()
+            .map(Health::word)
+            .find(|known| *known == word)
+            .ok_or_else(|| format!("there is no health {word:?}"))
     }
 
     fn labels(&self, column: usize) -> Result<BTreeMap<String, String>, String> {

@@ -32,7 +32,9 @@ pub(super) fn make_if_missing(path: &Path) -> Result<(), Error> {
     }
     check_directory(path)?;
     let new = beside(path, ".new");
-    for leftover in [new.clone(), beside(&new, "-wal"), beside(&new, "-shm"), beside(&new, "-journal")] {
+    for leftover in
+        [new.clone(), beside(&new, "-wal"), beside(&new, "-shm"), beside(&new, "-journal")]
+    {
         remove_if_there(&leftover)?;
     }
     create_private(&new).map_err(error)?;

@@ -11,6 +11,7 @@ mod schema;
 mod write;
 mod writer;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,9 +47,15 @@ impl Sqlite {
     fn start(path: &Path, connection: Connection) -> Result<Self, Error> {
         let commits = Arc::new(AtomicU64::new(0));
         let (orders, inbox) = mpsc::sync_channel(ORDERS);
-        let writer = Writer::new(path, connection, Checkpointer::start(path)?, Arc::clone(&commits))?;
+        let writer =
+            Writer::new(path, connection, Checkpointer::start(path)?, Arc::clone(&commits))?;
         let writer = spawn("store-writer", move || writer.run(&inbox))?;
-        Ok(Self { orders: Some(orders), writer: Some(writer), readers: Readers::new(path), commits })
+        Ok(Self {
+            orders: Some(orders),
+            writer: Some(writer),
+            readers: Readers::new(path),
+            commits,
+        })
     }
 
     /// How often this handle has committed since it was opened.
@@ -89,8 +96,12 @@ impl Journal for Sqlite {
         self.readers.with(|reader| reader.row(run))
     }
 
-    fn rows(&self, filter: &Filter) -> Result<Vec<Row>, Error> {
-        self.readers.with(|reader| reader.rows(filter))
+    fn visit_rows(
+        &self,
+        filter: &Filter,
+        visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        self.readers.with(|reader| reader.visit_rows(filter, visit))
     }
 
     fn open_runs(&self) -> Result<Vec<RunId>, Error> {
@@ -163,8 +174,14 @@ mod tests {
         let answers: Vec<_> = (0..100).map(|n| store.append_wait(creation(n, &task))).collect();
         let fitted = answers.iter().take_while(|answer| answer.is_ok()).count();
         assert!((1..100).contains(&fitted), "{fitted} fitted");
-        assert!(answers[fitted..].iter().any(|answer| matches!(answer, Err(Error::Full(_)))), "{answers:?}");
-        assert_eq!(store.open_runs().unwrap().len(), answers.iter().filter(|answer| answer.is_ok()).count());
+        assert!(
+            answers[fitted..].iter().any(|answer| matches!(answer, Err(Error::Full(_)))),
+            "{answers:?}"
+        );
+        assert_eq!(
+            store.open_runs().unwrap().len(),
+            answers.iter().filter(|answer| answer.is_ok()).count()
+        );
         assert_eq!(store.check().unwrap(), []);
         store.remove(&RunId("aaaa00000000".to_owned()), 0, Remove::Any).unwrap();
         store.append_wait(creation(200, "small")).unwrap();
@@ -176,7 +193,11 @@ mod tests {
         let path = directory.path().join("outlast.db");
         let store = Sqlite::open(&path).unwrap();
         let outsider = Connection::open(&path).unwrap();
-        outsider.execute_batch("CREATE TRIGGER no BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END").unwrap();
+        outsider
+            .execute_batch(
+                "CREATE TRIGGER no BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END",
+            )
+            .unwrap();
         let (answers, answered) = mpsc::channel();
         for n in 0..10 {
             let answers = answers.clone();

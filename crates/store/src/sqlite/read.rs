@@ -2,6 +2,7 @@
 //!
 //! Connections are made when they are needed and only read, so no question can hold up the writer.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -27,7 +28,10 @@ impl Readers {
         Self { path: path.to_owned(), idle: Mutex::new(Vec::new()) }
     }
 
-    pub(super) fn with<T>(&self, ask: impl FnOnce(&Reader) -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn with<T>(
+        &self,
+        ask: impl FnOnce(&Reader) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let taken = self.idle().pop();
         let reader = match taken {
             Some(reader) => reader,
@@ -58,7 +62,8 @@ pub(super) struct Reader {
 
 impl Reader {
     fn open(path: &Path) -> Result<Self, Error> {
-        let connection = schema::open_reader(path).map_err(|error| Error::from_sql(path, &error))?;
+        let connection =
+            schema::open_reader(path).map_err(|error| Error::from_sql(path, &error))?;
         Ok(Self { connection, path: path.to_owned() })
     }
 
@@ -91,7 +96,11 @@ impl Reader {
         self.first(&select, [run.as_str()], |row| Ok(columns::row(row)))?.transpose()
     }
 
-    pub(super) fn rows(&self, filter: &Filter) -> Result<Vec<Row>, Error> {
+    pub(super) fn visit_rows(
+        &self,
+        filter: &Filter,
+        visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
         let which = if filter.all { "1" } else { "open = 1" };
         let select = format!(
             "SELECT {} FROM runs WHERE {which} AND (?1 IS NULL OR state = ?1) ORDER BY no DESC",
@@ -99,13 +108,19 @@ impl Reader {
         );
         let mut statement = self.prepare(&select)?;
         let mut found = self.sql(statement.query([filter.state.map(StateName::word)]))?;
-        let mut rows = Vec::new();
-        while rows.len() < filter.limit() {
+        let mut left = filter.limit();
+        while left > 0 {
             let Some(row) = self.sql(found.next())? else { break };
             // `check` reports what does not parse; one damaged run must not hide all the others.
-            rows.extend(columns::row(row).ok().filter(|row| filter.passes(row)));
+            let Some(row) = columns::row(row).ok().filter(|row| filter.passes(row)) else {
+                continue;
+            };
+            left -= 1;
+            if visit(row).is_break() {
+                break;
+            }
         }
-        Ok(rows)
+        Ok(())
     }
 
     pub(super) fn open_runs(&self) -> Result<Vec<RunId>, Error> {
@@ -134,7 +149,8 @@ impl Reader {
         let select = "SELECT (SELECT count(*) FROM runs), count(*), coalesce(sum(state = 'blocked'), 0) FROM runs
             WHERE open = 1 AND state NOT IN ('completed', 'failed', 'stopped', 'exhausted')";
         let read = |row: &rusqlite::Row<'_>| Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?]);
-        let [total, going, resting] = self.first(select, [], read)?.unwrap_or_default().map(i64::cast_unsigned);
+        let [total, going, resting] =
+            self.first(select, [], read)?.unwrap_or_default().map(i64::cast_unsigned);
         Ok(Counts { live: going - resting, resting, ended: total - going })
     }
 
@@ -150,7 +166,9 @@ impl Reader {
     fn stored(&self, run: &RunId) -> Result<Option<Stored>, Error> {
         let moment = self.sql(self.connection.unchecked_transaction())?;
         let select = "SELECT seq FROM runs WHERE id = ?1";
-        let Some(seq) = self.first(select, [run.as_str()], |row| row.get::<_, i64>(0))? else { return Ok(None) };
+        let Some(seq) = self.first(select, [run.as_str()], |row| row.get::<_, i64>(0))? else {
+            return Ok(None);
+        };
         let unknown = || Error::UnknownRun { run: run.clone() };
         let row = self.row(run).and_then(|row| row.ok_or_else(unknown));
         let events = self.events(run, 0, usize::MAX);

@@ -88,7 +88,8 @@ fn enlarge_cache(connection: &Connection) -> Result<(), rusqlite::Error> {
 }
 
 fn quick_check(path: &Path, connection: &Connection) -> Result<(), Error> {
-    let answer: Result<String, _> = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+    let answer: Result<String, _> =
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
     match answer.map_err(|error| Error::from_sql(path, &error))?.as_str() {
         "ok" => Ok(()),
         // The first line of several only says which database is meant.
@@ -103,7 +104,9 @@ fn user_version(connection: &Connection) -> Result<u32, rusqlite::Error> {
 /// Takes the schema from `found` to the newest, each step in one transaction.
 fn migrate(connection: &Connection, found: u32) -> Result<(), rusqlite::Error> {
     for (number, step) in MIGRATIONS.into_iter().filter(|(number, _)| *number > found) {
-        connection.execute_batch(&format!("BEGIN IMMEDIATE; {step} PRAGMA user_version = {number}; COMMIT"))?;
+        connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {step} PRAGMA user_version = {number}; COMMIT"
+        ))?;
     }
     Ok(())
 }

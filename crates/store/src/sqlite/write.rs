@@ -51,7 +51,8 @@ struct Found {
 impl<'a> Group<'a> {
     pub(super) fn new(connection: &'a Connection, path: &'a Path) -> Result<Self, Error> {
         let mut group = Self { connection, path, epoch: 0 };
-        let epoch = group.sql(|db| db.prepare_cached(SELECT_EPOCH)?.query_row([], |row| row.get::<_, i64>(0)))?;
+        let epoch = group
+            .sql(|db| db.prepare_cached(SELECT_EPOCH)?.query_row([], |row| row.get::<_, i64>(0)))?;
         group.epoch = epoch.cast_unsigned();
         Ok(group)
     }
@@ -128,7 +129,8 @@ impl<'a> Group<'a> {
     fn insert_events(&self, no: i64, append: &Append) -> Result<(), Error> {
         for event in &append.events {
             let body = columns::body(&event.fact).map_err(|error| Error::Io(error.to_string()))?;
-            let (seq, at, epoch) = (event.seq.cast_signed(), columns::time(event.at), append.epoch.cast_signed());
+            let (seq, at, epoch) =
+                (event.seq.cast_signed(), columns::time(event.at), append.epoch.cast_signed());
             self.execute(INSERT_EVENT, (no, seq, at, event.fact.kind(), epoch, body))?;
         }
         Ok(())
@@ -148,14 +150,20 @@ impl<'a> Group<'a> {
     fn find(&self, run: &RunId) -> Result<Option<Found>, Error> {
         self.sql(|db| {
             let found = |row: &rusqlite::Row<'_>| {
-                Ok(Found { no: row.get(0)?, seq: row.get::<_, i64>(1)?.cast_unsigned(), is_open: row.get(2)? })
+                Ok(Found {
+                    no: row.get(0)?,
+                    seq: row.get::<_, i64>(1)?.cast_unsigned(),
+                    is_open: row.get(2)?,
+                })
             };
             db.prepare_cached(SELECT_RUN)?.query_row([run.as_str()], found).optional()
         })
     }
 
     fn holder(&self, select: &str, text: &str) -> Result<Option<RunId>, Error> {
-        self.sql(|db| db.prepare_cached(select)?.query_row([text], |row| row.get(0).map(RunId)).optional())
+        self.sql(|db| {
+            db.prepare_cached(select)?.query_row([text], |row| row.get(0).map(RunId)).optional()
+        })
     }
 
     fn execute(&self, statement: &str, params: impl Params) -> Result<(), Error> {

@@ -82,7 +82,8 @@ impl Writer {
     /// One answer for each order if they are durable. A refused order has written nothing, so it stands in
     /// nobody's way; anything else that goes wrong undoes the whole group.
     fn commit(&self, orders: &[Order]) -> Result<Vec<Result<u64, Error>>, Error> {
-        let committed = self.write(orders).and_then(|answers| self.batch("COMMIT").map(|()| answers));
+        let committed =
+            self.write(orders).and_then(|answers| self.batch("COMMIT").map(|()| answers));
         if committed.is_err() && !self.connection.is_autocommit() {
             // If even this fails, the next BEGIN does too, and says so to whoever waits for it.
             drop(self.batch("ROLLBACK"));

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use outlast_engine::{
-    Agent, BootId, Custody, End, Event, Exit, Input, Limits, Moment, Report, Retry, Run, RunId, RunSpec, Started, Time,
-    TreeNews, create,
+    Agent, BootId, Custody, End, Event, Exit, Input, Limits, Moment, Report, Retry, Run, RunId,
+    RunSpec, Started, Time, TreeNews, create,
 };
 use outlast_store::{Append, Error, Journal};
 
@@ -25,7 +25,10 @@ pub(crate) fn spec() -> RunSpec {
         name: None,
         key: None,
         task: None,
-        agent: Agent { kind: "exec".to_owned(), command: vec!["sleep".to_owned(), "60".to_owned()] },
+        agent: Agent {
+            kind: "exec".to_owned(),
+            command: vec!["sleep".to_owned(), "60".to_owned()],
+        },
         dir: "/tmp".to_owned(),
         umask: None,
         tty: None,
@@ -45,7 +48,8 @@ pub(crate) fn keyed(key: &str) -> RunSpec {
 }
 
 pub(crate) fn labelled(labels: &[(&str, &str)]) -> RunSpec {
-    let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let labels =
+        labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     RunSpec { labels, ..spec() }
 }
 
@@ -61,7 +65,12 @@ pub(crate) fn creation(run: &RunId, spec: RunSpec, epoch: u64) -> (Append, Held)
     (append, Held { run: made, epoch })
 }
 
-pub(crate) fn create_run(journal: &impl Journal, text: &str, spec: RunSpec, epoch: u64) -> Result<Held, Error> {
+pub(crate) fn create_run(
+    journal: &impl Journal,
+    text: &str,
+    spec: RunSpec,
+    epoch: u64,
+) -> Result<Held, Error> {
     let (append, held) = creation(&id(text), spec, epoch);
     journal.append_wait(append).map(|()| held)
 }
@@ -75,7 +84,13 @@ impl Held {
     pub(crate) fn append_of(&self, input: &Input) -> Append {
         let events = self.run.handle(input, &moment());
         let after = self.after(&events);
-        Append { run: self.id(), expected_seq: self.run.seq(), epoch: self.epoch, row: after.row(), events }
+        Append {
+            run: self.id(),
+            expected_seq: self.run.seq(),
+            epoch: self.epoch,
+            row: after.row(),
+            events,
+        }
     }
 
     pub(crate) fn tell(&mut self, journal: &impl Journal, input: &Input) -> Result<(), Error> {
