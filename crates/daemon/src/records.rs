@@ -59,6 +59,14 @@ pub(crate) fn identity(records: &[Record]) -> Option<&shim::Identity> {
     })
 }
 
+/// Why the shim was ending the tree, if it was.
+pub(crate) fn ending(records: &[Record]) -> Option<engine::EndCause> {
+    records.iter().find_map(|record| match record {
+        Record::Ending { cause, .. } => Some(end_cause(*cause)),
+        _ => None,
+    })
+}
+
 /// How often a stop is known to have been tried in vain.
 pub(crate) fn failed_stops(records: &[Record]) -> usize {
     records.iter().filter(|record| matches!(record, Record::StopIncomplete { .. })).count()
@@ -82,6 +90,7 @@ pub(crate) fn report(
         custody,
         started: records.iter().find_map(started),
         end: end(records),
+        ended_for: None,
         tree: tree(records, stops_before),
         output_bytes: output_bytes.unwrap_or(0),
     }
@@ -105,15 +114,12 @@ fn end(records: &[Record]) -> Option<End> {
         }),
         _ => None,
     });
-    let cause = records.iter().find_map(|record| match record {
-        Record::Ending { cause, .. } => Some(end_cause(*cause)),
-        _ => None,
-    });
+    let cause = ending(records);
     // Ended after the main process was gone by itself is not how the attempt ended.
-    let ending = records.iter().position(|record| matches!(record, Record::Ending { .. }));
+    let asked = records.iter().position(|record| matches!(record, Record::Ending { .. }));
     let exited = records.iter().enumerate().find_map(|(index, record)| match record {
         Record::Exited { at_ms, exit, .. } => {
-            let cause = cause.filter(|_| ending.is_some_and(|ending| ending < index));
+            let cause = cause.filter(|_| asked.is_some_and(|asked| asked < index));
             Some(End::Exited { at: Time(*at_ms), exit: engine_exit(*exit), cause })
         }
         _ => None,

@@ -214,7 +214,7 @@ fn sweep(supervisor: Arc<Supervisor>) {
                 Ok(0) => {}
                 Ok(_) => tracing::info!(%run, "removed a directory that belongs to no run"),
                 Err(error) => {
-                    tracing::error!(%run, %error, "cannot remove a directory that belongs to no run")
+                    tracing::error!(%run, %error, "cannot remove a directory that belongs to no run");
                 }
             }
         }

@@ -111,6 +111,18 @@ impl Supervisor {
         Ok(open.len())
     }
 
+    /// Takes over a run that is open and has nobody: its creation became durable and nobody was told.
+    pub(crate) fn seat_if_open(self: &Arc<Self>, id: &RunId) {
+        if self.handle(id).is_some() || !matches!(self.store.row(id), Ok(Some(row)) if row.is_open)
+        {
+            return;
+        }
+        match self.replay(id) {
+            Ok(run) => drop(self.seat(Seat::new(run, self.epoch), Some(Input::Woke))),
+            Err(message) => self.quarantine(id, message),
+        }
+    }
+
     /// The run as its journal has it.
     pub(crate) fn replay(&self, id: &RunId) -> Result<Run, String> {
         let events = self.store.events(id, 0, MOST_EVENTS).map_err(|error| match error {

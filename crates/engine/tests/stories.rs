@@ -51,6 +51,7 @@ impl Story {
             custody: Custody::Shim,
             started: Some(Started { at: self.now, pid: 41, start: 7 }),
             end: None,
+            ended_for: None,
             tree: TreeNews::Unknown,
             output_bytes: 0,
         };
@@ -371,4 +372,47 @@ fn a_journal_reads_back_from_its_json() {
             "{json}"
         );
     }
+}
+
+#[test]
+fn survivors_do_not_survive_a_reboot() {
+    let mut story = Story::of(retried(2));
+    let at = story.now;
+    story.report(|report| {
+        report.custody = Custody::Rebooted;
+        report.end = Some(End::Exited { at, exit: Exit::Code(1), cause: None });
+        report.tree = TreeNews::Left { survivors: vec![survivor()], stop_failed: false };
+    });
+    assert!(!story.run().has_survivors());
+    story.wakes_after(60_000);
+    assert_eq!(story.run().live().map(|live| live.number), Some(2));
+}
+
+#[test]
+fn a_failed_stop_is_noted_also_when_the_end_comes_with_it() {
+    let mut story = Story::of(command());
+    story.report(|_| {}).tell(Input::StopAsked { mode: StopMode::Now });
+    let at = story.now;
+    story.report(|report| {
+        report.end = Some(End::Exited { at, exit: Exit::Code(1), cause: None });
+        report.tree = TreeNews::Left { survivors: vec![survivor()], stop_failed: true };
+    });
+    assert_eq!(story.run().reason_code().as_deref(), Some("stop_incomplete"));
+    let count = story.events.len();
+    story.tell(Input::StopAsked { mode: StopMode::Now });
+    assert_eq!(story.events.len(), count + 1, "asking again is another try");
+}
+
+#[test]
+fn an_orphan_that_was_ended_for_a_limit_has_timed_out_and_no_exit() {
+    let mut story = Story::of(command());
+    story.report(|report| report.custody = Custody::Orphan);
+    story.report(|report| {
+        report.custody = Custody::Nobody;
+        report.ended_for = Some(EndCause::TimedOut);
+        report.tree = TreeNews::Empty;
+    });
+    story.tell(Input::Finished);
+    assert_eq!(story.run().state.name().word(), "exhausted");
+    assert_eq!(story.run().exit(), None);
 }

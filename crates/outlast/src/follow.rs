@@ -162,6 +162,10 @@ impl Place {
                 self.current = (turn, attempt);
                 None
             }
+            OutputFrame::Data { offset, .. } if data.is_empty() => {
+                self.enter(offset);
+                None
+            }
             OutputFrame::Data { offset, stream, at_ms } => {
                 let from = self.advance(offset, offset + data.len() as u64)?;
                 let known = usize::try_from(from - offset).expect("within the data");
@@ -173,6 +177,17 @@ impl Place {
                 Some(Piece::Gap { from, to })
             }
             OutputFrame::End => Some(Piece::End),
+        }
+    }
+
+    /// The output of this attempt will begin at `offset`.
+    fn enter(&mut self, offset: u64) {
+        let (turn, attempt) = self.current;
+        if self
+            .seen
+            .is_none_or(|(seen_turn, seen_attempt, _)| (seen_turn, seen_attempt) < self.current)
+        {
+            self.seen = Some((turn, attempt, offset));
         }
     }
 
@@ -240,6 +255,16 @@ mod tests {
         let first = read(&mut place, vec![attempt(1, 1), data(0, "abcd")]);
         let second = read(&mut place, vec![attempt(1, 1), data(0, "abcdef"), data(6, "g")]);
         assert_eq!(first + &second, "abcdefg");
+    }
+
+    #[test]
+    fn who_asked_for_the_last_lines_and_lost_the_daemon_before_any_came_goes_on_from_there() {
+        let mut place = Place::default();
+        assert_eq!(read(&mut place, vec![attempt(1, 1), data(5, "")]), "");
+        assert!(!place.is_start(), "the last lines are others by now");
+        assert_eq!(place.offset_in_first(), Some(5));
+        assert_eq!(read(&mut place, vec![attempt(1, 1), data(5, "fgh")]), "fgh");
+        assert_eq!(read(&mut place, vec![attempt(1, 2), data(0, ""), data(0, "i")]), "i");
     }
 
     #[test]

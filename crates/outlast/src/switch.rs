@@ -46,7 +46,9 @@ impl Switch {
 /// `[?1049`, also as one of several modes.
 fn switches_screens(sequence: &[u8]) -> bool {
     let modes = sequence.strip_prefix(b"[?").unwrap_or_default();
-    modes.split(|byte| *byte == b';').any(|mode| [b"47".as_slice(), b"1047", b"1049"].contains(&mode))
+    modes
+        .split(|byte| *byte == b';')
+        .any(|mode| [b"47".as_slice(), b"1047", b"1049"].contains(&mode))
 }
 
 #[cfg(test)]

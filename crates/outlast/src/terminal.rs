@@ -67,9 +67,18 @@ fn restore() {
     }
 }
 
-/// Notes what is about to be shown.
-pub(crate) fn about_to_show(bytes: &[u8]) {
-    SWITCH.lock().unwrap_or_else(PoisonError::into_inner).read(bytes);
+/// Which of its two screens the terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shows {
+    ShellsScreen,
+    AlternateScreen,
+}
+
+/// Notes what is about to be shown, and says where that will be.
+pub(crate) fn about_to_show(bytes: &[u8]) -> Shows {
+    let mut switch = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
+    switch.read(bytes);
+    if switch.is_alternate() { Shows::AlternateScreen } else { Shows::ShellsScreen }
 }
 
 /// A release build aborts on a panic and drops nothing, so the hook puts the terminal back.

@@ -1,5 +1,6 @@
 //! Being attached to a run's terminal: its screen here, our keys and window there.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use hyper::upgrade::Upgraded;
@@ -19,7 +20,7 @@ use crate::output::bytes::{self, Target};
 use crate::problem::Problem;
 use crate::session::Session;
 use crate::signals::{self, Detach};
-use crate::terminal::{self, Raw};
+use crate::terminal::{self, Raw, Shows};
 use crate::world;
 
 /// Between two looks for the terminal of an attempt that has not started yet.
@@ -34,10 +35,11 @@ pub(crate) async fn attach(session: Session<'_>, run: &str, mut detach: Detach) 
     let world = session.world();
     let raw = Raw::enter()?;
     let mut seat = Seat { keys: terminal::keys(), resizes: signals::window_changes()? };
+    let sight = Cell::new(Sight::Nothing);
     let left = tokio::select! {
         biased;
         () = detach.asked() => Left::ByChoice,
-        left = stay(session, run, &mut seat) => left?,
+        left = stay(session, run, &mut seat, &sight) => left?,
     };
     drop(raw);
     match left {
@@ -45,6 +47,10 @@ pub(crate) async fn attach(session: Session<'_>, run: &str, mut detach: Detach) 
             // The cursor is wherever the run had it, and so is what the run showed below.
             drop(bytes::write_all(Target::Stdout, b"\r\n\x1b[J"));
             Ok(attached::detached(run))
+        }
+        // It was over before we sat down, and what it printed is on record.
+        Left::Over if sight.get() == Sight::Nothing => {
+            attached::attach(Session::new(world), run, detach).await
         }
         Left::Over => attached::conclude(world, run, detach).await,
     }
@@ -56,6 +62,13 @@ struct Seat {
     resizes: Signal,
 }
 
+/// What has been seen of the run here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    Nothing,
+    Screen,
+}
+
 /// Why there is nothing more to show.
 enum Left {
     ByChoice,
@@ -63,11 +76,16 @@ enum Left {
 }
 
 /// Shows one attempt's terminal after another, and the same one again after the daemon was away.
-async fn stay(mut session: Session<'_>, run: &str, seat: &mut Seat) -> Result<Left, Problem> {
+async fn stay(
+    mut session: Session<'_>,
+    run: &str,
+    seat: &mut Seat,
+    sight: &Cell<Sight>,
+) -> Result<Left, Problem> {
     let mut pause = FIRST_PAUSE;
     loop {
         if let Some(stream) = sit_down(&mut session, run).await? {
-            if let Left::ByChoice = converse(stream, seat).await? {
+            if let Left::ByChoice = converse(stream, seat, sight).await? {
                 return Ok(Left::ByChoice);
             }
             pause = FIRST_PAUSE;
@@ -121,16 +139,16 @@ fn is_not_now(problem: &Problem) -> bool {
     ["no_terminal", "not_running", "unreachable"].iter().any(|code| problem.has_code(code))
 }
 
-async fn converse(stream: Stream, seat: &mut Seat) -> Result<Left, Problem> {
+async fn converse(stream: Stream, seat: &mut Seat, sight: &Cell<Sight>) -> Result<Left, Problem> {
     let (screen, hands) = tokio::io::split(stream);
     tokio::select! {
-        over = show(screen) => over.map(|()| Left::Over),
+        over = show(screen, sight) => over.map(|()| Left::Over),
         left = forward(hands, seat) => Ok(left),
     }
 }
 
 /// Paints what comes until no more does.
-async fn show(mut screen: ReadHalf<Stream>) -> Result<(), Problem> {
+async fn show(mut screen: ReadHalf<Stream>, sight: &Cell<Sight>) -> Result<(), Problem> {
     let mut decoder = Decoder::default();
     let mut chunk = vec![0; 64 << 10];
     loop {
@@ -147,9 +165,22 @@ async fn show(mut screen: ReadHalf<Stream>) -> Result<(), Problem> {
                 Frame::Message(_) => {}
             }
         }
-        terminal::about_to_show(&painted);
+        if painted.is_empty() {
+            continue;
+        }
+        let shows = terminal::about_to_show(&painted);
+        if sight.replace(Sight::Screen) == Sight::Nothing && shows == Shows::ShellsScreen {
+            make_room()?;
+        }
         bytes::stream(Target::Stdout, painted).await?;
     }
+}
+
+/// Scrolls what the shell has on its screen out of the way of what is going to be painted over it.
+fn make_room() -> Result<(), Problem> {
+    let rows = world::window().unwrap_or(ANY_WINDOW).rows;
+    let lines = "\n".repeat(usize::from(rows));
+    bytes::write_all(Target::Stdout, lines.as_bytes()).map_err(|error| Problem::unwritable(&error))
 }
 
 /// Sends keys and window sizes until somebody wants to leave.

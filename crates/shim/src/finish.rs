@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use outlast_wire::hook;
-use outlast_wire::shim::{EndCause, Record};
+use outlast_wire::shim::{EndCause, News, Record};
 use rustix::process::Signal;
 
 use crate::attempt::{Attempt, Stage};
@@ -59,13 +59,20 @@ impl Attempt {
 
     fn admit_survivors(&mut self, now: Instant) {
         let survivors = tree::survivors(&tree::descendants());
+        if survivors.is_empty() {
+            return;
+        }
         let admitted = self.records.all().iter().rev().find_map(|record| match record {
             Record::StopIncomplete { survivors, .. } => Some(survivors),
             _ => None,
         });
-        // The same list again would be no news, and lists would grow without a bound.
-        if !survivors.is_empty() && admitted != Some(&survivors) {
-            self.fact(Record::StopIncomplete { at_ms: clock::wall_ms(), survivors }, now);
+        let is_known = admitted == Some(&survivors);
+        let record = Record::StopIncomplete { at_ms: clock::wall_ms(), survivors };
+        if is_known {
+            // The answer to another order, and no news to write down: records would grow without a bound.
+            self.control.tell_daemons(&News::Record { record });
+        } else {
+            self.fact(record, now);
         }
     }
 

@@ -1,1 +1,33 @@
-//! (being written)
+//! The simulator: a whole machine in one seed.
+//!
+//! Runs the production engine, the production [`outlast_daemon::driver::Seat`] and the production
+//! [`outlast_store::Memory`] over a world of shims, processes, disks, clocks and clients that is made of
+//! plain data and one random number generator. Daemons, shims and the machine die between any two steps;
+//! answers get lost; news is late, repeated and out of order. After every append, every exec and at the end
+//! the promise is checked against what really happened in that world.
+//!
+//! What stands beside the driver in production and does IO there (the conductor, the keeper, the shim) is
+//! mirrored here step by step, in the same order of belief. A seed is the whole of a run's randomness: the
+//! same seed gives the same trace.
+
+mod conductor;
+mod daemon;
+mod failure;
+mod faults;
+mod keeper;
+mod options;
+mod record;
+mod rng;
+mod shim;
+mod simulation;
+mod stats;
+mod tree;
+mod truth;
+mod wire;
+mod workload;
+mod world;
+
+pub use failure::Failure;
+pub use options::{Options, Sabotage};
+pub use simulation::{run_range, run_seed};
+pub use stats::Stats;

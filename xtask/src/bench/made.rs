@@ -52,6 +52,7 @@ pub(super) fn exit(run: &Run, code: i32) -> Option<Report> {
         attempt: attempt.number,
         custody: Custody::Shim,
         started: Some(Started { at, pid: 41, start: 7 }),
+        ended_for: None,
         end: Some(End::Exited { at, exit: Exit::Code(code), cause: None }),
         tree: TreeNews::Empty,
         output_bytes: 0,

@@ -19,7 +19,7 @@ use super::runs::{blocking, resolve};
 use crate::conductor::append_to;
 use crate::driver::Seat;
 use crate::refusal::Refusal;
-use crate::supervisor::Supervisor;
+use crate::supervisor::{Claim, Leaving, Supervisor};
 use crate::world;
 use crate::world::files::{self, Lasting};
 
@@ -43,105 +43,120 @@ pub(crate) async fn create(
         None => None,
     };
     let spec = spec(&id, &asked, parent)?;
-    // Kept until the journal has the run, or its files are gone.
-    let Some(_claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
-    if let Some(existing) = existing(&supervisor, &id, &spec).await? {
-        return Ok((StatusCode::OK, Json(Created { id: existing.0, existed: true })));
-    }
-    let dir = supervisor.layout.run(id.as_str());
+    let Some(claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
     let env = serde_json::to_vec(&asked.env).map_err(|error| bad_request(error.to_string()))?;
-    let written = {
-        let (dir, spec) = (dir.clone(), spec.clone());
-        blocking(move || Ok(write_files(&dir, &spec, &env)?)).await
-    };
-    if let Err(error) = written {
-        discard(&dir);
-        return Err(error.about(&format!(
-            "cannot write the files of a new run to {}",
-            supervisor.layout.runs().display()
-        )));
-    }
-    hook!("daemon.create-files");
-    let (append, seat) =
-        Seat::create(&id, spec.clone(), &supervisor.world.moment(), supervisor.epoch);
-    match append_to(&supervisor, append).await {
-        Ok(()) => {
-            hook!("daemon.run-created");
-            supervisor.seat(seat, None);
-            Ok((StatusCode::CREATED, Json(Created { id: id.0, existed: false })))
+    let creation = Creation { supervisor, id, spec, env, _claim: claim };
+    // A task of its own: a client that hangs up must not leave a run that nobody conducts.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "ends with the append, and its answer is awaited here"
+    )]
+    let made = tokio::spawn(creation.make()).await;
+    let created =
+        made.map_err(|error| Refusal::new("bug", format!("making a run died: {error}")))??;
+    let status = if created.existed { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(created)))
+}
+
+/// A run that is being made.
+struct Creation {
+    supervisor: Arc<Supervisor>,
+    id: RunId,
+    spec: RunSpec,
+    env: Vec<u8>,
+    /// Kept until the journal has the run, or its files are gone.
+    _claim: Claim,
+}
+
+impl Creation {
+    async fn make(self) -> Answer<Created> {
+        if self.exists().await? {
+            return self.same_as(&self.id).await;
         }
-        Err(error) => {
-            Ok((StatusCode::OK, Json(settle(&supervisor, &dir, &id, &spec, error).await?)))
+        let dir = self.supervisor.layout.run(self.id.as_str());
+        self.write(&dir).await?;
+        hook!("daemon.create-files");
+        let (epoch, moment) = (self.supervisor.epoch, self.supervisor.world.moment());
+        let (append, seat) = Seat::create(&self.id, self.spec.clone(), &moment, epoch);
+        match append_to(&self.supervisor, append).await {
+            Ok(()) => {
+                hook!("daemon.run-created");
+                self.supervisor.seat(seat, None);
+                Ok(Created { id: self.id.0, existed: false })
+            }
+            Err(error) => self.settle(&dir, error).await,
         }
     }
+
+    async fn write(&self, dir: &RunDir) -> Answer<()> {
+        let written = {
+            let (dir, spec, env) = (dir.clone(), self.spec.clone(), self.env.clone());
+            blocking(move || Ok(write_files(&dir, &spec, &env)?)).await
+        };
+        written.map_err(|error| {
+            discard(dir);
+            let runs = self.supervisor.layout.runs();
+            error.about(&format!("cannot write the files of a new run to {}", runs.display()))
+        })
+    }
+
+    /// The journal did not take it. It may be because the run, or one with its key, is there already.
+    async fn settle(&self, dir: &RunDir, error: Error) -> Answer<Created> {
+        match &error {
+            Error::KeyTaken { by, .. } => {
+                discard(dir);
+                self.same_as(by).await
+            }
+            Error::Conflict { .. } => self.same_as(&self.id).await,
+            Error::StaleEpoch { .. } => {
+                // The directory may be another daemon's by now.
+                self.supervisor.leave(Leaving::Fenced);
+                Err(error.into())
+            }
+            refused if refused.is_refusal() => {
+                discard(dir);
+                Err(error.into())
+            }
+            // Nobody knows whether it was written. If it was, it needs a conductor; if not, its files are
+            // cleared away by the next daemon.
+            _ => {
+                self.supervisor.seat_if_open(&self.id);
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn exists(&self) -> Answer<bool> {
+        let (store, id) = (self.supervisor.store.clone(), self.id.clone());
+        blocking(move || Ok(store.row(&id)?.is_some())).await
+    }
+
+    /// The run that is there already, unless it is another one than was asked for.
+    async fn same_as(&self, id: &RunId) -> Answer<Created> {
+        let (store, wanted) = (self.supervisor.store.clone(), id.clone());
+        let first = blocking(move || Ok(store.events(&wanted, 0, 1)?)).await?;
+        let is_same = first.first().is_some_and(|event| match &event.fact {
+            Fact::RunCreated { spec: theirs } => is_same_work(theirs, &self.spec),
+            _ => false,
+        });
+        if is_same {
+            self.supervisor.seat_if_open(id);
+            return Ok(Created { id: id.0.clone(), existed: true });
+        }
+        let key = self.spec.key.as_deref().unwrap_or_default();
+        let message = format!("run {id} has key {key:?} and is a different command or directory");
+        let hint = format!("use another --key, or look at it with `outlast show {id}`");
+        Err(Refusal::new("key_conflict", message).hint(hint).into())
+    }
+}
+
+fn is_same_work(theirs: &RunSpec, ours: &RunSpec) -> bool {
+    theirs.agent == ours.agent && theirs.dir == ours.dir && theirs.task == ours.task
 }
 
 /// The same request is being answered already, or what a dead daemon had made of it is being cleared away.
 fn busy(id: &RunId) -> ApiError {
     ApiError(Refusal::new("busy", format!("run {id} is being made just now")).hint("ask again"))
-}
-
-/// The journal refused. It may be because the run, or one with its key, is there already.
-async fn settle(
-    supervisor: &Arc<Supervisor>,
-    dir: &RunDir,
-    id: &RunId,
-    spec: &RunSpec,
-    error: Error,
-) -> Answer<Created> {
-    let by = match &error {
-        Error::KeyTaken { by, .. } => by.clone(),
-        Error::Conflict { .. } => id.clone(),
-        // After any other error nobody knows whether it was written; then the directory stays.
-        refused if refused.is_refusal() => {
-            discard(dir);
-            return Err(error.into());
-        }
-        _ => return Err(error.into()),
-    };
-    if by != *id {
-        discard(dir);
-    }
-    same_run(supervisor, &by, spec).await?;
-    Ok(Created { id: by.0, existed: true })
-}
-
-/// The run that this request has made before, if it has.
-async fn existing(
-    supervisor: &Arc<Supervisor>,
-    id: &RunId,
-    spec: &RunSpec,
-) -> Answer<Option<RunId>> {
-    let store = supervisor.store.clone();
-    let asked = id.clone();
-    let is_known = blocking(move || Ok(store.row(&asked)?.is_some())).await?;
-    if !is_known {
-        return Ok(None);
-    }
-    same_run(supervisor, id, spec).await?;
-    Ok(Some(id.clone()))
-}
-
-/// Refuses to call two different requests one run.
-async fn same_run(supervisor: &Arc<Supervisor>, id: &RunId, spec: &RunSpec) -> Answer<()> {
-    let store = supervisor.store.clone();
-    let wanted = id.clone();
-    let first = blocking(move || Ok(store.events(&wanted, 0, 1)?)).await?;
-    let is_same = first.first().is_some_and(|event| match &event.fact {
-        Fact::RunCreated { spec: theirs } => {
-            theirs.agent == spec.agent && theirs.dir == spec.dir && theirs.task == spec.task
-        }
-        _ => false,
-    });
-    if is_same {
-        return Ok(());
-    }
-    let key = spec.key.as_deref().unwrap_or_default();
-    let refusal = Refusal::new(
-        "key_conflict",
-        format!("run {id} has key {key:?} and is a different command or directory"),
-    );
-    Err(refusal.hint(format!("use another --key, or look at it with `outlast show {id}`")).into())
 }
 
 fn spec(id: &RunId, asked: &CreateRun, parent: Option<RunId>) -> Answer<RunSpec> {

@@ -1,15 +1,15 @@
 //! Starting an attempt: its directory, its spec, its shim. Starting twice is harmless: the lock decides.
 
-use std::fs::{OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt;
 
-use outlast_wire::hook;
-use outlast_wire::shim::{EnvVar, Limits, Revive, Spec, Spool, Window};
-use outlast_wire::version;
+use outlast_wire::layout::AttemptDir;
+use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Revive, Spec, Spool, Window};
+use outlast_wire::{hook, version};
 
-use super::Work;
 use super::session::Session;
+use super::{Work, records};
 use crate::world::files::{self, Lasting};
 use crate::world::spawn;
 
@@ -90,16 +90,43 @@ impl Work {
     }
 }
 
-/// True while a shim lives. The lock is let go at once if it was free; a shim that starts in that instant
-/// leaves, and the next look launches again.
-pub(super) fn is_locked(path: &Path) -> bool {
-    match OpenOptions::new().read(true).write(true).open(path) {
-        Ok(lock) => matches!(lock.try_lock(), Err(TryLockError::WouldBlock)),
+/// What a shim that is gone has left; `None` while one lives. Read with the lock in hand, so that no shim can
+/// begin in between; one that starts in that instant leaves, and the next look launches again.
+pub(super) fn left(dir: &AttemptDir) -> Result<Option<Vec<Record>>, records::Unreadable> {
+    match hold(dir) {
+        Ok(Some(_lock)) => records::read(&dir.events()).map(Some),
+        Ok(None) => Ok(None),
+        // Not even a directory.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(Vec::new())),
         Err(error) => {
-            if error.kind() != io::ErrorKind::NotFound {
-                tracing::error!(path = %path.display(), %error, "cannot look at a shim's lock");
-            }
-            error.kind() != io::ErrorKind::NotFound
+            Err(records::Unreadable::Io { path: dir.lock().display().to_string(), error })
         }
+    }
+}
+
+/// Writes down that the attempt never started, unless it has or a shim lives that may.
+pub(super) fn fence(dir: &AttemptDir, at_ms: u64, why: String) -> io::Result<()> {
+    files::private_dir(&dir.0)?;
+    let Some(_lock) = hold(dir)? else { return Ok(()) };
+    let known = records::read(&dir.events()).map_err(io::Error::other)?;
+    if records::is_begun(&known) {
+        return Ok(());
+    }
+    let record = Record::NeverStarted { at_ms, code: NeverStarted::NoResources, why };
+    let mut line = serde_json::to_vec(&record).map_err(io::Error::other)?;
+    line.push(b'\n');
+    // Whole, because a part of a line that a shim left is not said, and would spoil ours.
+    files::write_whole(&dir.events(), &line, Lasting::Process)
+}
+
+/// The shim's lock, held for a moment; `None` if a shim has it.
+fn hold(dir: &AttemptDir) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    let lock =
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.lock())?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }

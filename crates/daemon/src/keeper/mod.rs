@@ -11,7 +11,7 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{BootId, Custody, End, Input, NeverStarted, Report, Run, StopMode, TreeNews};
+use outlast_engine::{BootId, Custody, Input, Run, StopMode};
 use outlast_wire::api::Trouble;
 use outlast_wire::layout::AttemptDir;
 use outlast_wire::shim::Record;
@@ -120,14 +120,12 @@ impl Work {
                 Ok(Sight::Left(records)) if !records::is_begun(&records) => {
                     match self.launch().await {
                         Ok(Some(session)) => self.meet(session).await,
-                        Ok(None) if self.tries >= PATIENCE => {
-                            self.report_unlaunched("no shim answers").await;
-                        }
-                        Ok(None) => self.tries += 1,
+                        Ok(None) if self.tries < PATIENCE => self.tries += 1,
+                        Ok(None) => self.give_up("no shim answers").await,
                         Err(error) if is_full(&error) => {
                             self.say_trouble("disk_full", error.to_string()).await;
                         }
-                        Err(error) => self.report_unlaunched(&error.to_string()).await,
+                        Err(error) => self.give_up(&error.to_string()).await,
                     }
                 }
                 Ok(Sight::Left(records)) => return self.keep_left(records).await,
@@ -154,10 +152,10 @@ impl Work {
         if let Ok(session) = Session::connect(&self.dir.socket(), self.supervisor.epoch).await {
             return Ok(Sight::Met(session));
         }
-        if launch::is_locked(&self.dir.lock()) {
-            return Ok(Sight::Silent);
-        }
-        Ok(Sight::Left(records::read(&self.dir.events())?))
+        Ok(match launch::left(&self.dir)? {
+            Some(records) => Sight::Left(records),
+            None => Sight::Silent,
+        })
     }
 
     async fn note_silence(&mut self, message: &str) {
@@ -193,22 +191,16 @@ impl Work {
         }
     }
 
-    async fn report_unlaunched(&self, why: &str) {
-        let at = self.supervisor.world.now();
+    /// No shim can be had. That nothing ran is written down where a late shim would read it, and the next look
+    /// finds it there.
+    async fn give_up(&self, why: &str) {
+        let at_ms = self.supervisor.world.now().0;
         let why = format!("cannot start a shim: {why}");
         tracing::error!(run = %self.task.run.id, %why, "attempt not launched");
-        let end = Some(End::NeverStarted { at, code: NeverStarted::NoShim, why });
-        let (turn, attempt) = (self.task.turn, self.task.attempt);
-        let report = Report {
-            turn,
-            attempt,
-            custody: Custody::NeverHeld,
-            started: None,
-            end,
-            tree: TreeNews::Empty,
-            output_bytes: 0,
-        };
-        self.post(Message::Input { input: Input::Reported(report), done: None }).await;
+        if let Err(error) = launch::fence(&self.dir, at_ms, why) {
+            let code = if is_full(&error) { "disk_full" } else { "unreadable" };
+            self.say_trouble(code, error.to_string()).await;
+        }
     }
 
     async fn report(&self, custody: Custody, records: &[Record], stops_before: usize) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::select_all;
-use outlast_engine::{Custody, Report, StopMode, Survivor, TreeNews};
+use outlast_engine::{Custody, EndCause, Input, Report, StopMode, Survivor, Time, TreeNews};
 use outlast_wire::shim::Record;
 use rustix::process::Signal;
 use tokio::io::Interest;
@@ -26,27 +26,44 @@ const KILL_WITHIN: Duration = Duration::from_secs(10);
 pub(super) async fn keep(mut work: Work, records: Vec<Record>) {
     let main = main_process(&records).or_else(|| work.journalled_process());
     let marks = Marks::new(&work.task.run.id, work.task.turn, work.task.attempt, main);
+    let limit = work.limit(&records);
+    let mut ended = Ended::NotTried;
     loop {
         let left = orphans::members(&marks);
         let is_main_alive = main.is_some_and(|main| process::open(main).is_some());
-        work.report_left(&records, is_main_alive, &left, false).await;
+        work.report_left(&records, is_main_alive, &left, ended).await;
         if left.is_empty() && !is_main_alive {
             return;
         }
+        let until_limit = limit.map(|(at, _)| at.ms_since(work.supervisor.world.now()));
         let ordered = *work.stop.borrow_and_update();
-        match ordered {
-            Some(mode) => {
-                let left = end(&marks, mode).await;
-                let is_main_alive = main.is_some_and(|main| process::open(main).is_some());
-                work.report_left(&records, is_main_alive, &left, true).await;
-                if left.is_empty() {
-                    return;
-                }
-                work.any_gone_or_ordered(&left).await;
+        match (ordered, limit) {
+            (Some(mode), _) if ended != Ended::ByOrder => {
+                end(&marks, mode).await;
+                ended = Ended::ByOrder;
             }
-            None => work.any_gone_or_ordered(&left).await,
+            (None, Some((_, cause))) if until_limit == Some(0) && ended == Ended::NotTried => {
+                end(&marks, StopMode::Gracefully).await;
+                ended = Ended::For(cause);
+            }
+            _ => {
+                let limit_in =
+                    until_limit.filter(|_| ended == Ended::NotTried).map(Duration::from_millis);
+                let is_ordered = work.any_gone_or_ordered(&left, limit_in).await;
+                if is_ordered && ended == Ended::ByOrder {
+                    ended = Ended::NotTried;
+                }
+            }
         }
     }
+}
+
+/// Whether we have tried to end the tree, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    NotTried,
+    ByOrder,
+    For(EndCause),
 }
 
 fn main_process(records: &[Record]) -> Option<Who> {
@@ -62,31 +79,56 @@ impl Work {
         Some(Who { pid: process.pid, start: process.start })
     }
 
+    /// When the shim would have ended the tree, and why: what it was doing, or the turn's own time.
+    fn limit(&self, records: &[Record]) -> Option<(Time, EndCause)> {
+        let is_open = self.task.run.live().is_some();
+        let begun = records::ending(records).map(|cause| (Time(0), cause));
+        let started =
+            records::report(self.task.turn, self.task.attempt, Custody::Orphan, records, 0).started;
+        let timeout_ms = self.task.run.spec.limits.turn_timeout_ms;
+        let timed = started
+            .zip(timeout_ms)
+            .map(|(started, ms)| (started.at.plus_ms(ms), EndCause::TimedOut));
+        begun.or(timed).filter(|_| is_open)
+    }
+
     async fn report_left(
         &self,
         records: &[Record],
         is_main_alive: bool,
         left: &[Survivor],
-        stop_failed: bool,
+        ended: Ended,
     ) {
         let custody = if is_main_alive { Custody::Orphan } else { Custody::Nobody };
+        let stop_failed = ended != Ended::NotTried;
         let tree = match left {
             [] => TreeNews::Empty,
             some => TreeNews::Left { survivors: some.to_vec(), stop_failed },
         };
+        let ended_for = match ended {
+            Ended::For(cause) => Some(cause),
+            Ended::NotTried | Ended::ByOrder => None,
+        };
         let (turn, attempt) = (self.task.turn, self.task.attempt);
-        let report = Report { tree, ..records::report(turn, attempt, custody, records, 0) };
-        self.post(Message::Input { input: outlast_engine::Input::Reported(report), done: None })
-            .await;
+        let report =
+            Report { tree, ended_for, ..records::report(turn, attempt, custody, records, 0) };
+        self.post(Message::Input { input: Input::Reported(report), done: None }).await;
     }
 
-    /// Waits until one of these is gone, or somebody wants them to be.
-    async fn any_gone_or_ordered(&mut self, left: &[Survivor]) {
+    /// Waits until one of these is gone, the limit is reached, or somebody gives another order; true for that.
+    async fn any_gone_or_ordered(&mut self, left: &[Survivor], limit_in: Option<Duration>) -> bool {
         let gone = left.iter().map(|one| gone(Who { pid: one.pid, start: one.start }).boxed());
         let gone = select_all(gone.chain(left.is_empty().then(|| std::future::ready(()).boxed())));
+        let limit = async {
+            match limit_in {
+                Some(limit_in) => tokio::time::sleep(limit_in).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = gone => {}
-            _ = self.stop.changed() => {}
+            _ = gone => false,
+            () = limit => false,
+            _ = self.stop.changed() => true,
         }
     }
 }
@@ -112,8 +154,8 @@ async fn wait_readable(handle: OwnedFd) {
     }
 }
 
-/// TERM, grace, KILL; returns whoever would not go.
-async fn end(marks: &Marks, mode: StopMode) -> Vec<Survivor> {
+/// TERM, grace, KILL, until nobody is left or it has taken too long.
+async fn end(marks: &Marks, mode: StopMode) {
     if mode == StopMode::Gracefully {
         let asked = orphans::signal(marks, Signal::TERM);
         orphans::signal(marks, Signal::CONT);
@@ -122,14 +164,10 @@ async fn end(marks: &Marks, mode: StopMode) -> Vec<Survivor> {
     // Each round kills whoever the last one's victims had started meanwhile.
     for _round in 0..16 {
         let killed = orphans::signal(marks, Signal::KILL);
-        if killed.is_empty() {
-            return Vec::new();
-        }
-        if !all_gone_within(&killed, KILL_WITHIN).await {
-            break;
+        if killed.is_empty() || !all_gone_within(&killed, KILL_WITHIN).await {
+            return;
         }
     }
-    orphans::members(marks)
 }
 
 async fn all_gone_within(these: &BTreeMap<u32, Survivor>, limit: Duration) -> bool {

@@ -103,9 +103,13 @@ impl Work {
     async fn converse(&mut self, session: &mut Session) -> io::Result<()> {
         let (turn, attempt, epoch) = (self.task.turn, self.task.attempt, self.supervisor.epoch);
         self.say_shim(Some(session.shim_pid)).await;
+        // What is to be stopped is not started first.
+        let is_to_stop = self.stop.borrow().is_some();
         if !records::is_begun(&session.records) {
             hook!("daemon.shim-hello");
-            session.say(Order::Start { turn, attempt, epoch }).await?;
+            if !is_to_stop {
+                session.say(Order::Start { turn, attempt, epoch }).await?;
+            }
             hook!("daemon.start-sent");
         } else if !session.is_ours && !self.has_met {
             hook!("daemon.adopted");

@@ -13,6 +13,8 @@ pub struct Report {
     pub custody: Custody,
     pub started: Option<Started>,
     pub end: Option<End>,
+    /// Why somebody other than the shim ended the tree, if somebody did.
+    pub ended_for: Option<EndCause>,
     pub tree: TreeNews,
     pub output_bytes: u64,
 }
@@ -87,20 +89,11 @@ fn handle_live(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Mom
         draft.push(moment.now, Fact::AttemptOrphaned { turn, attempt });
     }
     if let Some((at, outcome)) = outcome(draft.run(), report, moment) {
-        let survivors = survivors(&report.tree).to_vec();
-        draft.push(
-            at,
-            Fact::AttemptEnded {
-                turn,
-                attempt,
-                outcome,
-                output_bytes: report.output_bytes,
-                survivors,
-            },
-        );
-    } else {
-        note_failed_stop(draft, known, report, moment);
+        let survivors = survivors(report).to_vec();
+        let output_bytes = report.output_bytes;
+        draft.push(at, Fact::AttemptEnded { turn, attempt, outcome, output_bytes, survivors });
     }
+    note_failed_stop(draft, known, report, moment);
 }
 
 /// News of whoever outlived an attempt that has ended.
@@ -116,7 +109,8 @@ fn handle_left(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Mom
 
 fn note_failed_stop(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Moment) {
     let TreeNews::Left { survivors, stop_failed: true } = &report.tree else { return };
-    if !known.stop_incomplete && !survivors.is_empty() {
+    let is_rebooted = report.custody == Custody::Rebooted;
+    if !known.stop_incomplete && !survivors.is_empty() && !is_rebooted {
         let (turn, attempt) = (report.turn, report.attempt);
         draft
             .push(moment.now, Fact::StopIncomplete { turn, attempt, survivors: survivors.clone() });
@@ -133,7 +127,7 @@ fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome
         (Some(End::Exited { at, exit, cause: None }), _) => Some((*at, by_itself(*exit))),
         // Being ended is an outcome only when the whole tree has gone.
         (Some(End::Exited { at, exit, cause: Some(cause) }), _) => {
-            is_empty.then(|| (*at, ended(*cause, *exit)))
+            is_empty.then(|| (*at, ended(*cause, Some(*exit))))
         }
         (None, Custody::Shim | Custody::Orphan) => None,
         (None, Custody::NeverHeld) => {
@@ -143,7 +137,10 @@ fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome
         (None, Custody::Nobody) if run.stop.is_some() => {
             is_empty.then_some((moment.now, Outcome::Stopped { exit: None }))
         }
-        (None, Custody::Nobody) => Some((moment.now, Outcome::Lost)),
+        (None, Custody::Nobody) => match report.ended_for {
+            Some(cause) => is_empty.then(|| (moment.now, ended(cause, None))),
+            None => Some((moment.now, Outcome::Lost)),
+        },
         (None, Custody::Rebooted) => {
             Some((moment.now, Outcome::Interrupted { by: "reboot".to_owned() }))
         }
@@ -157,8 +154,7 @@ fn by_itself(exit: Exit) -> Outcome {
     }
 }
 
-fn ended(cause: EndCause, exit: Exit) -> Outcome {
-    let exit = Some(exit);
+fn ended(cause: EndCause, exit: Option<Exit>) -> Outcome {
     match cause {
         EndCause::Stopped => Outcome::Stopped { exit },
         EndCause::TimedOut => Outcome::TimedOut { exit },
@@ -166,9 +162,10 @@ fn ended(cause: EndCause, exit: Exit) -> Outcome {
     }
 }
 
-fn survivors(tree: &TreeNews) -> &[Survivor] {
-    match tree {
-        TreeNews::Left { survivors, .. } => survivors,
-        TreeNews::Unknown | TreeNews::Empty => &[],
+/// Who is left. A reboot leaves nobody, whatever was written before it.
+fn survivors(report: &Report) -> &[Survivor] {
+    match &report.tree {
+        TreeNews::Left { survivors, .. } if report.custody != Custody::Rebooted => survivors,
+        TreeNews::Left { .. } | TreeNews::Unknown | TreeNews::Empty => &[],
     }
 }

@@ -142,19 +142,19 @@ fn a_killed_shim_leaves_an_orphan_and_then_a_lost_end() {
 #[test]
 fn an_orphan_can_be_stopped_with_its_tree() {
     let home = Home::new();
-    let id = home.start("setsid sleep 601 & sleep 602");
+    let pids = home.scratch().join("pids");
+    let script =
+        format!("exec >{0}; setsid sh -c 'echo $$; exec sleep 600' & sleep 600", pids.display());
+    let id = home.start(&script);
     let pid = home.pid(&id);
-    let members = until("the tree is whole", || {
-        let found = Command::new("pgrep").args(["-f", "sleep 60[12]"]).output().ok()?;
-        (text(&found.stdout).lines().count() >= 2).then_some(())
-    });
-    let () = members;
+    let escaped: u32 =
+        until("the tree is whole", || fs::read_to_string(&pids).ok()?.trim().parse().ok());
     kill(home.shim_pid(&id), "KILL");
     until("it is shown as an orphan", || {
         (str_of(&home.show(&id), "health") == "orphaned").then_some(())
     });
     home.ok(&["stop", &id, "--now"]);
-    assert!(!is_alive(pid));
+    assert!(!is_alive(pid) && !is_alive(escaped));
     let run = home.show(&id);
     assert_eq!((str_of(&run, "state"), str_of(&run, "outcome")), ("stopped", "stopped"));
     assert_eq!(run["exit"], serde_json::Value::Null);
@@ -253,4 +253,20 @@ fn an_end_seen_before_a_reboot_is_still_the_end() {
         home.outlast(&["daemon", "start"]).env("OUTLAST_FAKE_BOOT_ID", "second-boot").status();
     assert!(start.expect("it starts").success());
     assert_seen_whole(&home, &id);
+}
+
+#[test]
+fn a_turn_timeout_outlives_its_shim() {
+    let home = Home::new();
+    let id = home.ok(&["run", "-d", "--turn-timeout", "1s", "--", "sleep", "600"]);
+    let pid = home.pid(&id);
+    kill(home.shim_pid(&id), "KILL");
+    assert_eq!(home.wait(&id), 4);
+    assert!(!is_alive(pid));
+    let run = home.show(&id);
+    assert_eq!(
+        (str_of(&run, "outcome"), str_of(&run, "reason_code")),
+        ("timed_out", "turn_timeout")
+    );
+    assert_eq!(run["exit"], serde_json::Value::Null);
 }

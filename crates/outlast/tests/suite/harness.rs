@@ -4,6 +4,8 @@
 //! is how whatever is left is found and ended when the test is over, passed or not.
 
 use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long a test waits for what must happen. Only a failing test takes as long.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Home {
     dir: TempDir,
@@ -26,8 +28,12 @@ impl Home {
 
     /// A home whose path holds `name`, however long.
     pub(crate) fn named(name: &str) -> Self {
-        let dir = TempDir::with_prefix_in("t", env!("CARGO_TARGET_TMPDIR"))
-            .expect("the target directory is ours");
+        Self::within(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
+    }
+
+    /// A home below `base`, for a test that another user has to be able to get near to.
+    pub(crate) fn within(base: &Path, name: &str) -> Self {
+        let dir = TempDir::with_prefix_in("t", base).expect("this directory takes ours");
         std::fs::create_dir_all(dir.path().join(name)).expect("the test's directory is ours");
         Self { dir, env: vec![("OUTLAST_HOME_NAME".to_owned(), name.into())] }
     }
@@ -58,8 +64,15 @@ impl Home {
 
     /// The built program, in an environment that holds nothing but what it needs.
     pub(crate) fn outlast<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
-        command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let mut command = self.command(env!("CARGO_BIN_EXE_outlast"));
+        command.args(args);
+        command
+    }
+
+    /// Any program, in that environment.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command
             .env("HOME", self.dir.path())
             .env("OUTLAST_HOME", self.path())
@@ -195,6 +208,33 @@ impl Drop for Home {
     }
 }
 
+/// A FIFO that holds a script up until the test lets it go on.
+pub(crate) struct Gate {
+    path: PathBuf,
+    /// Open for both, so that neither side ever waits for the other to open it.
+    file: File,
+}
+
+impl Gate {
+    pub(crate) fn new(home: &Home, name: &str) -> Self {
+        let path = home.scratch().join(name);
+        let made = Command::new("mkfifo").arg(&path).status().expect("there is a mkfifo");
+        assert!(made.success());
+        let file = OpenOptions::new().read(true).write(true).open(&path).expect("it was just made");
+        Self { path, file }
+    }
+
+    /// What a script says to be held up here.
+    pub(crate) fn pass(&self) -> String {
+        format!("read -r _ <'{}'", self.path.display())
+    }
+
+    /// Lets one script pass once.
+    pub(crate) fn open(&mut self) {
+        self.file.write_all(b"\n").expect("a FIFO has room for a byte");
+    }
+}
+
 pub(crate) struct Background(pub(crate) Child);
 
 impl Background {
@@ -227,19 +267,29 @@ pub(crate) fn nap() {
     std::thread::sleep(Duration::from_millis(5));
 }
 
+/// Sends a signal by name; a process that is gone already is fine.
 pub(crate) fn kill(pid: u32, signal: &str) {
-    let killed = Command::new("kill")
-        .args([&format!("-{signal}"), &pid.to_string()])
-        .stderr(Stdio::null())
-        .status();
-    killed.expect("there is a kill");
+    // The shell's own `kill`: a machine need not have the program.
+    let script = format!("kill -{signal} {pid}");
+    let killed = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status();
+    killed.expect("there is a sh");
 }
 
-/// A zombie is dead.
+/// A zombie is dead, unless it is a leader whose other threads are still about to end.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start().chars().next());
-    !matches!(state, Some(Some('Z' | 'X')))
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    !matches!(state, Some(Some('Z' | 'X'))) || threads > 1
+}
+
+/// Says on standard error why a test tests nothing here.
+#[expect(
+    clippy::print_stderr,
+    reason = "a test that is skipped in silence looks as if it had passed"
+)]
+pub(crate) fn skip(why: &str) {
+    eprintln!("skipped: {why}");
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

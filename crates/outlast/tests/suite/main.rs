@@ -5,9 +5,18 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test starts processes and looks at the clock")]
 
+mod attach;
 mod crash;
 mod crash_matrix;
+mod disk_full;
+mod golden;
 mod harness;
+mod keys;
 mod kills;
+mod output;
+mod privacy;
+mod refusals;
 mod run;
 mod stop;
+mod terminal;
+mod tty;

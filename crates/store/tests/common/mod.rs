@@ -136,6 +136,7 @@ impl Held {
             custody: Custody::Shim,
             started: Some(Started { at: moment().now, pid: 41, start: 7 }),
             end: None,
+            ended_for: None,
             tree: TreeNews::Unknown,
             output_bytes: 0,
         }

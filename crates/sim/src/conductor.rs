@@ -1,0 +1,223 @@
+//! One run, conducted: the twin of the daemon's conductor, with the production [`Seat`] in it.
+
+use std::collections::VecDeque;
+
+use outlast_daemon::driver::Seat;
+use outlast_engine::{Effect, Event, Input, Report, Run, StopMode};
+use outlast_store::{Append, Error};
+
+use crate::keeper::Keeper;
+use crate::options::Sabotage;
+use crate::truth;
+use crate::world::{Key, RunIndex, World};
+
+pub(crate) struct Conductor {
+    run: RunIndex,
+    epoch: u64,
+    seat: Seat,
+    keeper: Option<Keeper>,
+    mailbox: VecDeque<Message>,
+    doing: Doing,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Message {
+    pub(crate) input: Input,
+    pub(crate) asker: Asker,
+}
+
+/// Who is told when the journal has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Nobody,
+    Client,
+}
+
+enum Doing {
+    Perform,
+    Wait,
+    Propose(Message),
+    Append(Message, Box<Append>),
+    Accept(Message, Vec<Event>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    GoesOn,
+    /// Nothing is left to do for this run.
+    Over,
+    /// This daemon may no longer write.
+    Fenced,
+}
+
+impl Conductor {
+    pub(crate) fn new(run: RunIndex, seat: Seat, epoch: u64, first: Option<Input>) -> Self {
+        let doing = match first {
+            Some(input) => Doing::Propose(Message { input, asker: Asker::Nobody }),
+            None => Doing::Perform,
+        };
+        Self { run, epoch, seat, keeper: None, mailbox: VecDeque::new(), doing }
+    }
+
+    pub(crate) fn tell(&mut self, message: Message) {
+        self.mailbox.push_back(message);
+    }
+
+    pub(crate) fn portrait(&self) -> String {
+        format!("{} messages wait, {:?}", self.mailbox.len(), self.keeper)
+    }
+
+    pub(crate) fn let_go(self, world: &mut World) {
+        if let Some(conn) = self.keeper.and_then(|keeper| keeper.conn()) {
+            world.hang_up(conn);
+        }
+    }
+
+    /// The keeper works at its own pace, also while the journal cannot be written.
+    pub(crate) fn step_keeper(&mut self, world: &mut World) {
+        let Some(keeper) = &mut self.keeper else { return };
+        let said = keeper.step(world);
+        for input in &said {
+            world.note(|| format!("  run {}: the keeper says {}", self.run, describe(input)));
+        }
+        self.mailbox.extend(said.into_iter().map(|input| Message { input, asker: Asker::Nobody }));
+    }
+
+    pub(crate) fn step(&mut self, world: &mut World) -> Outcome {
+        self.doing = match std::mem::replace(&mut self.doing, Doing::Perform) {
+            Doing::Perform => match self.perform(world) {
+                Some(doing) => doing,
+                None => return Outcome::Over,
+            },
+            Doing::Wait => self.next(world),
+            Doing::Propose(message) => self.propose(world, message),
+            Doing::Append(message, append) => match self.append(world, message, *append) {
+                Some(doing) => doing,
+                None => return Outcome::Fenced,
+            },
+            Doing::Accept(message, events) => {
+                self.seat.accept(&events);
+                truth::on_accept(world, self.run, self.seat.run());
+                self.answer(world, &message);
+                Doing::Perform
+            }
+        };
+        Outcome::GoesOn
+    }
+
+    /// Sees to what is due; `None` if there is nothing left to do.
+    fn perform(&mut self, world: &mut World) -> Option<Doing> {
+        let due = self.seat.due();
+        self.keep(world, &due);
+        if due.iter().any(|effect| matches!(effect, Effect::Finish { .. })) {
+            return Some(Doing::Propose(Message { input: Input::Finished, asker: Asker::Nobody }));
+        }
+        self.seat.run().is_open().then_some(Doing::Wait)
+    }
+
+    fn keep(&mut self, world: &mut World, due: &[Effect]) {
+        let wanted = due.iter().find_map(|effect| match effect {
+            Effect::EnsureAttempt { turn, attempt, boot } => {
+                Some((Key { run: self.run, turn: *turn, attempt: *attempt }, boot.clone()))
+            }
+            Effect::StopAttempt { .. } | Effect::Finish { .. } => None,
+        });
+        let is_wanted =
+            |keeper: &Keeper| wanted.as_ref().is_some_and(|(key, _)| keeper.key == *key);
+        if !self.keeper.as_ref().is_some_and(is_wanted)
+            && let Some(conn) = self.keeper.take().and_then(|keeper| keeper.conn())
+        {
+            world.hang_up(conn);
+        }
+        let Some((key, boot)) = wanted else { return };
+        let epoch = self.epoch;
+        self.keeper.get_or_insert_with(|| Keeper::new(key, boot, epoch)).order_stop(stop_mode(due));
+    }
+
+    /// The next piece of news, or that it is time.
+    fn next(&mut self, world: &mut World) -> Doing {
+        let is_time = self.seat.wake_at().is_some_and(|at| world.now() >= at);
+        if world.rng.chance(if is_time { 500 } else { 10 }) {
+            return Doing::Propose(Message { input: Input::Woke, asker: Asker::Nobody });
+        }
+        if self.mailbox.is_empty() {
+            return Doing::Wait;
+        }
+        let mut index = 0;
+        if world.rng.chance(world.faults.news) {
+            index = world.rng.index(self.mailbox.len());
+            world.stats.late_news += u64::from(index > 0);
+        }
+        let message = self.mailbox.remove(index).expect("it is within the mailbox");
+        if message.asker == Asker::Nobody && world.rng.chance(world.faults.news) {
+            world.stats.repeated_news += 1;
+            self.mailbox.push_back(message.clone());
+        }
+        Doing::Propose(message)
+    }
+
+    fn propose(&mut self, world: &mut World, message: Message) -> Doing {
+        if world.is_sabotaged(Sabotage::StopsEarly) {
+            self.answer(world, &message);
+        }
+        match self.seat.propose(&message.input, &world.moment()) {
+            Some(append) => Doing::Append(message, Box::new(append)),
+            None => {
+                self.answer(world, &message);
+                Doing::Perform
+            }
+        }
+    }
+
+    fn append(&mut self, world: &mut World, message: Message, append: Append) -> Option<Doing> {
+        let events = append.events.clone();
+        match world.append(self.run, append) {
+            Ok(()) => Some(Doing::Accept(message, events)),
+            Err(Error::Conflict { .. }) => {
+                let run = replay(world, self.run)?;
+                self.seat = Seat::new(run, self.epoch);
+                Some(Doing::Propose(message))
+            }
+            Err(Error::StaleEpoch { .. } | Error::Closed) => None,
+            Err(_) => Some(Doing::Propose(message)),
+        }
+    }
+
+    fn answer(&self, world: &mut World, message: &Message) {
+        if message.asker == Asker::Client {
+            truth::on_stop_answered(world, self.run);
+        }
+    }
+}
+
+/// A piece of news on one line.
+fn describe(input: &Input) -> String {
+    match input {
+        Input::Reported(report) => {
+            let Report { turn, attempt, custody, started, end, tree, .. } = report;
+            format!(
+                "t{turn}.a{attempt} {custody:?} started: {} end: {end:?} tree: {tree:?}",
+                started.is_some()
+            )
+        }
+        Input::Adopted { .. } | Input::StopAsked { .. } | Input::Woke | Input::Finished => {
+            format!("{input:?}")
+        }
+    }
+}
+
+fn stop_mode(due: &[Effect]) -> Option<StopMode> {
+    due.iter().find_map(|effect| match effect {
+        Effect::StopAttempt { mode, .. } => Some(*mode),
+        Effect::EnsureAttempt { .. } | Effect::Finish { .. } => None,
+    })
+}
+
+pub(crate) fn replay(world: &mut World, run: RunIndex) -> Option<Run> {
+    let events = truth::journal(world, run);
+    let replayed = Run::replay(&world.runs[run].id, &events);
+    if let Err(illegal) = &replayed {
+        world.broke(Some(run), format!("cannot be read back: {illegal}"));
+    }
+    replayed.ok()
+}

@@ -1,0 +1,266 @@
+//! A daemon: takes its epoch, loads what is open, conducts, and makes runs for clients. All of it volatile.
+
+use std::collections::BTreeMap;
+
+use outlast_daemon::driver::Seat;
+use outlast_engine::Input;
+use outlast_store::{Append, Error, Journal};
+
+use crate::conductor::{self, Conductor, Message, Outcome};
+use crate::options::Sabotage;
+use crate::truth;
+use crate::world::{DaemonId, RunIndex, World};
+
+pub(crate) struct Daemon {
+    pub(crate) stage: Stage,
+    pub(crate) epoch: u64,
+    conductors: BTreeMap<RunIndex, Conductor>,
+    creations: Vec<Creation>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Started,
+    EpochTaken,
+    Serving,
+}
+
+/// A client's request for a run, on its way.
+struct Creation {
+    client: usize,
+    run: RunIndex,
+    at: At,
+}
+
+enum At {
+    Check,
+    Append,
+    Seat(Box<Seat>),
+}
+
+/// Lets a daemon take one step, of its own or of one of its runs.
+pub(crate) fn step(world: &mut World, id: DaemonId) {
+    let Some(mut daemon) = world.daemons.remove(&id) else { return };
+    match daemon.step(world) {
+        Outcome::GoesOn | Outcome::Over => drop(world.daemons.insert(id, daemon)),
+        Outcome::Fenced => {
+            world.note(|| format!("daemon {id} gives way"));
+            world.bury_daemon(daemon);
+        }
+    }
+}
+
+/// Lets a daemon take one step for each of its runs.
+pub(crate) fn round(world: &mut World, id: DaemonId) {
+    let Some(mut daemon) = world.daemons.remove(&id) else { return };
+    match daemon.round(world) {
+        Outcome::GoesOn | Outcome::Over => drop(world.daemons.insert(id, daemon)),
+        Outcome::Fenced => world.bury_daemon(daemon),
+    }
+}
+
+impl World {
+    pub(crate) fn start_daemon(&mut self) {
+        let id = self.fresh();
+        self.stats.daemons += 1;
+        self.stats.overlaps += u64::from(!self.daemons.is_empty());
+        self.note(|| format!("daemon {id} is started"));
+        let daemon = Daemon {
+            stage: Stage::Started,
+            epoch: 0,
+            conductors: BTreeMap::new(),
+            creations: Vec::new(),
+        };
+        self.daemons.insert(id, daemon);
+    }
+
+    /// What a daemon's death leaves: closed connections, and clients without an answer.
+    pub(crate) fn bury_daemon(&mut self, daemon: Daemon) {
+        for creation in daemon.creations {
+            self.clients[creation.client].answer_is_lost();
+        }
+        for conductor in daemon.conductors.into_values() {
+            conductor.let_go(self);
+        }
+    }
+}
+
+impl Daemon {
+    fn step(&mut self, world: &mut World) -> Outcome {
+        if self.stage != Stage::Serving {
+            self.begin(world);
+            return Outcome::GoesOn;
+        }
+        if !self.creations.is_empty() && world.rng.chance(300) {
+            let index = world.rng.index(self.creations.len());
+            return self.create(world, index);
+        }
+        let runs: Vec<RunIndex> = self.conductors.keys().copied().collect();
+        let Some(run) = world.rng.pick(&runs) else { return Outcome::GoesOn };
+        if world.rng.chance(500) {
+            self.conductors.get_mut(&run).expect("it was listed").step_keeper(world);
+            return Outcome::GoesOn;
+        }
+        self.conduct(world, run)
+    }
+
+    fn round(&mut self, world: &mut World) -> Outcome {
+        if self.stage != Stage::Serving {
+            self.begin(world);
+            return Outcome::GoesOn;
+        }
+        while !self.creations.is_empty() {
+            if self.create(world, 0) == Outcome::Fenced {
+                return Outcome::Fenced;
+            }
+        }
+        let runs: Vec<RunIndex> = self.conductors.keys().copied().collect();
+        for run in runs {
+            self.conductors.get_mut(&run).expect("it was listed").step_keeper(world);
+            if self.conduct(world, run) == Outcome::Fenced {
+                return Outcome::Fenced;
+            }
+        }
+        Outcome::GoesOn
+    }
+
+    fn begin(&mut self, world: &mut World) {
+        if self.stage == Stage::Started {
+            self.epoch = world.store.take_epoch().expect("memory has room for a number");
+            world.epoch = self.epoch;
+            self.stage = Stage::EpochTaken;
+            return;
+        }
+        for id in world.store.open_runs().expect("memory can be read") {
+            let run =
+                world.runs.iter().position(|known| known.id == id).expect("somebody asked for it");
+            if let Some(replayed) = conductor::replay(world, run) {
+                self.seat(run, Seat::new(replayed, self.epoch), Some(Input::Woke));
+            }
+        }
+        self.stage = Stage::Serving;
+    }
+
+    fn seat(&mut self, run: RunIndex, seat: Seat, first: Option<Input>) {
+        self.conductors.insert(run, Conductor::new(run, seat, self.epoch, first));
+    }
+
+    fn conduct(&mut self, world: &mut World, run: RunIndex) -> Outcome {
+        let conductor = self.conductors.get_mut(&run).expect("it was listed");
+        let outcome = conductor.step(world);
+        if outcome == Outcome::Over {
+            self.conductors.remove(&run).expect("it was listed").let_go(world);
+        }
+        outcome
+    }
+
+    pub(crate) fn portrait(&self, run: RunIndex) -> String {
+        let conductor = self
+            .conductors
+            .get(&run)
+            .map_or_else(|| "does not conduct it".to_owned(), Conductor::portrait);
+        format!("{:?} epoch {}: {conductor}", self.stage, self.epoch)
+    }
+
+    pub(crate) fn conducts(&self, run: RunIndex) -> bool {
+        self.conductors.contains_key(&run)
+    }
+
+    /// Brings news to a run; false if nobody conducts it here.
+    pub(crate) fn tell(&mut self, run: RunIndex, message: Message) -> bool {
+        let conductor = self.conductors.get_mut(&run);
+        conductor.map(|conductor| conductor.tell(message)).is_some()
+    }
+
+    pub(crate) fn ask_for(&mut self, client: usize, run: RunIndex) {
+        self.creations.push(Creation { client, run, at: At::Check });
+    }
+
+    fn create(&mut self, world: &mut World, index: usize) -> Outcome {
+        let Creation { client, run, at } = self.creations.swap_remove(index);
+        if world.rng.chance(world.faults.hang_up) {
+            return self.hung_up(world, client, run, at);
+        }
+        match at {
+            At::Check => {
+                if self.is_there(world, run) {
+                    self.found(world, client, run);
+                    return Outcome::GoesOn;
+                }
+                if world.is_sabotaged(Sabotage::AnswersEarly) {
+                    truth::on_created(world, client, run);
+                }
+                self.creations.push(Creation { client, run, at: At::Append });
+            }
+            At::Append => return self.append(world, client, run),
+            At::Seat(seat) => {
+                self.seat(run, *seat, None);
+                truth::on_created(world, client, run);
+            }
+        }
+        Outcome::GoesOn
+    }
+
+    fn append(&mut self, world: &mut World, client: usize, run: RunIndex) -> Outcome {
+        let (id, spec) = (world.runs[run].id.clone(), world.runs[run].spec.clone());
+        let (append, seat): (Append, Seat) = Seat::create(&id, spec, &world.moment(), self.epoch);
+        match world.append(run, append) {
+            Ok(()) => self.creations.push(Creation { client, run, at: At::Seat(Box::new(seat)) }),
+            Err(Error::KeyTaken { by, .. }) => {
+                world.stats.keys_met_again += 1;
+                let by = world
+                    .runs
+                    .iter()
+                    .position(|known| known.id == by)
+                    .expect("somebody asked for it");
+                self.found(world, client, by);
+            }
+            Err(Error::Conflict { .. }) => self.found(world, client, run),
+            Err(Error::StaleEpoch { .. } | Error::Closed) => {
+                world.clients[client].answer_is_lost();
+                return Outcome::Fenced;
+            }
+            // Nobody knows whether it was written: the run is looked for before the client is told.
+            Err(_) if !world.is_sabotaged(Sabotage::HangUpForgets) && self.is_there(world, run) => {
+                self.found(world, client, run);
+            }
+            Err(_) => world.clients[client].answer_is_lost(),
+        }
+        Outcome::GoesOn
+    }
+
+    fn is_there(&self, world: &World, run: RunIndex) -> bool {
+        world.store.row(&world.runs[run].id).expect("memory can be read").is_some()
+    }
+
+    /// The run is there already. Whoever made it may have gone before it was conducted.
+    fn found(&mut self, world: &mut World, client: usize, run: RunIndex) {
+        if !world.is_sabotaged(Sabotage::HangUpForgets) {
+            self.take_up(world, run);
+        }
+        truth::on_created(world, client, run);
+    }
+
+    fn take_up(&mut self, world: &mut World, run: RunIndex) {
+        if self.conducts(run) || self.creations.iter().any(|creation| creation.run == run) {
+            return;
+        }
+        if let Some(replayed) = conductor::replay(world, run).filter(outlast_engine::Run::is_open) {
+            self.seat(run, Seat::new(replayed, self.epoch), Some(Input::Woke));
+        }
+    }
+
+    /// The client has gone while it was being answered. What it asked for is seen through all the same.
+    fn hung_up(&mut self, world: &mut World, client: usize, run: RunIndex, at: At) -> Outcome {
+        world.stats.hang_ups += 1;
+        world.note(|| format!("client {client} hangs up"));
+        world.clients[client].answer_is_lost();
+        match at {
+            At::Seat(seat) if !world.is_sabotaged(Sabotage::HangUpForgets) => {
+                self.seat(run, *seat, None);
+            }
+            At::Seat(_) | At::Check | At::Append => {}
+        }
+        Outcome::GoesOn
+    }
+}

@@ -1,0 +1,210 @@
+//! What goes wrong, how often. Each seed draws its own mix, so that rare faults meet in some of them.
+
+use outlast_engine::Exit;
+use outlast_store::Fault;
+
+use crate::rng::Rng;
+use crate::shim::Stage;
+use crate::tree::{Main, Other, Who};
+use crate::world::{Key, ShimId, Surface, World};
+
+/// Chances out of 1000, for each step unless it says otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Faults {
+    pub(crate) daemon_crash: u64,
+    pub(crate) shim_kill: u64,
+    pub(crate) reboot: u64,
+    /// Of starting a daemon while another one lives.
+    pub(crate) overlap: u64,
+    /// Of an append.
+    pub(crate) append: u64,
+    pub(crate) clock_jump: u64,
+    /// Of a piece of news.
+    pub(crate) news: u64,
+    /// Of a shim.
+    pub(crate) slow_shim: u64,
+    /// Of a launch.
+    pub(crate) launch: u64,
+    /// Of a request.
+    pub(crate) hang_up: u64,
+    /// Of an attempt.
+    pub(crate) exec_failure: u64,
+}
+
+impl Faults {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let mut up_to = |most: u64| if rng.chance(650) { rng.between(1, most) } else { 0 };
+        Self {
+            daemon_crash: up_to(25),
+            shim_kill: up_to(25),
+            reboot: up_to(5),
+            overlap: up_to(30),
+            append: up_to(250),
+            clock_jump: up_to(25),
+            news: up_to(400),
+            slow_shim: up_to(500),
+            launch: up_to(250),
+            hang_up: up_to(200),
+            exec_failure: up_to(100),
+        }
+    }
+
+    pub(crate) fn none() -> Self {
+        Self {
+            daemon_crash: 0,
+            shim_kill: 0,
+            reboot: 0,
+            overlap: 0,
+            append: 0,
+            clock_jump: 0,
+            news: 0,
+            slow_shim: 0,
+            launch: 0,
+            hang_up: 0,
+            exec_failure: 0,
+        }
+    }
+
+    pub(crate) fn of_append(&self, rng: &mut Rng) -> Option<(Fault, Surface)> {
+        if !rng.chance(self.append) {
+            return None;
+        }
+        let fault =
+            rng.pick(&[Fault::RefuseFull, Fault::LoseBeforeCommit, Fault::LoseAfterCommit])?;
+        let surface = rng.pick(&[Surface::AsClosed, Surface::AsIo])?;
+        Some((fault, surface))
+    }
+}
+
+impl World {
+    /// Lets at most one thing go wrong.
+    pub(crate) fn maybe_go_wrong(&mut self) {
+        if self.rng.chance(self.faults.daemon_crash) {
+            self.crash_daemon();
+        } else if self.rng.chance(self.faults.shim_kill) {
+            let shims: Vec<ShimId> = self.shims.keys().copied().collect();
+            if let Some(shim) = self.rng.pick(&shims) {
+                self.kill_shim(shim);
+            }
+        } else if self.rng.chance(self.faults.reboot) {
+            self.reboot();
+        } else if self.rng.chance(self.faults.clock_jump) {
+            self.jump_clock();
+        }
+    }
+
+    pub(crate) fn crash_daemon(&mut self) {
+        let daemons: Vec<u64> = self.daemons.keys().copied().collect();
+        let Some(id) = self.rng.pick(&daemons) else { return };
+        self.stats.daemon_crashes += 1;
+        self.note(|| format!("daemon {id} is killed"));
+        let daemon = self.daemons.remove(&id).expect("it was listed");
+        self.bury_daemon(daemon);
+    }
+
+    pub(crate) fn kill_shim(&mut self, id: ShimId) {
+        let Some(shim) = self.shims.remove(&id) else { return };
+        self.stats.shim_kills += 1;
+        self.note(|| format!("shim {id} of {} is killed in {:?}", shim.key, shim.stage));
+        if matches!(shim.stage, Stage::StartOrdered | Stage::Forked) && self.rng.chance(500) {
+            // It died within its next write.
+            self.stats.torn_records += 1;
+            self.attempt(shim.key).is_torn = true;
+        }
+        self.bury_shim(&shim);
+    }
+
+    fn reboot(&mut self) {
+        self.stats.reboots += 1;
+        self.boot += 1;
+        let boot = self.boot;
+        self.note(|| format!("the machine starts again: boot {boot}"));
+        self.shims.clear();
+        self.conns.clear();
+        for (_, daemon) in std::mem::take(&mut self.daemons) {
+            self.bury_daemon(daemon);
+        }
+        let Self { attempts, rng, .. } = self;
+        for attempt in attempts.values_mut() {
+            attempt.tree.vanish();
+            attempt.lock = None;
+            let unsynced = attempt.records.len() - attempt.synced;
+            attempt.records.truncate(attempt.synced + rng.index(unsynced + 1));
+        }
+    }
+
+    fn jump_clock(&mut self) {
+        self.stats.clock_jumps += 1;
+        let by = self.rng.pick(&[500, 20_000, 3_600_000]).expect("it is a list");
+        let by = self.rng.below(by);
+        self.latest = self.latest.max(self.now);
+        self.now = if self.rng.chance(500) { self.now + by } else { self.now - by };
+    }
+
+    pub(crate) fn draw_exec_failure(&mut self, key: Key) -> bool {
+        let fails = self.rng.chance(self.faults.exec_failure);
+        if fails {
+            self.note(|| format!("  {key}: exec fails"));
+        }
+        fails
+    }
+
+    /// The descendants that a command starts.
+    pub(crate) fn draw_others(&mut self) -> Vec<Other> {
+        let count = if self.rng.chance(250) { self.rng.between(1, 2) } else { 0 };
+        (0..count)
+            .map(|_| {
+                let who = self.fresh_process();
+                let kills = if self.rng.chance(120) {
+                    None
+                } else {
+                    Some(u8::try_from(self.rng.below(6)).expect("small"))
+                };
+                Other { who, kills, leaves_by_itself: self.rng.chance(500) }
+            })
+            .collect()
+    }
+
+    pub(crate) fn fresh_process(&mut self) -> Who {
+        let id = self.fresh();
+        // Numbers come again, start times do not.
+        Who { pid: 100 + u32::try_from(id % 7).expect("small"), start: id }
+    }
+
+    /// Time passes for the processes of one attempt.
+    pub(crate) fn step_processes(&mut self, key: Key) {
+        let Self { attempts, rng, shims, .. } = self;
+        let Some(attempt) = attempts.get_mut(&key) else { return };
+        match attempt.tree.main {
+            Main::AtBarrier(_) if !attempt.lock.is_some_and(|shim| shims.contains_key(&shim)) => {
+                attempt.tree.main = Main::Dead(None);
+            }
+            Main::Running(_) if !attempt.is_endless && rng.chance(300) => {
+                let exits =
+                    [Exit::Code(0), Exit::Code(0), Exit::Code(1), Exit::Code(7), Exit::Signal(11)];
+                attempt.tree.main = Main::Dead(rng.pick(&exits));
+            }
+            Main::AtBarrier(_) | Main::Running(_) | Main::Absent | Main::Dead(_) => {}
+        }
+        attempt.tree.others.retain(|other| !other.leaves_by_itself || !rng.chance(80));
+        self.note_exit(key);
+    }
+
+    /// Keeps what the command returned for later comparison.
+    pub(crate) fn note_exit(&mut self, key: Key) {
+        let attempt = self.attempt(key);
+        if let Main::Dead(Some(exit)) = attempt.tree.main
+            && attempt.exit.is_none()
+        {
+            attempt.exit = Some(exit);
+            self.note(|| format!("  {key}: the command is gone with {exit:?}"));
+        }
+    }
+
+    /// Signals the real processes of an attempt.
+    pub(crate) fn signal(&mut self, key: Key, signal: crate::tree::Signal) {
+        let Self { attempts, rng, .. } = self;
+        attempts.entry(key).or_default().tree.signal(signal, rng);
+        self.note_exit(key);
+    }
+}

@@ -1,0 +1,441 @@
+//! One attempt, kept: the twin of the daemon's keeper, one step at a time.
+//!
+//! Believes in the same order: the shim's socket, its lock, its records, and only then processes.
+
+use outlast_engine::{
+    BootId, Custody, End, Input, NeverStarted, Report, StopMode, Survivor, TreeNews,
+};
+
+use crate::options::Sabotage;
+use crate::record::{self, Record};
+use crate::tree::Signal;
+use crate::wire::{Conn, ConnId, News, Order};
+use crate::world::{Durability, Key, World, boot_id};
+
+/// After this many launches in vain the attempt is given up. Fewer than in production, to get there.
+const PATIENCE: u32 = 2;
+/// Rounds of KILL for a tree without a shim.
+const ROUNDS: u8 = 4;
+
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    pub(crate) key: Key,
+    boot: BootId,
+    epoch: u64,
+    stop: Option<StopMode>,
+    /// The order about the stop has changed since it was last looked at.
+    is_stop_news: bool,
+    tries: u32,
+    /// This daemon has talked with the attempt's shim before.
+    has_met: bool,
+    at: At,
+}
+
+#[derive(Debug)]
+enum At {
+    Look,
+    AwaitHello(ConnId),
+    AskLock,
+    /// Only a broken keeper comes here: the lock was free some time ago.
+    ReadRecords,
+    WriteSpec,
+    SpawnShim,
+    AwaitFirstHello(ConnId),
+    Met(Session),
+    FirstReport(Session),
+    FirstOrder(Session),
+    Talk(Session),
+    Left(Vec<Record>),
+    OrphanLook(Vec<Record>),
+    OrphanReport {
+        records: Vec<Record>,
+        left: Vec<Survivor>,
+        ended: Ended,
+    },
+    OrphanEnd {
+        records: Vec<Record>,
+        rounds: u8,
+    },
+    OrphanWait {
+        records: Vec<Record>,
+        left: Vec<Survivor>,
+    },
+    Done,
+}
+
+#[derive(Debug)]
+struct Session {
+    conn: ConnId,
+    records: Vec<Record>,
+    is_ours: bool,
+    stops_before: usize,
+}
+
+/// Whether a look at an orphaned tree comes after a try to end it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    NotTried,
+    Tried,
+}
+
+impl Keeper {
+    pub(crate) fn new(key: Key, boot: BootId, epoch: u64) -> Self {
+        Self {
+            key,
+            boot,
+            epoch,
+            stop: None,
+            is_stop_news: false,
+            tries: 0,
+            has_met: false,
+            at: At::Look,
+        }
+    }
+
+    pub(crate) fn order_stop(&mut self, mode: Option<StopMode>) {
+        self.is_stop_news |= self.stop != mode;
+        self.stop = mode;
+    }
+
+    /// The connection that it would leave behind.
+    pub(crate) fn conn(&self) -> Option<ConnId> {
+        match &self.at {
+            At::AwaitHello(conn) | At::AwaitFirstHello(conn) => Some(*conn),
+            At::Met(session)
+            | At::FirstReport(session)
+            | At::FirstOrder(session)
+            | At::Talk(session) => Some(session.conn),
+            _ => None,
+        }
+    }
+
+    /// Takes one step; answers what it has to say to its conductor.
+    pub(crate) fn step(&mut self, world: &mut World) -> Vec<Input> {
+        let mut said = Vec::new();
+        self.at = match std::mem::replace(&mut self.at, At::Done) {
+            At::Look if self.boot != boot_id(world.boot) => {
+                said.push(self.rebooted(world));
+                At::Done
+            }
+            At::Look => self.connect(world),
+            At::AwaitHello(conn) => self.await_hello(world, conn),
+            At::AskLock => self.ask_lock(world),
+            At::ReadRecords if world.rng.chance(900) => At::ReadRecords,
+            At::ReadRecords => self.read(world),
+            At::WriteSpec => self.write_spec(world, &mut said),
+            At::SpawnShim => self.spawn(world),
+            At::AwaitFirstHello(conn) => self.await_first_hello(world, conn, &mut said),
+            At::Met(session) => self.meet(world, session, &mut said),
+            At::FirstReport(session) => {
+                said.push(self.report(Custody::Shim, &session.records, session.stops_before));
+                At::FirstOrder(session)
+            }
+            At::FirstOrder(session) => self.order(world, session),
+            At::Talk(session) => self.talk(world, session, &mut said),
+            At::Left(records) => self.left(records, &mut said),
+            At::OrphanLook(records) => {
+                let left = world.attempt(self.key).tree.members();
+                At::OrphanReport { records, left, ended: Ended::NotTried }
+            }
+            At::OrphanReport { records, left, ended } => {
+                self.orphan_report(world, records, left, ended, &mut said)
+            }
+            At::OrphanEnd { records, rounds } => self.orphan_end(world, records, rounds),
+            At::OrphanWait { records, left } => self.orphan_wait(world, records, left),
+            At::Done => At::Done,
+        };
+        said
+    }
+
+    /// Another boot: what was written is all there is, and no process is looked for.
+    fn rebooted(&self, world: &mut World) -> Input {
+        let records = world.attempt(self.key).records.clone();
+        let Key { turn, attempt, .. } = self.key;
+        Input::Reported(record::report(turn, attempt, Custody::Rebooted, &records, 0))
+    }
+
+    fn connect(&mut self, world: &mut World) -> At {
+        let Some(shim) = world.listener(self.key) else { return At::AskLock };
+        let conn = self.open_conn(world);
+        world.shims.get_mut(&shim).expect("it listens").conns.push(conn);
+        At::AwaitHello(conn)
+    }
+
+    fn open_conn(&self, world: &mut World) -> ConnId {
+        let id = world.fresh();
+        let mut conn = Conn::default();
+        conn.tell_shim(Order::Hello { epoch: self.epoch });
+        world.conns.insert(id, conn);
+        id
+    }
+
+    fn await_hello(&mut self, world: &mut World, conn: ConnId) -> At {
+        match self.hear_hello(world, conn) {
+            Heard::Session(session) => At::Met(session),
+            Heard::Nothing => At::AwaitHello(conn),
+            Heard::End => At::AskLock,
+        }
+    }
+
+    fn hear_hello(&self, world: &mut World, id: ConnId) -> Heard {
+        let Some(conn) = world.conns.get_mut(&id) else { return Heard::End };
+        let news = conn.to_daemon.pop_front();
+        let is_gone = conn.shim_is_gone;
+        match news {
+            Some(News::Hello { records }) => {
+                let stops_before = record::failed_stops(&records);
+                Heard::Session(Session { conn: id, records, is_ours: false, stops_before })
+            }
+            None if !is_gone && !world.rng.chance(30) => Heard::Nothing,
+            Some(News::Record(_) | News::Refused) | None => {
+                world.hang_up(id);
+                Heard::End
+            }
+        }
+    }
+
+    /// A lock that is held means: never launch, only ask.
+    fn ask_lock(&mut self, world: &mut World) -> At {
+        let holder = world.attempt(self.key).lock;
+        if holder.is_some_and(|shim| world.shims.contains_key(&shim)) {
+            return At::Look;
+        }
+        if world.is_sabotaged(Sabotage::RecordsAfterLock) {
+            At::ReadRecords
+        } else {
+            self.read(world)
+        }
+    }
+
+    fn read(&mut self, world: &mut World) -> At {
+        let records = world.attempt(self.key).records.clone();
+        if record::is_begun(&records) { At::Left(records) } else { At::WriteSpec }
+    }
+
+    fn write_spec(&mut self, world: &mut World, said: &mut Vec<Input>) -> At {
+        if world.rng.chance(world.faults.launch) && world.rng.chance(300) {
+            return self.give_up(world, said);
+        }
+        world.attempt(self.key).has_spec = true;
+        At::SpawnShim
+    }
+
+    fn spawn(&mut self, world: &mut World) -> At {
+        let conn = self.open_conn(world);
+        if world.rng.chance(world.faults.launch) {
+            // It died before it did anything.
+            world.conns.get_mut(&conn).expect("just opened").shim_is_gone = true;
+        } else {
+            world.spawn_shim(self.key, conn);
+        }
+        At::AwaitFirstHello(conn)
+    }
+
+    fn await_first_hello(&mut self, world: &mut World, conn: ConnId, said: &mut Vec<Input>) -> At {
+        match self.hear_hello(world, conn) {
+            Heard::Session(session) => At::Met(Session { is_ours: true, ..session }),
+            Heard::Nothing => At::AwaitFirstHello(conn),
+            Heard::End if self.tries >= PATIENCE => self.give_up(world, said),
+            Heard::End => {
+                self.tries += 1;
+                At::Look
+            }
+        }
+    }
+
+    /// Says that no shim could be started, once none can be: it is written down under the lock, so that a
+    /// shim that comes late, or one of a daemon that was replaced, finds it settled.
+    fn give_up(&mut self, world: &mut World, said: &mut Vec<Input>) -> At {
+        let goes_on = world.is_sabotaged(Sabotage::GivesUpAndGoesOn);
+        let is_fenced = !goes_on && !world.is_sabotaged(Sabotage::GivesUpUnfenced);
+        let holder = world.attempt(self.key).lock;
+        let is_held = holder.is_some_and(|shim| world.shims.contains_key(&shim));
+        if is_fenced && (is_held || record::is_begun(&world.attempt(self.key).records)) {
+            return At::Look;
+        }
+        world.stats.launches_given_up += 1;
+        let (at, code) = (world.now(), NeverStarted::NoShim);
+        if is_fenced {
+            world.record(self.key, Record::NeverStarted { at, code }, Durability::Machine);
+        }
+        let end = Some(End::NeverStarted { at, code, why: "cannot start a shim".to_owned() });
+        let Key { turn, attempt, .. } = self.key;
+        let (custody, tree) = (Custody::NeverHeld, TreeNews::Empty);
+        said.push(Input::Reported(Report {
+            turn,
+            attempt,
+            custody,
+            started: None,
+            end,
+            ended_for: None,
+            tree,
+            output_bytes: 0,
+        }));
+        if goes_on { At::Look } else { At::Done }
+    }
+
+    fn meet(&mut self, world: &mut World, session: Session, said: &mut Vec<Input>) -> At {
+        self.tries = 0;
+        let Key { turn, attempt, .. } = self.key;
+        let epoch = self.epoch;
+        if !record::is_begun(&session.records) {
+            let starts_anyway = world.is_sabotaged(Sabotage::StartsToStop);
+            if self.stop.is_none() || starts_anyway {
+                self.say(world, &session, Order::Start { epoch });
+            }
+            if self.stop.is_some() && starts_anyway {
+                world.broke(
+                    Some(self.key.run),
+                    format!("{}: started although it was to be stopped", self.key),
+                );
+            }
+        } else if !session.is_ours && !self.has_met {
+            said.push(Input::Adopted { turn, attempt, epoch });
+        }
+        self.has_met = true;
+        At::FirstReport(session)
+    }
+
+    fn say(&self, world: &mut World, session: &Session, order: Order) {
+        world.note(|| format!("  {}: the keeper of epoch {} says {order:?}", self.key, self.epoch));
+        if let Some(conn) = world.conns.get_mut(&session.conn) {
+            conn.tell_shim(order);
+        }
+    }
+
+    /// Passes on the stop that is ordered, if one is.
+    fn order(&mut self, world: &mut World, mut session: Session) -> At {
+        self.is_stop_news = false;
+        if let Some(mode) = self.stop {
+            session.stops_before = record::failed_stops(&session.records);
+            self.say(world, &session, Order::Stop { is_graceful: mode == StopMode::Gracefully });
+        }
+        At::Talk(session)
+    }
+
+    fn talk(&mut self, world: &mut World, mut session: Session, said: &mut Vec<Input>) -> At {
+        if self.is_stop_news && world.rng.chance(700) {
+            return self.order(world, session);
+        }
+        let Some(conn) = world.conns.get_mut(&session.conn) else { return At::Look };
+        let is_gone = conn.shim_is_gone;
+        match conn.to_daemon.pop_front() {
+            Some(News::Record(record)) => {
+                session.records.push(record);
+                said.push(self.report(Custody::Shim, &session.records, session.stops_before));
+                At::Talk(session)
+            }
+            Some(News::Hello { .. }) => At::Talk(session),
+            None if !is_gone => At::Talk(session),
+            Some(News::Refused) | None => {
+                world.hang_up(session.conn);
+                At::Look
+            }
+        }
+    }
+
+    /// The shim is gone and these are its records.
+    fn left(&mut self, records: Vec<Record>, said: &mut Vec<Input>) -> At {
+        if record::is_over(&records) {
+            said.push(self.report(Custody::Nobody, &records, 0));
+            return At::Done;
+        }
+        if record::started(&records).is_none() {
+            said.push(self.report(Custody::NeverHeld, &records, 0));
+            return At::Done;
+        }
+        At::OrphanLook(records)
+    }
+
+    fn orphan_report(
+        &mut self,
+        world: &mut World,
+        records: Vec<Record>,
+        left: Vec<Survivor>,
+        ended: Ended,
+        said: &mut Vec<Input>,
+    ) -> At {
+        let is_main_alive = world.attempt(self.key).tree.is_main_alive();
+        said.push(self.report_left(world, &records, is_main_alive, &left, ended));
+        if left.is_empty() && (!is_main_alive || ended == Ended::Tried) {
+            return At::Done;
+        }
+        if ended == Ended::Tried {
+            return At::OrphanWait { records, left };
+        }
+        self.is_stop_news = false;
+        match self.stop {
+            Some(_) => At::OrphanEnd { records, rounds: 0 },
+            None => At::OrphanWait { records, left },
+        }
+    }
+
+    fn report_left(
+        &self,
+        world: &World,
+        records: &[Record],
+        is_main_alive: bool,
+        left: &[Survivor],
+        ended: Ended,
+    ) -> Input {
+        let custody = if is_main_alive { Custody::Orphan } else { Custody::Nobody };
+        let tree = match left {
+            [] => TreeNews::Empty,
+            some => TreeNews::Left { survivors: some.to_vec(), stop_failed: ended == Ended::Tried },
+        };
+        let mut report =
+            Report { tree, ..record::report(self.key.turn, self.key.attempt, custody, records, 0) };
+        if world.is_sabotaged(Sabotage::LostIsSuccess)
+            && custody == Custody::Nobody
+            && report.end.is_none()
+        {
+            let exit = outlast_engine::Exit::Code(0);
+            report.end = Some(End::Exited { at: world.now(), exit, cause: None });
+        }
+        Input::Reported(report)
+    }
+
+    /// TERM first unless there is no time, then KILL in rounds.
+    fn orphan_end(&mut self, world: &mut World, records: Vec<Record>, rounds: u8) -> At {
+        let is_first = rounds == 0 && self.stop != Some(StopMode::Now);
+        world.signal(self.key, if is_first { Signal::Term } else { Signal::Kill });
+        let left = world.attempt(self.key).tree.members();
+        if left.is_empty() || rounds == ROUNDS {
+            return At::OrphanReport { records, left, ended: Ended::Tried };
+        }
+        At::OrphanEnd { records, rounds: rounds + 1 }
+    }
+
+    /// Waits until one of these is gone, or somebody wants them to be, or their time is over.
+    fn orphan_wait(&mut self, world: &mut World, records: Vec<Record>, left: Vec<Survivor>) -> At {
+        let now_left = world.attempt(self.key).tree.members();
+        let is_any_gone = left.is_empty() || left.iter().any(|one| !now_left.contains(one));
+        if is_any_gone || self.is_stop_news {
+            return At::OrphanLook(records);
+        }
+        let has_limit = world.runs[self.key.run].spec.limits.turn_timeout_ms.is_some()
+            && !record::has_exited(&records);
+        let is_ending = records.iter().any(|record| matches!(record, Record::Ending { .. }));
+        let is_over = (has_limit || is_ending) && world.rng.chance(50);
+        if is_over && !world.is_sabotaged(Sabotage::LimitsDieWithShim) {
+            return At::OrphanEnd { records, rounds: 0 };
+        }
+        At::OrphanWait { records, left }
+    }
+
+    fn report(&self, custody: Custody, records: &[Record], stops_before: usize) -> Input {
+        Input::Reported(record::report(
+            self.key.turn,
+            self.key.attempt,
+            custody,
+            records,
+            stops_before,
+        ))
+    }
+}
+
+enum Heard {
+    Session(Session),
+    Nothing,
+    End,
+}

@@ -1,0 +1,71 @@
+//! How a simulation is run, and how its world is broken on purpose.
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Steps with faults, after which the world is left in peace.
+    pub steps: u32,
+    /// Rounds of peace within which everything has to come to its end. A round lets everybody step once.
+    pub quiet_rounds: u32,
+    /// Requests for runs that clients make in one seed, at most.
+    pub clients: usize,
+    /// A world that breaks its word, to see that this is noticed.
+    pub sabotage: Option<Sabotage>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { steps: 600, quiet_rounds: 900, clients: 4, sabotage: None }
+    }
+}
+
+/// One broken part. The simulator must fail with any of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sabotage {
+    /// The child does not wait until its start is written down.
+    NoBarrier,
+    /// The store takes appends of daemons that have been replaced.
+    StaleEpochsWrite,
+    /// A shim starts its command for a daemon that has been replaced.
+    StaleEpochsStart,
+    /// Shims ignore each other's lock.
+    NoLock,
+    /// A daemon takes an end that nobody saw for a success.
+    LostIsSuccess,
+    /// A client is told that its run exists before it does.
+    AnswersEarly,
+    /// A stop is acknowledged before it is durable.
+    StopsEarly,
+    /// A keeper that has said "no shim could be started" goes on, and may start one.
+    GivesUpAndGoesOn,
+    /// A keeper says "no shim could be started" without writing it down where a late shim would see it.
+    GivesUpUnfenced,
+    /// A keeper reads the records some time after it has found the lock free.
+    RecordsAfterLock,
+    /// A run whose creator hung up, or whose append had an uncertain answer, is conducted by nobody.
+    HangUpForgets,
+    /// A shim admits the same survivors only once, however often it is told to stop them.
+    AdmitsOnce,
+    /// A turn's own limits end with its shim.
+    LimitsDieWithShim,
+    /// A run that is to be stopped is started first.
+    StartsToStop,
+}
+
+impl Sabotage {
+    pub const ALL: [Self; 14] = [
+        Self::NoBarrier,
+        Self::StaleEpochsWrite,
+        Self::StaleEpochsStart,
+        Self::NoLock,
+        Self::LostIsSuccess,
+        Self::AnswersEarly,
+        Self::StopsEarly,
+        Self::GivesUpAndGoesOn,
+        Self::GivesUpUnfenced,
+        Self::RecordsAfterLock,
+        Self::HangUpForgets,
+        Self::AdmitsOnce,
+        Self::LimitsDieWithShim,
+        Self::StartsToStop,
+    ];
+}

@@ -1,0 +1,154 @@
+//! Users: who asks for runs, asks again when no answer comes, and wants them stopped.
+
+use std::collections::BTreeMap;
+
+use outlast_engine::{Agent, Input, Limits, Retry, RunId, RunSpec, StopMode};
+use outlast_store::Journal;
+
+use crate::conductor::{Asker, Message};
+use crate::daemon::{Daemon, Stage};
+use crate::rng::Rng;
+use crate::world::{DaemonId, RunIndex, RunTruth, World};
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    key: Option<String>,
+    spec: RunSpec,
+    /// The id it asks with; one that uses a key may ask with another each time.
+    run: RunIndex,
+    state: Waiting,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    ForAnswer,
+    /// It has no answer, and asks again.
+    ToAsk,
+    Done,
+}
+
+impl Client {
+    pub(crate) fn answer_is_lost(&mut self) {
+        if self.state == Waiting::ForAnswer {
+            self.state = Waiting::ToAsk;
+        }
+    }
+
+    pub(crate) fn is_answered(&mut self) {
+        self.state = Waiting::Done;
+    }
+}
+
+impl World {
+    pub(crate) fn step_user(&mut self) {
+        match self.rng.below(10) {
+            0..=3 if self.clients.len() < self.options.clients => self.new_client(),
+            0..=6 => self.ask_again(),
+            _ => {
+                let runs: Vec<RunIndex> = (0..self.runs.len()).collect();
+                if self.rng.chance(150)
+                    && let Some(run) = self.rng.pick(&runs)
+                {
+                    self.ask_stop(run);
+                }
+            }
+        }
+    }
+
+    /// Nobody waits for an answer any more.
+    pub(crate) fn is_everybody_answered(&self) -> bool {
+        self.clients.iter().all(|client| client.state == Waiting::Done)
+    }
+
+    fn new_client(&mut self) {
+        let key = self.rng.chance(400).then(|| format!("key-{}", self.rng.below(3)));
+        let spec = spec(key.clone(), &mut self.rng);
+        let run = self.new_id(&spec);
+        self.clients.push(Client { key, spec, run, state: Waiting::ToAsk });
+    }
+
+    fn new_id(&mut self, spec: &RunSpec) -> RunIndex {
+        let mut random = [0; RunId::LENGTH];
+        random.fill_with(|| u8::try_from(self.rng.below(256)).expect("a byte"));
+        let id = RunId::from_random(random);
+        self.runs.push(RunTruth {
+            id,
+            spec: spec.clone(),
+            is_promised: false,
+            is_stop_promised: false,
+            checked_seq: 0,
+        });
+        self.runs.len() - 1
+    }
+
+    pub(crate) fn ask_again(&mut self) {
+        let waiting: Vec<usize> = (0..self.clients.len())
+            .filter(|at| self.clients[*at].state == Waiting::ToAsk)
+            .collect();
+        let (Some(client), Some(daemon)) = (self.rng.pick(&waiting), self.a_serving_daemon())
+        else {
+            return;
+        };
+        self.stats.client_retries += 1;
+        if self.clients[client].key.is_some() && self.rng.chance(500) {
+            let spec = self.clients[client].spec.clone();
+            self.clients[client].run = self.new_id(&spec);
+        }
+        self.clients[client].state = Waiting::ForAnswer;
+        let run = self.clients[client].run;
+        self.daemons.get_mut(&daemon).expect("it serves").ask_for(client, run);
+    }
+
+    pub(crate) fn ask_stop(&mut self, run: RunIndex) {
+        let Some(daemon) = self.a_serving_daemon() else { return };
+        let mode = if self.rng.chance(500) { StopMode::Gracefully } else { StopMode::Now };
+        let message = Message { input: Input::StopAsked { mode }, asker: Asker::Client };
+        self.note(|| format!("run {run} is to be stopped: {mode:?}"));
+        self.daemons.get_mut(&daemon).expect("it serves").tell(run, message);
+    }
+
+    /// Whoever answers on the socket: in peace the newest daemon, otherwise maybe one that was replaced.
+    fn a_serving_daemon(&mut self) -> Option<DaemonId> {
+        let answers = |daemon: &Daemon| {
+            daemon.stage == Stage::Serving && (!self.is_quiet || daemon.epoch == self.epoch)
+        };
+        let serving: Vec<DaemonId> =
+            self.daemons.iter().filter(|(_, daemon)| answers(daemon)).map(|(id, _)| *id).collect();
+        self.rng.pick(&serving)
+    }
+
+    /// Every run that the journal knows.
+    pub(crate) fn existing(&self) -> Vec<RunIndex> {
+        let exists = |run: &RunIndex| {
+            self.store.row(&self.runs[*run].id).expect("memory can be read").is_some()
+        };
+        (0..self.runs.len()).filter(exists).collect()
+    }
+}
+
+fn spec(key: Option<String>, rng: &mut Rng) -> RunSpec {
+    // Whoever uses the same key asks for the same.
+    let limits = Limits {
+        turn_timeout_ms: rng.chance(250).then_some(5_000),
+        stall_window_ms: rng.chance(150).then_some(2_000),
+        run_timeout_ms: rng.chance(200).then(|| rng.between(50, 60_000)),
+    };
+    let max_attempts = u32::try_from(rng.between(1, 4)).expect("small");
+    RunSpec {
+        name: None,
+        key,
+        task: None,
+        agent: Agent { kind: "exec".to_owned(), command: vec!["simulated".to_owned()] },
+        dir: "/".to_owned(),
+        umask: None,
+        tty: None,
+        labels: BTreeMap::new(),
+        parent: None,
+        limits,
+        retry: Retry {
+            max_attempts,
+            initial_backoff_ms: rng.between(0, 2_000),
+            max_backoff_ms: 5_000,
+        },
+    }
+}

@@ -1,0 +1,285 @@
+//! The world: its clock, its disk, its processes, and who is alive in it. Plain data; nobody decides here.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use outlast_engine::{BootId, Exit, Moment, RunId, RunSpec, Time};
+use outlast_store::{Append, Error, Fault, Journal, Memory};
+
+use crate::daemon::Daemon;
+use crate::faults::Faults;
+use crate::options::{Options, Sabotage};
+use crate::record::Record;
+use crate::rng::Rng;
+use crate::shim::Shim;
+use crate::stats::Stats;
+use crate::tree::{Main, Tree};
+use crate::truth;
+use crate::wire::{Conn, ConnId};
+use crate::workload::Client;
+
+/// What of the trail is kept for a failure's report.
+const TRAIL: usize = 60;
+
+pub(crate) type RunIndex = usize;
+pub(crate) type ShimId = u64;
+pub(crate) type DaemonId = u64;
+
+/// One attempt of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) run: RunIndex,
+    pub(crate) turn: u32,
+    pub(crate) attempt: u32,
+}
+
+pub(crate) struct World {
+    pub(crate) rng: Rng,
+    pub(crate) options: Options,
+    pub(crate) faults: Faults,
+    /// Nothing goes wrong any more, and what is due comes soon.
+    pub(crate) is_quiet: bool,
+    pub(crate) stats: Stats,
+    pub(crate) now: u64,
+    /// The latest moment that any clock has shown.
+    pub(crate) latest: u64,
+    pub(crate) boot: u64,
+    pub(crate) store: Memory,
+    pub(crate) epoch: u64,
+    pub(crate) attempts: BTreeMap<Key, Attempt>,
+    pub(crate) shims: BTreeMap<ShimId, Shim>,
+    pub(crate) daemons: BTreeMap<DaemonId, Daemon>,
+    pub(crate) conns: BTreeMap<ConnId, Conn>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) runs: Vec<RunTruth>,
+    pub(crate) broken: Option<(String, Option<RunIndex>)>,
+    pub(crate) trail: VecDeque<String>,
+    last_id: u64,
+}
+
+/// An attempt's directory and its processes.
+#[derive(Debug, Default)]
+pub(crate) struct Attempt {
+    pub(crate) has_spec: bool,
+    pub(crate) lock: Option<ShimId>,
+    pub(crate) socket: Option<ShimId>,
+    pub(crate) records: Vec<Record>,
+    /// So many records survive the machine's death.
+    pub(crate) synced: usize,
+    /// A half-written line at the end, which nobody counts.
+    pub(crate) is_torn: bool,
+    pub(crate) tree: Tree,
+    /// How often the command was really exec'd.
+    pub(crate) executions: u32,
+    /// What the command really returned.
+    pub(crate) exit: Option<Exit>,
+    pub(crate) is_endless: bool,
+    /// The journal has said that this attempt has ended.
+    pub(crate) has_ended: bool,
+}
+
+/// What is known of a run outside of its journal.
+#[derive(Debug)]
+pub(crate) struct RunTruth {
+    pub(crate) id: RunId,
+    pub(crate) spec: RunSpec,
+    /// A client was told that it exists.
+    pub(crate) is_promised: bool,
+    /// A client was told that it will be stopped.
+    pub(crate) is_stop_promised: bool,
+    pub(crate) checked_seq: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    Process,
+    Machine,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, options: &Options) -> Self {
+        let mut rng = Rng::new(seed);
+        let faults = Faults::draw(&mut rng);
+        Self {
+            rng,
+            options: options.clone(),
+            faults,
+            is_quiet: false,
+            stats: Stats { seeds: 1, trace: 0xcbf2_9ce4_8422_2325, ..Stats::default() },
+            now: 1_700_000_000_000,
+            latest: 0,
+            boot: 1,
+            store: Memory::new(),
+            epoch: 0,
+            attempts: BTreeMap::new(),
+            shims: BTreeMap::new(),
+            daemons: BTreeMap::new(),
+            conns: BTreeMap::new(),
+            clients: Vec::new(),
+            runs: Vec::new(),
+            broken: None,
+            trail: VecDeque::new(),
+            last_id: 0,
+        }
+    }
+
+    pub(crate) fn fresh(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time(self.now)
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { now: self.now(), boot: boot_id(self.boot) }
+    }
+
+    pub(crate) fn is_sabotaged(&self, how: Sabotage) -> bool {
+        self.options.sabotage == Some(how)
+    }
+
+    /// A promise was broken. The first time is the one that counts.
+    pub(crate) fn broke(&mut self, run: Option<RunIndex>, reason: String) {
+        self.broken.get_or_insert((reason, run));
+    }
+
+    /// Notes what happened, for the trace and for whoever looks at a failure.
+    pub(crate) fn note(&mut self, what: impl FnOnce() -> String) {
+        let what = what();
+        let hashed = what.bytes().fold(self.stats.trace, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        self.stats.trace = hashed;
+        if self.trail.len() == TRAIL {
+            self.trail.pop_front();
+        }
+        self.trail.push_back(what);
+    }
+
+    pub(crate) fn attempt(&mut self, key: Key) -> &mut Attempt {
+        self.attempts.entry(key).or_default()
+    }
+
+    pub(crate) fn record(&mut self, key: Key, record: Record, durability: Durability) {
+        self.note(|| format!("  {key}: record {record:?}"));
+        let attempt = self.attempt(key);
+        attempt.is_torn = false;
+        attempt.records.push(record);
+        if durability == Durability::Machine {
+            attempt.synced = attempt.records.len();
+        }
+    }
+
+    /// The shim that answers on the attempt's socket.
+    pub(crate) fn listener(&self, key: Key) -> Option<ShimId> {
+        self.attempts
+            .get(&key)
+            .and_then(|attempt| attempt.socket)
+            .filter(|shim| self.shims.contains_key(shim))
+    }
+
+    pub(crate) fn spawn_shim(&mut self, key: Key, conn: ConnId) {
+        let id = self.fresh();
+        let is_slow = self.rng.chance(self.faults.slow_shim);
+        let asleep = if is_slow { self.rng.between(10, 80) } else { 0 };
+        self.stats.shims += 1;
+        self.stats.slow_shims += u64::from(is_slow);
+        self.shims.insert(id, Shim::new(id, key, conn, asleep));
+    }
+
+    /// What a shim's death leaves: its lock is free, its socket is dead, and what it had sent can be read.
+    pub(crate) fn bury_shim(&mut self, shim: &Shim) {
+        for conn in &shim.conns {
+            if let Some(conn) = self.conns.get_mut(conn) {
+                conn.shim_is_gone = true;
+                conn.to_shim.clear();
+            }
+        }
+        let attempt = self.attempt(shim.key);
+        attempt.lock.take_if(|holder| *holder == shim.id);
+    }
+
+    pub(crate) fn hang_up(&mut self, conn: ConnId) {
+        if let Some(conn) = self.conns.get_mut(&conn) {
+            conn.daemon_is_gone = true;
+            conn.to_daemon.clear();
+        }
+    }
+
+    /// The child passes its barrier: from here on it is the command.
+    pub(crate) fn exec(&mut self, key: Key) {
+        let Main::AtBarrier(who) = self.attempt(key).tree.main else { return };
+        if self.draw_exec_failure(key) {
+            return self.attempt(key).tree.main = Main::Dead(None);
+        }
+        truth::on_exec(self, key);
+        self.stats.executions += 1;
+        self.note(|| format!("  {key}: exec"));
+        let is_endless = self.rng.chance(250);
+        let others = self.draw_others();
+        let attempt = self.attempt(key);
+        attempt.executions += 1;
+        attempt.is_endless = is_endless;
+        attempt.tree.main = Main::Running(who);
+        attempt.tree.others = others;
+    }
+
+    /// Appends with whatever goes wrong just now, and holds the result against the truth.
+    pub(crate) fn append(&mut self, run: RunIndex, mut append: Append) -> Result<(), Error> {
+        let held = append.epoch;
+        if self.is_sabotaged(Sabotage::StaleEpochsWrite) {
+            append.epoch = self.epoch;
+        }
+        let fault = self.faults.of_append(&mut self.rng);
+        if let Some(fault) = fault {
+            self.store.fail_next(fault.0);
+        }
+        let (epoch, count) = (append.epoch, append.events.len());
+        let answer = self.store.append_wait(append);
+        self.note(|| format!("append of {count} to run {run} by epoch {epoch}: {answer:?}"));
+        if answer.is_ok() && held != self.epoch {
+            let current = self.epoch;
+            self.broke(
+                Some(run),
+                format!(
+                    "a daemon of epoch {held} has written while epoch {current} holds the store"
+                ),
+            );
+        }
+        match (&answer, fault) {
+            (Ok(()), _) => self.stats.appends += 1,
+            (Err(Error::StaleEpoch { .. }), _) => self.stats.stale_appends_refused += 1,
+            (Err(Error::Conflict { .. }), _) => self.stats.conflicts += 1,
+            (Err(_), Some((Fault::RefuseFull, _))) => self.stats.full_disks += 1,
+            (Err(_), Some((Fault::LoseBeforeCommit, _))) => self.stats.lost_appends += 1,
+            (Err(_), Some((Fault::LoseAfterCommit, _))) => self.stats.lost_acks += 1,
+            (Err(_), None) => {}
+        }
+        truth::on_append(self, run);
+        match fault {
+            // The same uncertainty, met by a daemon that lives on.
+            Some((_, Surface::AsIo)) if answer == Err(Error::Closed) => {
+                Err(Error::Io("simulated".to_owned()))
+            }
+            Some(_) | None => answer,
+        }
+    }
+}
+
+/// How a lost append looks to the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Surface {
+    AsClosed,
+    AsIo,
+}
+
+pub(crate) fn boot_id(boot: u64) -> BootId {
+    BootId(format!("boot-{boot}"))
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "run {} t{}.a{}", self.run, self.turn, self.attempt)
+    }
+}

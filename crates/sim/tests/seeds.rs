@@ -1,0 +1,59 @@
+//! A slice of seeds, and the proof that the simulator can fail.
+
+use outlast_sim::{Options, Sabotage, Stats, run_range, run_seed};
+
+#[test]
+fn a_slice_of_seeds_keeps_the_promise() {
+    let stats =
+        run_range(0, 300, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    let Stats {
+        daemon_crashes, reboots, lost_acks, adopted, orphaned, stopped, executions, ..
+    } = stats;
+    for (what, count) in [
+        ("daemon crashes", daemon_crashes),
+        ("reboots", reboots),
+        ("lost acknowledgements", lost_acks),
+        ("adoptions", adopted),
+        ("orphans", orphaned),
+        ("stops", stopped),
+        ("executions", executions),
+    ] {
+        assert!(count >= 10, "{count} {what} are too few to have tested anything");
+    }
+}
+
+#[test]
+fn the_same_seed_twice_is_the_same_history() {
+    let history =
+        |seed| run_seed(seed, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+    let once: Vec<Stats> = (0..20).map(history).collect();
+    let again: Vec<Stats> = (0..20).map(history).collect();
+    assert_eq!(once, again);
+    let traces: std::collections::BTreeSet<u64> = once.iter().map(|stats| stats.trace).collect();
+    assert_eq!(traces.len(), once.len(), "different seeds are different histories");
+}
+
+#[test]
+fn a_broken_world_is_noticed() {
+    for sabotage in Sabotage::ALL.into_iter().filter(|sabotage| !RARE.contains(sabotage)) {
+        is_noticed(sabotage, 500);
+    }
+}
+
+/// These need several things to go wrong at once.
+const RARE: [Sabotage; 3] =
+    [Sabotage::GivesUpUnfenced, Sabotage::RecordsAfterLock, Sabotage::AdmitsOnce];
+
+#[test]
+#[ignore = "takes minutes without optimisation: cargo test --release -p outlast-sim -- --ignored"]
+fn a_world_that_is_rarely_broken_is_noticed() {
+    RARE.into_iter().for_each(|sabotage| is_noticed(sabotage, 60_000));
+}
+
+fn is_noticed(sabotage: Sabotage, within: u64) {
+    let options = Options { sabotage: Some(sabotage), ..Options::default() };
+    let failure = (0..within).find_map(|seed| run_seed(seed, &options).err());
+    let failure =
+        failure.unwrap_or_else(|| panic!("{sabotage:?} was not noticed in {within} seeds"));
+    assert!(!failure.reason.is_empty() && !failure.trail.is_empty(), "{sabotage:?}: {failure}");
+}
