@@ -76,7 +76,10 @@ fn is_nobody(error: &io::Error) -> bool {
     // A full backlog shows as EAGAIN on a unix socket: the daemon is there, and busy.
     matches!(
         error.kind(),
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::WouldBlock
+        ErrorKind::NotFound
+            | ErrorKind::ConnectionRefused
+            | ErrorKind::ConnectionReset
+            | ErrorKind::WouldBlock
     )
 }
 

@@ -1,6 +1,7 @@
 //! Whether a daemon lives, by its lock: the kernel frees it on any death.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,9 +10,14 @@ pub(crate) enum Lock {
     Free,
 }
 
-/// Looks at a lock by taking a share of it for an instant. What cannot be opened is held by nobody.
+/// Looks at a lock by taking a share of it for an instant. One that is not there is held by nobody; one that
+/// may not be opened is somebody else's.
 pub(crate) fn probe(path: &Path) -> Lock {
-    let Ok(file) = File::open(path) else { return Lock::Free };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Lock::Held,
+        Err(_) => return Lock::Free,
+    };
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Lock::Held,
         Ok(()) | Err(TryLockError::Error(_)) => Lock::Free,

@@ -58,7 +58,8 @@ impl Problem {
 
     /// An answer of the daemon's that is not 2xx.
     pub(crate) fn answered(status: u16, info: ErrorInfo) -> Self {
-        let is_refusal = status < 500 || info.code == "unreadable_run";
+        let is_refusal =
+            status < 500 || ["unreadable_run", "disk_full"].contains(&info.code.as_str());
         let exit = if is_refusal { REFUSED } else { UNREACHABLE };
         Self::Told { info, exit }
     }

@@ -2,6 +2,7 @@
 //!
 //! Each record is down before the step after it. A child that cannot be written down is never released.
 
+use std::io::ErrorKind;
 use std::time::Instant;
 
 use outlast_wire::hook;
@@ -82,6 +83,11 @@ impl Attempt {
     }
 }
 
+/// A disk that is full now may have room for the next attempt.
 fn bad_files(error: std::io::Error) -> Failure {
-    Failure::new(NeverStarted::BadSpec, format!("attempt directory: {error}"))
+    let code = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => NeverStarted::NoResources,
+        _ => NeverStarted::BadSpec,
+    };
+    Failure::new(code, format!("attempt directory: {error}"))
 }

@@ -27,7 +27,7 @@ pub(crate) struct Process {
 /// What `/proc/<pid>/stat` says that we need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
-    state: u8,
+    is_dead: bool,
     parent: u32,
     start: u64,
 }
@@ -98,18 +98,14 @@ fn walk(root: u32, children_of: &dyn Fn(u32) -> Vec<u32>) -> Vec<Process> {
         let Some(parent) = parents.pop() else { break };
         for pid in children_of(parent) {
             let Some(stat) = stat(pid) else { continue };
-            // A dead leader of a process whose threads live on may still have children.
+            // A dead process may still have children that nobody has taken over.
             parents.push(pid);
-            if !is_dead(stat.state) {
+            if !stat.is_dead {
                 found.push(Process { pid, start: stat.start });
             }
         }
     }
     found
-}
-
-fn is_dead(state: u8) -> bool {
-    matches!(state, b'Z' | b'X' | b'x')
 }
 
 /// The children of every thread of `pid`.
@@ -146,10 +142,12 @@ fn stat(pid: u32) -> Option<Stat> {
 fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     let after = bytes.iter().rposition(|byte| *byte == b')')? + 1;
     let mut fields = std::str::from_utf8(&bytes[after..]).ok()?.split_ascii_whitespace();
-    let state = *fields.next()?.as_bytes().first()?;
+    let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
     let parent = fields.next()?.parse().ok()?;
-    let start = fields.nth(17)?.parse().ok()?;
-    Some(Stat { state, parent, start })
+    let threads: u32 = fields.nth(15)?.parse().ok()?;
+    let start = fields.nth(1)?.parse().ok()?;
+    // A leader may be gone while other threads of its process go on.
+    Some(Stat { is_dead: is_zombie && threads <= 1, parent, start })
 }
 
 fn command(pid: u32) -> String {
@@ -174,7 +172,17 @@ mod tests {
     fn a_name_with_parentheses_does_not_shift_the_start_time() {
         let line =
             b"71 (my (odd) na me) S 70 71 71 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 58502 1 1 1";
-        assert_eq!(parse_stat(line), Some(Stat { state: b'S', parent: 70, start: 58502 }));
+        assert_eq!(parse_stat(line), Some(Stat { is_dead: false, parent: 70, start: 58502 }));
+    }
+
+    #[test]
+    fn a_leader_that_left_its_threads_behind_is_not_dead() {
+        let is_dead = |state: &str, threads: u32| {
+            let line = format!("7 (x) {state} 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 9 0 0");
+            parse_stat(line.as_bytes()).expect("a whole line").is_dead
+        };
+        assert!(is_dead("Z", 1) && is_dead("X", 0));
+        assert!(!is_dead("Z", 2) && !is_dead("R", 1));
     }
 
     #[test]

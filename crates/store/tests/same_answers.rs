@@ -90,7 +90,7 @@ impl Twins {
             Op::Create { run, name, key } => self.create(*run, *name, *key),
             Op::Tell { run } => self.tell(*run, Held::next_news),
             Op::Stop { run } => {
-                self.tell(*run, |_| Input::StopAsked { mode: StopMode::Gracefully })
+                self.tell(*run, |_| Input::StopAsked { mode: StopMode::Gracefully });
             }
             Op::Complete { run } => {
                 self.tell(*run, |held| {

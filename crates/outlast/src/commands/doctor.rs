@@ -16,8 +16,8 @@ use crate::output::colour::Colour;
 use crate::output::{figures, printable};
 use crate::problem::Problem;
 use crate::session::unreadable;
-use crate::world::World;
-use crate::{Answer, output};
+use crate::world::{Autostart, World};
+use crate::{Answer, autostart, output};
 
 /// Below this a run's output and the journal soon have no room.
 const LITTLE_SPACE: u64 = 256 << 20;
@@ -30,7 +30,7 @@ pub(crate) async fn doctor(world: &World, args: Doctor) -> Answer {
     let mut findings = look_around(layout);
     match try_connect(layout).await {
         Ok(Some(connection)) => findings.extend(ask_daemon(connection).await),
-        Ok(None) => findings.extend(without_daemon(layout)),
+        Ok(None) => findings.extend(without_daemon(world, layout).await),
         Err(problem) => findings.push(unanswered(&problem)),
     }
     let healthy = findings.iter().all(|finding| finding.level != Level::Problem);
@@ -106,10 +106,19 @@ fn space(state: &Path) -> Option<Finding> {
     })
 }
 
-/// What a daemon would look at too.
-fn without_daemon(layout: &Layout) -> Vec<Finding> {
-    let daemon = no_daemon(lock::probe(&layout.daemon_lock()));
-    space(&layout.state).into_iter().chain([daemon]).collect()
+/// Only a daemon can look at the journal, so one is started if there is a journal to look at.
+async fn without_daemon(world: &World, layout: &Layout) -> Vec<Finding> {
+    let may_start = world.autostart() == Autostart::Allowed && layout.database().exists();
+    let lock = lock::probe(&layout.daemon_lock());
+    if may_start && lock == Lock::Free {
+        return match autostart::start(world).await {
+            Ok(connection) => ask_daemon(connection).await,
+            Err(problem) => {
+                space(&layout.state).into_iter().chain([unanswered(&problem)]).collect()
+            }
+        };
+    }
+    space(&layout.state).into_iter().chain([no_daemon(lock)]).collect()
 }
 
 fn no_daemon(lock: Lock) -> Finding {
@@ -140,11 +149,11 @@ async fn ask_daemon(mut connection: Connection) -> Vec<Finding> {
 }
 
 fn unanswered(reason: &Problem) -> Finding {
-    let message = match reason {
-        Problem::Told { info, .. } => info.message.clone(),
-        Problem::OutputClosed => "no answer".to_owned(),
+    let (message, hint) = match reason {
+        Problem::Told { info, .. } => (info.message.clone(), info.hint.clone()),
+        Problem::OutputClosed => ("no answer".to_owned(), None),
     };
-    problem("daemon", message, "see outlast daemon logs")
+    problem("daemon", message, hint.as_deref().unwrap_or("see outlast daemon logs"))
 }
 
 fn ok(subject: &str, message: String) -> Finding {

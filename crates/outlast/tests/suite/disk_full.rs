@@ -168,7 +168,7 @@ fn a_run_that_prints_is_suspended_and_goes_on_when_there_is_room() {
 fn assert_new_runs_are_refused(home: &Home) {
     let runs = || fs::read_dir(home.state().join("runs")).expect("there are runs").count();
     let before = runs();
-    let said = home.fails(7, &["run", "-d", "--", "true"]);
+    let said = home.fails(2, &["run", "-d", "--", "true"]);
     let lines: Vec<&str> = said.lines().collect();
     let [error, hint] = lines.as_slice() else { panic!("not a line and a hint: {said}") };
     assert!(error.starts_with("outlast: cannot write the files of a new run to "), "{said}");

@@ -90,10 +90,7 @@ impl Terminal {
         assert!(screen.contents().starts_with(&wanted), "{}", screen.contents());
         let is_plain = !screen.alternate_screen() && !screen.hide_cursor();
         assert!(is_plain, "{}", screen.state_formatted().escape_debug());
-        assert_eq!(
-            screen.input_mode_formatted(),
-            Terminal::new(2, 2).screen().input_mode_formatted()
-        );
+        assert_eq!(screen.input_mode_formatted(), Self::new(2, 2).screen().input_mode_formatted());
     }
 }
 

@@ -1,8 +1,12 @@
 //! Moving the write-ahead log into the database, beside the commits and not between them.
 //!
 //! Has a thread and a connection of its own. It sleeps until the writer says that there is enough to move.
+//! The writer then moves the little that came in meanwhile, so that the log begins anew: a commit into a log
+//! that has been this long before costs half of one that makes it longer.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,6 +26,8 @@ const RESTART_TIMEOUT: Duration = Duration::from_millis(100);
 pub(super) struct Checkpointer {
     wakes: SyncSender<()>,
     thread: JoinHandle<()>,
+    /// Set when the log was moved, all but what came in meanwhile.
+    is_moved: Arc<AtomicBool>,
     pages_at_last_wake: u32,
 }
 
@@ -31,8 +37,10 @@ impl Checkpointer {
             schema::open_checkpointer(path).map_err(|error| Error::from_sql(path, &error))?;
         // One wake in waiting is as good as many.
         let (wakes, inbox) = mpsc::sync_channel(1);
-        let thread = spawn("store-checkpoint", move || run(&connection, &inbox))?;
-        Ok(Self { wakes, thread, pages_at_last_wake: 0 })
+        let is_moved = Arc::new(AtomicBool::new(false));
+        let moved = Arc::clone(&is_moved);
+        let thread = spawn("store-checkpoint", move || run(&connection, &inbox, &moved))?;
+        Ok(Self { wakes, thread, is_moved, pages_at_last_wake: 0 })
     }
 
     /// The writer says how long the log is after a commit.
@@ -40,12 +48,16 @@ impl Checkpointer {
         if pages < self.pages_at_last_wake {
             self.pages_at_last_wake = 0;
         }
+        if self.is_moved.swap(false, Ordering::AcqRel) {
+            restart(writer, Duration::ZERO);
+            return;
+        }
         if pages - self.pages_at_last_wake <= PAGES {
             return;
         }
         self.pages_at_last_wake = pages;
         if pages >= TOO_MANY_PAGES {
-            restart(writer);
+            restart(writer, RESTART_TIMEOUT);
         } else {
             self.wake();
         }
@@ -69,15 +81,16 @@ impl Checkpointer {
     }
 }
 
-fn run(connection: &Connection, inbox: &Receiver<()>) {
+fn run(connection: &Connection, inbox: &Receiver<()>, is_moved: &AtomicBool) {
     while inbox.recv().is_ok() {
         checkpoint(connection, "PASSIVE");
+        is_moved.store(true, Ordering::Release);
     }
 }
 
-/// Has the log begin anew, if the readers let it within a moment; otherwise it is tried again later.
-fn restart(writer: &Connection) {
-    if writer.busy_timeout(RESTART_TIMEOUT).is_ok() {
+/// Has the log begin anew, if the readers let it within `patience`; otherwise it is tried again later.
+fn restart(writer: &Connection, patience: Duration) {
+    if writer.busy_timeout(patience).is_ok() {
         checkpoint(writer, "RESTART");
     }
     drop(writer.busy_timeout(schema::BUSY_TIMEOUT));
