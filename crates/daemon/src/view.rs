@@ -39,21 +39,21 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-pub(crate) fn row(row: &Row, trouble: Option<Trouble>) -> RunRow {
+pub(crate) fn row(row: Row, trouble: Option<Trouble>) -> RunRow {
     RunRow {
-        id: row.id.0.clone(),
-        name: row.name.clone(),
+        id: row.id.0,
+        name: row.name,
         state: row.state.word().to_owned(),
-        reason_code: row.reason_code.clone(),
+        reason_code: row.reason_code,
         health: health(row.health, trouble.as_ref()),
-        what: row.what.clone(),
+        what: row.what,
         turn: row.turn,
         attempt: row.attempt,
         created_at: rfc3339(row.created_at),
         started_at: row.started_at.map(rfc3339),
         ended_at: row.ended_at.map(rfc3339),
         exit: row.exit.map(exit),
-        labels: row.labels.clone(),
+        labels: row.labels,
         survivors: u32::try_from(row.survivors).unwrap_or(u32::MAX),
         trouble,
     }

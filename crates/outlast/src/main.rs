@@ -25,6 +25,7 @@ mod sse;
 mod switch;
 mod terminal;
 mod tty;
+mod usage;
 mod wait;
 mod world;
 
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
     let world = World::new(environment());
     let cli = match args::parse() {
         Ok(cli) => cli,
-        Err(usage) => return args::explain(&usage),
+        Err(usage) => return usage::explain(&usage),
     };
     let errors = cli.command.errors();
     commands::dispatch(cli.command, &world).unwrap_or_else(|problem| {

@@ -220,11 +220,6 @@ impl Attempt {
         }
     }
 
-    /// The last step before the lock is freed: nobody is to find a socket that nobody hears.
-    pub(crate) fn leave(self) {
-        crate::tolerate(std::fs::remove_file(self.dir.socket()));
-    }
-
     pub(crate) fn output_bytes(&self) -> u64 {
         match &self.stage {
             Stage::Live(live) => live.spool.total(),
@@ -274,10 +269,13 @@ impl Attempt {
         crate::tolerate(self.record(record, now));
     }
 
-    /// Makes an end survive the machine. Whoever listens is told first: a daemon has a journal of its own,
-    /// and need not wait for ours.
+    /// Makes an end survive the machine, and the output before it. Whoever listens is told first. A daemon
+    /// writes the end to a journal of its own, so if there is one and nothing was printed, nothing is left to do.
     pub(crate) fn sync_end(&mut self, now: Instant) {
         self.control.tick(now);
+        if self.control.has_daemon() && self.output_bytes() == 0 {
+            return;
+        }
         let spooled = match &mut self.stage {
             Stage::Live(live) => live.spool.sync(),
             Stage::Gate | Stage::Bygone | Stage::Over { .. } => Ok(()),

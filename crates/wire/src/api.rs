@@ -11,6 +11,9 @@ use crate::shim::{EnvVar, Exit, Survivor, Window};
 /// The header by which a client asks for framed output (see [`OutputFrame`]).
 pub const FRAMES: &str = "application/vnd.outlast.output";
 
+/// The header by which a client asks for a list one object a line, to be read as it comes.
+pub const LINES: &str = "application/x-ndjson";
+
 /// The protocol name of an HTTP upgrade that carries an attached terminal.
 pub const TTY_UPGRADE: &str = "outlast-tty";
 

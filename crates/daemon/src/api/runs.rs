@@ -7,13 +7,13 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use outlast_engine::{Input, Run, RunId, State as RunState, StateName, StopMode};
 use outlast_store::{Filter, Remove, Resolved};
-use outlast_wire::api::{RunRow, RunView, StopRun, Waited};
+use outlast_wire::api::{LINES, RunRow, RunView, StopRun, Waited};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
@@ -37,31 +37,52 @@ const DURABLE_WITHIN: Duration = Duration::from_secs(10);
 
 #[utoipa::path(get, path = "/v1/runs",
     params(("all" = Option<bool>, Query, description = "ended runs too"), ("state" = Option<String>, Query), ("label" = Option<String>, Query, description = "K=V; may be given again")),
-    responses((status = 200, body = [RunRow])))]
+    responses((status = 200, description = "an array; or one object a line, if `application/x-ndjson` is accepted", body = [RunRow])))]
 pub(crate) async fn list(
     State(supervisor): Daemon,
     Query(query): Query<Vec<(String, String)>>,
+    headers: HeaderMap,
 ) -> Answer<Response> {
     let filter = filter(&query)?;
+    let shape = match headers.get(ACCEPT) {
+        Some(accept) if accept == LINES => Shape::Lines,
+        _ => Shape::Array,
+    };
     let (send, receive) = mpsc::channel(2);
     // However many runs there are, a few pages of them are all that is held.
-    drop(tokio::task::spawn_blocking(move || send_rows(&supervisor, &filter, &send)));
+    drop(tokio::task::spawn_blocking(move || send_rows(&supervisor, &filter, shape, &send)));
     let pages = stream::unfold(receive, |mut receive| async {
         receive.recv().await.map(|page| (page, receive))
     });
-    Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(pages)).into_response())
+    let kind = match shape {
+        Shape::Array => "application/json",
+        Shape::Lines => LINES,
+    };
+    Ok(([(CONTENT_TYPE, kind)], Body::from_stream(pages)).into_response())
+}
+
+/// How a list of objects is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Array,
+    Lines,
 }
 
 type Page = Result<Bytes, std::io::Error>;
 
-/// Sends the rows as one JSON array, page by page; a failure cuts it short, which no reader takes for whole.
-fn send_rows(supervisor: &Supervisor, filter: &Filter, send: &mpsc::Sender<Page>) {
+/// Sends the rows page by page; a failure cuts the answer short, which no reader takes for whole.
+fn send_rows(supervisor: &Supervisor, filter: &Filter, shape: Shape, send: &mpsc::Sender<Page>) {
     let mut page = Vec::with_capacity(PAGE);
-    let mut opening = b'[';
+    let (mut before, between, after_none, after) = match shape {
+        Shape::Array => ("[", ",", "[]", "]"),
+        Shape::Lines => ("", "\n", "", "\n"),
+    };
+    let mut is_empty = true;
     let visited = supervisor.store.visit_rows(filter, &mut |row| {
-        page.push(std::mem::replace(&mut opening, b','));
+        page.extend_from_slice(std::mem::replace(&mut before, between).as_bytes());
+        is_empty = false;
         let trouble = row.is_open.then(|| supervisor.trouble_of(&row.id)).flatten();
-        serde_json::to_writer(&mut page, &view::row(&row, trouble)).expect("a row is plain data");
+        serde_json::to_writer(&mut page, &view::row(row, trouble)).expect("a row is plain data");
         if page.len() < PAGE {
             return ControlFlow::Continue(());
         }
@@ -72,7 +93,7 @@ fn send_rows(supervisor: &Supervisor, filter: &Filter, send: &mpsc::Sender<Page>
         }
     });
     let last = visited.map(|()| {
-        page.extend_from_slice(if opening == b'[' { b"[]" } else { b"]" });
+        page.extend_from_slice(if is_empty { after_none } else { after }.as_bytes());
         Bytes::from(page)
     });
     let _client_gone = send.blocking_send(last.map_err(std::io::Error::other));

@@ -26,8 +26,8 @@ impl Work {
         hook!("daemon.attempt-spec");
         let stream = spawn::shim(&self.supervisor.exe, &self.dir.0)?;
         hook!("daemon.shim-spawned");
-        match Session::over(tokio::net::UnixStream::from_std(stream)?, self.supervisor.epoch).await
-        {
+        let stream = tokio::net::UnixStream::from_std(stream)?;
+        match Session::over(stream, self.supervisor.epoch, self.start_order()).await {
             Ok(mut session) => {
                 session.is_ours = true;
                 Ok(Some(session))

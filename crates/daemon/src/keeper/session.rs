@@ -33,15 +33,19 @@ impl Session {
     pub(super) async fn connect(socket: &Path, epoch: u64) -> io::Result<Self> {
         let short = ShortPath::of(socket)?;
         let stream = UnixStream::connect(short.path()).await?;
-        Self::over(stream, epoch).await
+        Self::over(stream, epoch, None).await
     }
 
-    /// Says Hello and hears how things are.
-    pub(super) async fn over(stream: UnixStream, epoch: u64) -> io::Result<Self> {
-        tokio::time::timeout(ANSWER_WITHIN, Self::greet(stream, epoch)).await?
+    /// Says Hello, and `then` what can be said at once, and hears how things are.
+    pub(super) async fn over(
+        stream: UnixStream,
+        epoch: u64,
+        then: Option<Order>,
+    ) -> io::Result<Self> {
+        tokio::time::timeout(ANSWER_WITHIN, Self::greet(stream, epoch, then)).await?
     }
 
-    async fn greet(stream: UnixStream, epoch: u64) -> io::Result<Self> {
+    async fn greet(stream: UnixStream, epoch: u64, then: Option<Order>) -> io::Result<Self> {
         let mut session = Self {
             stream,
             decoder: Decoder::default(),
@@ -51,6 +55,10 @@ impl Session {
             is_ours: false,
         };
         session.say(Order::Hello { proto: version::SHIM, epoch, role: Role::Daemon }).await?;
+        if let Some(order) = then {
+            session.say(order).await?;
+            hook!("daemon.start-sent");
+        }
         match session.hear().await? {
             Some(News::Hello { proto, .. }) if proto < version::OLDEST_SHIM => {
                 Err(io::Error::other(format!(
@@ -100,17 +108,21 @@ impl Work {
         }
     }
 
+    /// What is to be stopped is not started first.
+    pub(super) fn start_order(&self) -> Option<Order> {
+        let (turn, attempt, epoch) = (self.task.turn, self.task.attempt, self.supervisor.epoch);
+        self.stop.borrow().is_none().then_some(Order::Start { turn, attempt, epoch })
+    }
+
     async fn converse(&mut self, session: &mut Session) -> io::Result<()> {
         let (turn, attempt, epoch) = (self.task.turn, self.task.attempt, self.supervisor.epoch);
         self.say_shim(Some(session.shim_pid)).await;
-        // What is to be stopped is not started first.
-        let is_to_stop = self.stop.borrow().is_some();
+        hook!("daemon.shim-hello");
         if !records::is_begun(&session.records) {
-            hook!("daemon.shim-hello");
-            if !is_to_stop {
-                session.say(Order::Start { turn, attempt, epoch }).await?;
+            // One that we have launched has heard it with our Hello.
+            if let Some(order) = self.start_order().filter(|_| !session.is_ours) {
+                session.say(order).await?;
             }
-            hook!("daemon.start-sent");
         } else if !session.is_ours && !self.has_met {
             hook!("daemon.adopted");
             let input = Input::Adopted { turn, attempt, epoch };

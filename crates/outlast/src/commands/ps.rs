@@ -1,7 +1,13 @@
 //! `outlast ps`: the runs there are.
 
+use std::borrow::Cow;
+
+use http_body_util::BodyExt;
 use jiff::Timestamp;
-use outlast_wire::api::RunRow;
+use outlast_wire::api::{LINES, Trouble};
+use outlast_wire::shim::Exit;
+use serde::Deserialize;
+use tokio::time::timeout;
 
 use crate::Answer;
 use crate::args::{Ps, State};
@@ -9,19 +15,79 @@ use crate::ask::Ask;
 use crate::output::state::Condition;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::{self, colour, time};
+use crate::problem::Problem;
 use crate::session::{Session, unreadable};
 use crate::world::World;
 
 pub(crate) async fn ps(world: &World, args: Ps) -> Answer {
-    let body = Session::new(world).fetch(&ask(&args)).await?;
     if args.json {
+        let body = Session::new(world).fetch(&ask(&args)).await?;
         output::print_line(&String::from_utf8_lossy(&body))?;
         return Ok(0);
     }
-    let rows: Vec<RunRow> = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+    let now = world.now();
+    let mut table = empty_table();
+    each_row(world, &ask(&args), |row| table.push(cells(row, now))).await?;
     let look = Look { columns: world.columns(), colours: world.colours() };
-    output::print(&table(&rows, world.now()).render(look))?;
+    output::print(&table.render(look))?;
     Ok(0)
+}
+
+/// What of a [`outlast_wire::api::RunRow`] stands in the table, borrowed from the line that it came in.
+#[derive(Debug, Deserialize)]
+struct Listed<'a> {
+    id: &'a str,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    state: &'a str,
+    reason_code: Option<&'a str>,
+    health: &'a str,
+    #[serde(borrow)]
+    what: Cow<'a, str>,
+    turn: u32,
+    attempt: u32,
+    created_at: &'a str,
+    started_at: Option<&'a str>,
+    ended_at: Option<&'a str>,
+    exit: Option<Exit>,
+    survivors: u32,
+    trouble: Option<Trouble>,
+}
+
+impl Listed<'_> {
+    fn condition(&self) -> Condition<'_> {
+        Condition {
+            state: self.state,
+            reason_code: self.reason_code,
+            health: self.health,
+            exit: self.exit,
+            survivors: self.survivors as usize,
+            trouble: self.trouble.as_ref(),
+        }
+    }
+}
+
+/// Reads rows while the daemon is still writing them.
+async fn each_row(
+    world: &World,
+    ask: &Ask,
+    mut take: impl FnMut(&Listed<'_>),
+) -> Result<(), Problem> {
+    let mut session = Session::new(world);
+    let (_connection, response) = session.open(&ask.clone().accept(LINES)).await?;
+    let mut body = response.into_body();
+    let mut pending: Vec<u8> = Vec::new();
+    let cut_short = || Problem::unreachable("the list was cut short");
+    while let Some(frame) = timeout(ask.patience, body.frame()).await.map_err(|_| cut_short())? {
+        let frame = frame.map_err(|_| cut_short())?;
+        pending.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+        let whole = pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        for line in pending[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            take(&serde_json::from_slice(line).map_err(|error| unreadable(&error))?);
+        }
+        pending.drain(..whole);
+    }
+    Ok(())
 }
 
 fn ask(args: &Ps) -> Ask {
@@ -36,9 +102,9 @@ fn ask(args: &Ps) -> Ask {
     ask
 }
 
-fn table(rows: &[RunRow], now: Timestamp) -> Table {
+fn empty_table() -> Table {
     let column = |title, narrowest| Column { title, narrowest };
-    let mut table = Table::new(vec![
+    Table::new(vec![
         column("ID", 12),
         column("NAME", 8),
         column("STATE", 18),
@@ -46,19 +112,15 @@ fn table(rows: &[RunRow], now: Timestamp) -> Table {
         column("RUNTIME", 7),
         column("TURN", 4),
         column("COMMAND", 12),
-    ]);
-    for row in rows {
-        table.push(cells(row, now));
-    }
-    table
+    ])
 }
 
-fn cells(row: &RunRow, now: Timestamp) -> Vec<Cell> {
-    let age = time::ms_between(&row.created_at, now).map(time::age).unwrap_or_default();
+fn cells(row: &Listed<'_>, now: Timestamp) -> Vec<Cell> {
+    let age = time::ms_between(row.created_at, now).map(time::age).unwrap_or_default();
     vec![
-        Cell::new(&row.id),
+        Cell::new(row.id),
         Cell::new(row.name.as_deref().unwrap_or_default()),
-        Cell::coloured(&Condition::from(row).words(), colour::of_state(&row.state)),
+        Cell::coloured(&row.condition().words(), colour::of_state(row.state)),
         Cell::new(&age),
         Cell::new(&runtime(row, now)),
         Cell::new(&turn(row)),
@@ -66,15 +128,15 @@ fn cells(row: &RunRow, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-fn runtime(row: &RunRow, now: Timestamp) -> String {
-    let Some(started) = &row.started_at else { return "-".to_owned() };
-    let until = row.ended_at.as_deref().map_or(Some(now), |ended| ended.parse().ok());
+fn runtime(row: &Listed<'_>, now: Timestamp) -> String {
+    let Some(started) = row.started_at else { return "-".to_owned() };
+    let until = row.ended_at.map_or(Some(now), |ended| ended.parse().ok());
     let ms = until.and_then(|until| time::ms_between(started, until));
     ms.map_or_else(|| "-".to_owned(), time::span)
 }
 
 /// `2`, or `2.3` for the third attempt at the second turn.
-fn turn(row: &RunRow) -> String {
+fn turn(row: &Listed<'_>) -> String {
     match (row.turn, row.attempt) {
         (0, _) => "-".to_owned(),
         (turn, 0 | 1) => turn.to_string(),
@@ -84,52 +146,19 @@ fn turn(row: &RunRow) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use outlast_wire::shim::Exit;
-
     use super::*;
 
-    fn row(id: &str, state: &str) -> RunRow {
-        RunRow {
-            id: id.to_owned(),
-            name: None,
-            state: state.to_owned(),
-            reason_code: None,
-            health: "healthy".to_owned(),
-            what: "sleep 100".to_owned(),
-            turn: 1,
-            attempt: 1,
-            created_at: "2026-11-15T11:55:00Z".to_owned(),
-            started_at: Some("2026-11-15T11:55:01Z".to_owned()),
-            ended_at: None,
-            exit: None,
-            labels: BTreeMap::new(),
-            survivors: 0,
-            trouble: None,
-        }
-    }
-
-    fn rows() -> Vec<RunRow> {
-        let mut orphan = row("k3mx7q9w2r5t", "running");
-        orphan.health = "orphaned".to_owned();
-        orphan.attempt = 3;
-        orphan.what = "sh -c 'while true; do make -j8 check; done'".to_owned();
-        let mut failed = row("0a1b2c3d4e5f", "failed");
-        failed.name = Some("nightly-build".to_owned());
-        failed.reason_code = Some("exit_code".to_owned());
-        failed.exit = Some(Exit::Code(7));
-        failed.ended_at = Some("2026-11-15T11:55:03.5Z".to_owned());
-        let mut queued = row("zzzzzzzzzzzz", "queued");
-        queued.turn = 0;
-        queued.attempt = 0;
-        queued.started_at = None;
-        vec![orphan, failed, queued]
-    }
+    const ORPHAN: &str = r#"{"id":"k3mx7q9w2r5t","name":null,"state":"running","reason_code":null,"health":"orphaned","what":"sh -c 'while true; do make -j8 check; done'","turn":1,"attempt":3,"created_at":"2026-11-15T11:55:00Z","started_at":"2026-11-15T11:55:01Z","ended_at":null,"exit":null,"labels":{},"survivors":0,"trouble":null}"#;
+    const FAILED: &str = r#"{"id":"0a1b2c3d4e5f","name":"nightly-build","state":"failed","reason_code":"exit_code","health":"healthy","what":"sleep 100","turn":1,"attempt":1,"created_at":"2026-11-15T11:55:00Z","started_at":"2026-11-15T11:55:01Z","ended_at":"2026-11-15T11:55:03.5Z","exit":{"code":7},"labels":{"a":"b"},"survivors":0,"trouble":null}"#;
+    const QUEUED: &str = r#"{"id":"zzzzzzzzzzzz","name":null,"state":"queued","reason_code":null,"health":"healthy","what":"sleep 100","turn":0,"attempt":0,"created_at":"2026-11-15T11:55:00Z","started_at":null,"ended_at":null,"exit":null,"labels":{},"survivors":0,"trouble":null}"#;
 
     fn render(columns: Option<usize>) -> String {
         let now = "2026-11-15T12:00:00Z".parse().expect("a time");
-        table(&rows(), now).render(Look { columns, colours: false })
+        let mut table = empty_table();
+        for line in [ORPHAN, FAILED, QUEUED] {
+            table.push(cells(&serde_json::from_str(line).expect("a row"), now));
+        }
+        table.render(Look { columns, colours: false })
     }
 
     #[test]

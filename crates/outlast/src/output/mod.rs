@@ -35,6 +35,9 @@ pub(crate) fn tell(text: &str) {
 
 /// Text from elsewhere, on one line and without anything that a terminal would obey.
 pub(crate) fn printable(text: &str) -> String {
+    if !text.contains(char::is_control) {
+        return text.to_owned();
+    }
     text.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
 }
 

@@ -1,6 +1,6 @@
 //! A run's state in a few words: `running (orphaned)`, `failed (exit 7)`, `completed (+2 survivors)`.
 
-use outlast_wire::api::{RunRow, RunView, Trouble, exit_status};
+use outlast_wire::api::{RunView, Trouble, exit_status};
 use outlast_wire::shim::Exit;
 
 use crate::output::figures;
@@ -8,25 +8,12 @@ use crate::output::figures;
 /// The parts of a row or of a view that its state is told from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Condition<'a> {
-    state: &'a str,
-    reason_code: Option<&'a str>,
-    health: &'a str,
-    exit: Option<Exit>,
-    survivors: usize,
-    trouble: Option<&'a Trouble>,
-}
-
-impl<'a> From<&'a RunRow> for Condition<'a> {
-    fn from(row: &'a RunRow) -> Self {
-        Self {
-            state: &row.state,
-            reason_code: row.reason_code.as_deref(),
-            health: &row.health,
-            exit: row.exit,
-            survivors: row.survivors as usize,
-            trouble: row.trouble.as_ref(),
-        }
-    }
+    pub(crate) state: &'a str,
+    pub(crate) reason_code: Option<&'a str>,
+    pub(crate) health: &'a str,
+    pub(crate) exit: Option<Exit>,
+    pub(crate) survivors: usize,
+    pub(crate) trouble: Option<&'a Trouble>,
 }
 
 impl<'a> From<&'a RunView> for Condition<'a> {

@@ -1,5 +1,7 @@
 //! Tables: columns that line up, cut to the width of the terminal.
 
+use std::borrow::Cow;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::colour::Colour;
@@ -21,6 +23,8 @@ pub(crate) struct Column {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
+    /// On a terminal.
+    width: usize,
     colour: Colour,
 }
 
@@ -34,7 +38,8 @@ pub(crate) struct Look {
 
 impl Cell {
     pub(crate) fn new(text: &str) -> Self {
-        Self { text: printable(text), colour: Colour::Plain }
+        let text = printable(text);
+        Self { width: width(&text), text, colour: Colour::Plain }
     }
 
     pub(crate) fn coloured(text: &str, colour: Colour) -> Self {
@@ -58,16 +63,15 @@ impl Table {
             self.columns.iter().map(|column| Cell::coloured(column.title, Colour::Bold)).collect();
         let mut text = String::new();
         for row in std::iter::once(&titles).chain(&self.rows) {
-            text.push_str(&line(row, &widths, look.colours));
-            text.push('\n');
+            push_line(&mut text, row, &widths, look.colours);
         }
         text
     }
 
     fn natural_widths(&self) -> Vec<usize> {
         let widest = |index: usize, column: &Column| {
-            let cells = self.rows.iter().map(|row| row[index].text.width());
-            cells.chain([column.title.width()]).max().unwrap_or(0)
+            let cells = self.rows.iter().map(|row| row[index].width);
+            cells.chain([width(column.title)]).max().unwrap_or(0)
         };
         self.columns.iter().enumerate().map(|(index, column)| widest(index, column)).collect()
     }
@@ -86,34 +90,41 @@ fn fit(columns: &[Column], mut widths: Vec<usize>, limit: Option<usize>) -> Vec<
     widths
 }
 
-fn line(row: &[Cell], widths: &[usize], colours: bool) -> String {
-    let last = row.len().saturating_sub(1);
-    let mut line = String::new();
-    for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
-        let text = cut(&cell.text, *width);
-        line.push_str(&cell.colour.paint(&text, colours));
-        if index < last {
-            line.extend(std::iter::repeat_n(' ', width - text.width() + GAP));
+fn push_line(text: &mut String, row: &[Cell], widths: &[usize], colours: bool) {
+    let begin = text.len();
+    for (cell, width) in row.iter().zip(widths) {
+        let shown = cut(cell, *width);
+        match (cell.colour, colours) {
+            (Colour::Plain, _) | (_, false) => text.push_str(&shown),
+            (colour, true) => text.push_str(&colour.paint(&shown, colours)),
         }
+        text.extend(std::iter::repeat_n(' ', width - cell.width.min(*width) + GAP));
     }
-    line.truncate(line.trim_end().len());
-    line
+    let end = begin + text[begin..].trim_end().len();
+    text.truncate(end);
+    text.push('\n');
 }
 
-/// At most `width` columns of a text; what is missing shows as `…`.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
+/// At most `width` columns of a cell; what is missing shows as `…`.
+fn cut(cell: &Cell, width: usize) -> Cow<'_, str> {
+    if cell.width <= width {
+        return Cow::Borrowed(&cell.text);
     }
     let mut kept = String::new();
     let mut left = width.saturating_sub(1);
-    for c in text.chars() {
+    for c in cell.text.chars() {
         let Some(rest) = left.checked_sub(c.width().unwrap_or(0)) else { break };
         left = rest;
         kept.push(c);
     }
     kept.push('…');
-    kept
+    kept.extend(std::iter::repeat_n(' ', left));
+    Cow::Owned(kept)
+}
+
+/// Most of what is listed is plain, and then its width is its length.
+fn width(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
 }
 
 #[cfg(test)]
