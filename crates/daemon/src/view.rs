@@ -23,7 +23,28 @@ pub(crate) fn rfc3339(time: Time) -> String {
     let in_day = time.0 % MS_A_DAY;
     let (hour, minute) = (in_day / 3_600_000, in_day / 60_000 % 60);
     let (second, ms) = (in_day / 1000 % 60, in_day % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    let fields = [
+        (0, 4, year),
+        (5, 2, month),
+        (8, 2, day),
+        (11, 2, hour),
+        (14, 2, minute),
+        (17, 2, second),
+        (20, 3, ms),
+    ];
+    for (at, digits, value) in fields {
+        put_digits(&mut text[at..at + digits], value);
+    }
+    text.iter().map(|byte| char::from(*byte)).collect()
+}
+
+/// The last digits of `value`, as many as there is room for.
+fn put_digits(room: &mut [u8], mut value: u64) {
+    for digit in room.iter_mut().rev() {
+        *digit = b"0123456789"[usize::try_from(value % 10).unwrap_or(0)];
+        value /= 10;
+    }
 }
 
 /// The date of a day counted from 1970-01-01, in years that begin in March, so that a leap day is the last.

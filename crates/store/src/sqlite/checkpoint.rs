@@ -18,6 +18,8 @@ use crate::Error;
 
 /// Pages that the log may grow by before they are moved.
 const PAGES: u32 = 1000;
+/// A group as small as this is no load.
+const FEW_ORDERS: usize = 8;
 /// About 64 MiB of log. Only a log that never comes to rest gets there, and then the writer itself waits
 /// until it can start from the beginning.
 const TOO_MANY_PAGES: u32 = 16_000;
@@ -43,12 +45,13 @@ impl Checkpointer {
         Ok(Self { wakes, thread, is_moved, pages_at_last_wake: 0 })
     }
 
-    /// The writer says how long the log is after a commit.
-    pub(super) fn log_has(&mut self, pages: u32, writer: &Connection) {
+    /// The writer says how long the log is after a commit of so many `orders`.
+    pub(super) fn log_has(&mut self, pages: u32, orders: usize, writer: &Connection) {
         if pages < self.pages_at_last_wake {
             self.pages_at_last_wake = 0;
         }
-        if self.is_moved.swap(false, Ordering::AcqRel) {
+        // Under load the log is left to grow: a long wait for one costs more than many short ones.
+        if orders <= FEW_ORDERS && self.is_moved.swap(false, Ordering::AcqRel) {
             restart(writer, Duration::ZERO);
             return;
         }

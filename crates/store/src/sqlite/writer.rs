@@ -72,8 +72,10 @@ impl Writer {
         match self.commit(&group) {
             Ok(answers) => {
                 self.commits.fetch_add(1, Ordering::Relaxed);
+                let orders = group.len();
                 group.into_iter().zip(answers).for_each(|(order, answer)| (order.reply)(answer));
-                self.checkpointer.log_has(self.log_pages.load(Ordering::Relaxed), &self.connection);
+                let pages = self.log_pages.load(Ordering::Relaxed);
+                self.checkpointer.log_has(pages, orders, &self.connection);
             }
             Err(error) => group.into_iter().for_each(|order| (order.reply)(Err(error.clone()))),
         }
