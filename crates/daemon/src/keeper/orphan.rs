@@ -118,7 +118,9 @@ impl Work {
     /// Waits until one of these is gone, the limit is reached, or somebody gives another order; true for that.
     async fn any_gone_or_ordered(&mut self, left: &[Survivor], limit_in: Option<Duration>) -> bool {
         let gone = left.iter().map(|one| gone(Who { pid: one.pid, start: one.start }).boxed());
-        let gone = select_all(gone.chain(left.is_empty().then(|| std::future::ready(()).boxed())));
+        // The main process alone, out of its session and with another environment: looked at now and then.
+        let nobody = left.is_empty().then(|| tokio::time::sleep(Duration::from_secs(1)).boxed());
+        let gone = select_all(gone.chain(nobody));
         let limit = async {
             match limit_in {
                 Some(limit_in) => tokio::time::sleep(limit_in).await,
