@@ -107,7 +107,7 @@ fn after_daemon_stop_none_comes_back_until_asked() {
     assert_eq!(home.daemon_if_up(), None);
     assert!(is_alive(pid));
     assert_eq!(str_of(&home.show(&id), "state"), "running");
-    assert_eq!(home.count(&id, "AttemptAdopted"), 1);
+    until("the run is adopted", || (home.count(&id, "AttemptAdopted") == 1).then_some(()));
 }
 
 fn context_switches(pid: u32) -> u64 {

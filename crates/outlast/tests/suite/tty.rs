@@ -424,7 +424,7 @@ fn without_a_terminal_here_a_run_with_one_is_watched_as_it_prints() {
     let home = Home::new();
     let id = start_in_terminal(&home, "stty size; printf 'a\\033[1mb'; exit 7");
     let output = home.output(&["attach", &id]);
-    assert_eq!(text(&output.stdout), "24 80\r\na\x1b[1mb");
-    assert_eq!(output.status.code(), Some(1));
+    let seen = (text(&output.stdout), output.status.code());
+    assert_eq!(seen, ("24 80\r\na\x1b[1mb".to_owned(), Some(1)), "{}", text(&output.stderr));
     assert!(home.fails(2, &["run", "--tty", "--", "true"]).contains("hint:"));
 }
