@@ -18,6 +18,8 @@ use crate::Error;
 
 /// Pages that the log may grow by before they are moved.
 const PAGES: u32 = 1000;
+/// The same under load, when moving them takes the disk from those who wait for a commit.
+const LOADED_PAGES: u32 = 6000;
 /// A group as small as this is no load.
 const FEW_ORDERS: usize = 8;
 /// About 64 MiB of log. Only a log that never comes to rest gets there, and then the writer itself waits
@@ -55,7 +57,8 @@ impl Checkpointer {
             restart(writer, Duration::ZERO);
             return;
         }
-        if pages - self.pages_at_last_wake <= PAGES {
+        let enough = if orders <= FEW_ORDERS { PAGES } else { LOADED_PAGES };
+        if pages - self.pages_at_last_wake <= enough {
             return;
         }
         self.pages_at_last_wake = pages;
