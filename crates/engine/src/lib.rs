@@ -20,6 +20,7 @@ mod health;
 mod ids;
 mod legal;
 mod limits;
+mod response;
 mod retry;
 mod row;
 mod run;
@@ -35,6 +36,10 @@ pub use handle::{Custody, End, EndCause, Input, Moment, Report, Started, TreeNew
 pub use health::Health;
 pub use ids::{BootId, RunId, Time};
 pub use legal::Illegal;
+pub use response::{Answer, Response, ToolCall, Usage, Wait};
 pub use row::Row;
 pub use run::{Attempt, Process, Run, State, StateName, Tree, Verdict, WaitCause};
-pub use spec::{Agent, Limits, Retry, RunSpec, Window};
+pub use spec::{
+    Agent, Checks, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Queue, Retain, Retry,
+    RunSpec, Strategy, Tool, ToolClass, ToolCost, Window, Workflow, Workspace,
+};

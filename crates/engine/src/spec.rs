@@ -22,9 +22,58 @@ pub struct RunSpec {
     pub parent: Option<RunId>,
     pub limits: Limits,
     pub retry: Retry,
+    /// The file the run was made from, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Workflow>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub workspace: Workspace,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hooks: Hooks,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub checks: Checks,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub output: OutputPolicy,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub model_class: ModelClass,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_interrupt: OnInterrupt,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub queue: Queue,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl RunSpec {
+    /// A single command in a directory, and nothing else.
+    pub fn command(agent: Agent, dir: String) -> Self {
+        Self {
+            name: None,
+            key: None,
+            task: None,
+            agent,
+            dir,
+            umask: None,
+            tty: None,
+            labels: BTreeMap::new(),
+            parent: None,
+            limits: Limits::default(),
+            retry: Retry::default(),
+            workflow: None,
+            workspace: Workspace::default(),
+            hooks: Hooks::default(),
+            checks: Checks::default(),
+            output: OutputPolicy::default(),
+            tools: Vec::new(),
+            model_class: ModelClass::default(),
+            on_interrupt: OnInterrupt::default(),
+            queue: Queue::default(),
+        }
+    }
+
     /// The command or the task on one line, for lists; the start of it if it is long.
     pub fn what(&self) -> String {
         let whole = match &self.task {
@@ -54,12 +103,26 @@ pub struct Window {
     pub cols: u16,
 }
 
-/// Ceilings. The first two are kept by the shim, so that they hold while no daemon lives.
+/// Ceilings, each of its own kind. The first two are kept by the shim, so that they hold while no daemon lives.
+/// `None` is no ceiling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub turn_timeout_ms: Option<u64>,
     pub stall_window_ms: Option<u64>,
     pub run_timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// How often in a row a silent attempt is started anew before the run is blocked. `None`: a stall is a
+    /// failure like any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_stall_restarts: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd_micros: Option<u64>,
+    /// How many turns in a row may change nothing, or claim done in vain, before the run is blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_progress_turns: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,4 +137,169 @@ impl Default for Retry {
     fn default() -> Self {
         Self { max_attempts: 1, initial_backoff_ms: 10_000, max_backoff_ms: 300_000 }
     }
+}
+
+/// A loop file, pinned: what it says later does not matter to this run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workflow {
+    /// Where it was read from: an absolute path.
+    pub path: String,
+    /// Of the whole file, in hexadecimal.
+    pub sha256: String,
+    /// The prompt's template; checked when the run was made.
+    pub prompt: String,
+}
+
+/// Where the turns work. The directory itself is `RunSpec::dir`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspace {
+    pub strategy: Strategy,
+    /// The directory that `dir` is made in, and never leaves; an absolute path. `None` for `inplace`.
+    pub root: Option<String>,
+    /// The repository that a worktree is of; an absolute path.
+    pub repository: Option<String>,
+    #[serde(default)]
+    pub retain: Retain,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// In the directory the run was started in, which is never made nor removed.
+    #[default]
+    Inplace,
+    /// In a directory of its own under the root.
+    Dir,
+    /// In a git worktree of its own under the root.
+    Worktree,
+}
+
+/// How long a workspace is kept after its run has ended; `None` is for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retain {
+    pub completed_ms: Option<u64>,
+    pub failed_ms: Option<u64>,
+    pub stopped_ms: Option<u64>,
+    pub exhausted_ms: Option<u64>,
+}
+
+impl Default for Retain {
+    fn default() -> Self {
+        const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+        Self {
+            completed_ms: Some(7 * DAY_MS),
+            failed_ms: None,
+            stopped_ms: None,
+            exhausted_ms: None,
+        }
+    }
+}
+
+/// Shell commands of the host around a run's life, each run with `sh -c` in the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hooks {
+    pub after_create: Option<String>,
+    pub before_run: Option<String>,
+    pub after_turn: Option<String>,
+    pub after_run: Option<String>,
+    pub before_remove: Option<String>,
+    /// `None` is the default of a minute.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Shell commands by which the host verifies a claim.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checks {
+    /// "Ready": before the first turn.
+    pub before_run: Vec<String>,
+    /// "Done": after a turn that says so.
+    pub done: Vec<String>,
+    /// Of each; `None` is the default of ten minutes.
+    pub timeout_ms: Option<u64>,
+}
+
+/// What leaves the run by itself, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputPolicy {
+    pub emit_to: Vec<String>,
+    pub silent_unless_blocked: bool,
+    pub require_approval_before_emit: bool,
+}
+
+impl Default for OutputPolicy {
+    fn default() -> Self {
+        Self {
+            emit_to: vec!["log".to_owned()],
+            silent_unless_blocked: false,
+            require_approval_before_emit: false,
+        }
+    }
+}
+
+/// A command of the host that the agent may ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    pub name: String,
+    pub command: Vec<String>,
+    /// JSON, as it was written.
+    pub input_schema: Option<String>,
+    pub class: ToolClass,
+    pub cost: ToolCost,
+    pub timeout_ms: u64,
+    /// Why the operator does not let it be used, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
+}
+
+/// What happens if a call is made twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolClass {
+    /// Nothing: it changes nothing.
+    Read,
+    /// Nothing: the second call finds the first one's work.
+    Idempotent,
+    /// Nothing, under the same key.
+    Keyed,
+    /// Harm.
+    Unsafe,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolCost {
+    #[default]
+    Light,
+    Heavy,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelClass {
+    #[default]
+    Frontier,
+    /// Is not offered heavy tools.
+    SmallLocal,
+}
+
+/// What follows when nobody saw the end of an attempt, or the machine went down under it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnInterrupt {
+    /// It is the end of a command that may have done its work. After a reboot the retry policy applies.
+    #[default]
+    Fail,
+    /// The next attempt, which is told.
+    Resume,
+    /// A person decides.
+    Block,
+}
+
+/// How the run waits for its turn among others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Higher goes first.
+    pub priority: i32,
+    /// At most so many runs made from the same file at once.
+    pub most_of_workflow: Option<u32>,
 }

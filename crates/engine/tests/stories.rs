@@ -98,19 +98,8 @@ fn line(fact: &Fact) -> String {
 }
 
 fn command() -> RunSpec {
-    RunSpec {
-        name: None,
-        key: None,
-        task: None,
-        agent: Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] },
-        dir: "/".to_owned(),
-        umask: None,
-        tty: None,
-        labels: Default::default(),
-        parent: None,
-        limits: Limits::default(),
-        retry: Retry::default(),
-    }
+    let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
+    RunSpec::command(agent, "/".to_owned())
 }
 
 fn retried(max_attempts: u32) -> RunSpec {

@@ -1,7 +1,5 @@
 //! Users: who asks for runs, asks again when no answer comes, and wants them stopped.
 
-use std::collections::BTreeMap;
-
 use outlast_engine::{Agent, Input, Limits, Retry, RunId, RunSpec, StopMode};
 use outlast_store::Journal;
 
@@ -132,23 +130,18 @@ fn spec(key: Option<String>, rng: &mut Rng) -> RunSpec {
         turn_timeout_ms: rng.chance(250).then_some(5_000),
         stall_window_ms: rng.chance(150).then_some(2_000),
         run_timeout_ms: rng.chance(200).then(|| rng.between(50, 60_000)),
+        ..Limits::default()
     };
     let max_attempts = u32::try_from(rng.between(1, 4)).expect("small");
+    let agent = Agent { kind: "exec".to_owned(), command: vec!["simulated".to_owned()] };
     RunSpec {
-        name: None,
         key,
-        task: None,
-        agent: Agent { kind: "exec".to_owned(), command: vec!["simulated".to_owned()] },
-        dir: "/".to_owned(),
-        umask: None,
-        tty: None,
-        labels: BTreeMap::new(),
-        parent: None,
         limits,
         retry: Retry {
             max_attempts,
             initial_backoff_ms: rng.between(0, 2_000),
             max_backoff_ms: 5_000,
         },
+        ..RunSpec::command(agent, "/".to_owned())
     }
 }

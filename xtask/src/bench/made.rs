@@ -7,8 +7,8 @@ use std::sync::mpsc;
 
 use anyhow::{Context as _, Result};
 use outlast_engine::{
-    Agent, BootId, Custody, End, Event, Exit, Input, Limits, Moment, Report, Retry, Run, RunId,
-    RunSpec, Started, Time, TreeNews, create,
+    Agent, BootId, Custody, End, Event, Exit, Input, Moment, Report, Retry, Run, RunId, RunSpec,
+    Started, Time, TreeNews, create,
 };
 use outlast_store::{Append, Journal, Sqlite};
 
@@ -65,22 +65,11 @@ pub(super) fn applied(run: Run, events: &[Event]) -> Run {
 }
 
 pub(super) fn spec(command: &[&str], retry: Retry) -> RunSpec {
-    RunSpec {
-        name: None,
-        key: None,
-        task: None,
-        agent: Agent {
-            kind: "exec".to_owned(),
-            command: command.iter().map(|word| (*word).to_owned()).collect(),
-        },
-        dir: "/".to_owned(),
-        umask: None,
-        tty: None,
-        labels: std::collections::BTreeMap::new(),
-        parent: None,
-        limits: Limits::default(),
-        retry,
-    }
+    let agent = Agent {
+        kind: "exec".to_owned(),
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+    };
+    RunSpec { retry, ..RunSpec::command(agent, "/".to_owned()) }
 }
 
 /// One second later for each `n`.

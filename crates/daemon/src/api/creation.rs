@@ -182,8 +182,6 @@ fn spec(id: &RunId, asked: &CreateRun, parent: Option<RunId>) -> Answer<RunSpec>
         name: asked.name.clone(),
         key: asked.key.clone(),
         task: asked.task.clone(),
-        agent,
-        dir: asked.dir.clone(),
         umask: asked.umask,
         tty: asked.tty.map(|window| Window { rows: window.rows.max(1), cols: window.cols.max(1) }),
         labels: asked.labels.clone(),
@@ -192,12 +190,14 @@ fn spec(id: &RunId, asked: &CreateRun, parent: Option<RunId>) -> Answer<RunSpec>
             turn_timeout_ms: asked.limits.turn_timeout_ms,
             stall_window_ms: asked.limits.stall_window_ms,
             run_timeout_ms: asked.limits.run_timeout_ms,
+            ..Limits::default()
         },
         retry: Retry {
             max_attempts: asked.retry.saturating_add(1),
             initial_backoff_ms: asked.backoff_ms.unwrap_or(default.initial_backoff_ms),
             max_backoff_ms: default.max_backoff_ms,
         },
+        ..RunSpec::command(agent, asked.dir.clone())
     })
 }
 

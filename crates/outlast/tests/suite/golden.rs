@@ -338,15 +338,12 @@ fn the_index_of_an_output() {
 }
 
 fn run_spec() -> RunSpec {
+    let agent =
+        Agent { kind: "exec".to_owned(), command: ["make", "check"].map(str::to_owned).to_vec() };
     RunSpec {
         name: Some("nightly".to_owned()),
         key: Some("build-42".to_owned()),
         task: Some("make it pass".to_owned()),
-        agent: Agent {
-            kind: "exec".to_owned(),
-            command: ["make", "check"].map(str::to_owned).to_vec(),
-        },
-        dir: "/srv/work".to_owned(),
         umask: Some(0o022),
         tty: Some(Window { rows: 24, cols: 80 }),
         labels: [("repo".to_owned(), "web".to_owned())].into(),
@@ -355,8 +352,10 @@ fn run_spec() -> RunSpec {
             turn_timeout_ms: Some(1),
             stall_window_ms: Some(2),
             run_timeout_ms: Some(3_600_000),
+            ..Limits::default()
         },
         retry: Retry { max_attempts: 2, initial_backoff_ms: 10_000, max_backoff_ms: 300_000 },
+        ..RunSpec::command(agent, "/srv/work".to_owned())
     }
 }
 

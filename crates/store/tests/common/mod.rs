@@ -1,11 +1,9 @@
 //! Runs to write about: real events of the engine, so that every journal in these tests is a legal one.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use std::collections::BTreeMap;
-
 use outlast_engine::{
-    Agent, BootId, Custody, End, Event, Exit, Input, Limits, Moment, Report, Retry, Run, RunId,
-    RunSpec, Started, Time, TreeNews, create,
+    Agent, BootId, Custody, End, Event, Exit, Input, Moment, Report, Retry, Run, RunId, RunSpec,
+    Started, Time, TreeNews, create,
 };
 use outlast_store::{Append, Error, Journal};
 
@@ -21,22 +19,10 @@ pub(crate) fn id(text: &str) -> RunId {
 }
 
 pub(crate) fn spec() -> RunSpec {
-    RunSpec {
-        name: None,
-        key: None,
-        task: None,
-        agent: Agent {
-            kind: "exec".to_owned(),
-            command: vec!["sleep".to_owned(), "60".to_owned()],
-        },
-        dir: "/tmp".to_owned(),
-        umask: None,
-        tty: None,
-        labels: BTreeMap::new(),
-        parent: None,
-        limits: Limits::default(),
-        retry: Retry { max_attempts: 1000, initial_backoff_ms: 0, max_backoff_ms: 0 },
-    }
+    let agent =
+        Agent { kind: "exec".to_owned(), command: vec!["sleep".to_owned(), "60".to_owned()] };
+    let retry = Retry { max_attempts: 1000, initial_backoff_ms: 0, max_backoff_ms: 0 };
+    RunSpec { retry, ..RunSpec::command(agent, "/tmp".to_owned()) }
 }
 
 pub(crate) fn named(name: &str) -> RunSpec {
