@@ -103,12 +103,27 @@ impl RunDir {
         self.0.join("env.json")
     }
 
+    /// The workflow as it was when the run was started.
+    pub fn workflow(&self) -> PathBuf {
+        self.0.join("workflow.md")
+    }
+
+    /// What the run's workspace is, and how far its life has come.
+    pub fn workspace(&self) -> PathBuf {
+        self.0.join("workspace.json")
+    }
+
     pub fn attempt(&self, turn: u32, attempt: u32) -> AttemptDir {
         AttemptDir(self.0.join(format!("t{turn}.a{attempt}")))
     }
+
+    /// Of a host command, which a shim owns as it owns an attempt.
+    pub fn errand(&self, number: u32) -> AttemptDir {
+        AttemptDir(self.0.join(format!("e{number}")))
+    }
 }
 
-/// `runs/<run>/t<turn>.a<attempt>/`
+/// `runs/<run>/t<turn>.a<attempt>/`, or `runs/<run>/e<number>/` of an errand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptDir(pub PathBuf);
 
@@ -137,6 +152,30 @@ impl AttemptDir {
     pub fn socket(&self) -> PathBuf {
         self.0.join("ctl.sock")
     }
+
+    /// What the agent is told in this turn.
+    pub fn prompt(&self) -> PathBuf {
+        self.0.join("prompt.md")
+    }
+
+    pub fn request(&self) -> PathBuf {
+        self.0.join("request.json")
+    }
+
+    /// Written by the agent.
+    pub fn response(&self) -> PathBuf {
+        self.0.join("response.json")
+    }
+
+    /// Touched by an agent that is alive and has nothing to say.
+    pub fn heartbeat(&self) -> PathBuf {
+        self.0.join("heartbeat")
+    }
+
+    /// What a host command reads.
+    pub fn input(&self) -> PathBuf {
+        self.0.join("input.json")
+    }
 }
 
 #[cfg(test)]
@@ -157,6 +196,7 @@ mod tests {
             layout.run("r").attempt(2, 3).socket(),
             Path::new("/h/state/runs/r/t2.a3/ctl.sock")
         );
+        assert_eq!(layout.run("r").errand(4).input(), Path::new("/h/state/runs/r/e4/input.json"));
     }
 
     #[test]

@@ -15,9 +15,11 @@ use crate::OsText;
 /// A frame's payload is never longer than this, in either direction.
 pub const FRAME_MAX: usize = 1 << 20;
 
-/// By these an attempt's processes are told what they belong to, and known by it. No daemon or shim may have
-/// them in its own environment, also if it was started from within a run.
-pub const ATTEMPT_NAMES: [&str; 3] = ["OUTLAST_RUN_ID", "OUTLAST_TURN", "OUTLAST_ATTEMPT"];
+/// By these an attempt's processes are told what they belong to, and known by it; `OUTLAST_ERRAND` names a
+/// host command: a hook, a check or a tool call. No daemon or shim may have them in its own environment, also
+/// if it was started from within a run.
+pub const ATTEMPT_NAMES: [&str; 4] =
+    ["OUTLAST_RUN_ID", "OUTLAST_TURN", "OUTLAST_ATTEMPT", "OUTLAST_ERRAND"];
 
 /// Everything a shim needs to know about the attempt that it owns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,13 @@ pub struct Spec {
     pub umask: Option<u32>,
     /// Present for a terminal run: its first window.
     pub tty: Option<Window>,
+    /// A regular file for the child to read as its standard input, which is empty without one. A terminal
+    /// run reads its terminal instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<PathBuf>,
+    /// A file that the child touches when it is alive and has nothing to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<PathBuf>,
     pub limits: Limits,
     pub spool: Spool,
     pub revive: Revive,

@@ -54,6 +54,8 @@ impl Work {
             env: self.attempt_env(),
             umask: run.spec.umask,
             tty: run.spec.tty.map(|window| Window { rows: window.rows, cols: window.cols }),
+            stdin: None,
+            heartbeat: None,
             limits: Limits {
                 turn_timeout_ms: run.spec.limits.turn_timeout_ms,
                 stall_window_ms: run.spec.limits.stall_window_ms,

@@ -291,6 +291,8 @@ fn spec(is_full: bool) -> Spec {
         },
         umask: is_full.then_some(0o022),
         tty: is_full.then_some(shim::Window { rows: 24, cols: 80 }),
+        stdin: None,
+        heartbeat: None,
         limits: shim::Limits {
             turn_timeout_ms: if_full(3_600_000),
             stall_window_ms: if_full(300_000),

@@ -59,6 +59,8 @@ impl Attempt {
             }],
             umask: Some(0o022),
             tty: None,
+            stdin: None,
+            heartbeat: None,
             limits: Limits { turn_timeout_ms: None, stall_window_ms: None, grace_ms: 100 },
             spool: Spool::default(),
             revive: Revive {
