@@ -20,11 +20,11 @@ use crate::control::Control;
 use crate::disk::Disk;
 use crate::ending::Ending;
 use crate::live::{Live, READ_BYTES, ROUND_BYTES};
-use crate::reap::ChildSignal;
 use crate::records::Records;
 use crate::revive::Reviver;
 use crate::serve::{Source, Waited};
 use crate::setup::Inherited;
+use crate::signals::Signals;
 use crate::trim;
 
 /// Without a daemon, a shim that has started nothing leaves after this.
@@ -54,7 +54,7 @@ pub(crate) struct Attempt {
     alone_since: Option<Instant>,
     /// When the pages that only the launch needed are given back.
     trim_at: Option<Instant>,
-    pub(crate) child_signal: ChildSignal,
+    pub(crate) signals: Signals,
     pub(crate) buffer: Vec<u8>,
     /// Held for life: the kernel's word that we are alive.
     _lock: File,
@@ -108,7 +108,7 @@ impl Attempt {
             reviver,
             alone_since: Some(now),
             trim_at: None,
-            child_signal: ChildSignal::register().map_err(|_| Unopened::BadFiles)?,
+            signals: Signals::register().map_err(|_| Unopened::BadFiles)?,
             buffer: vec![0; READ_BYTES],
             _lock: lock,
         })
@@ -117,7 +117,8 @@ impl Attempt {
     /// What to wait for in this state.
     pub(crate) fn waited_for(&self) -> Vec<Waited<'_>> {
         let mut waited = vec![
-            (Source::ChildSignal, self.child_signal.as_fd(), PollFlags::IN),
+            (Source::ChildSignal, self.signals.child.as_fd(), PollFlags::IN),
+            (Source::Continued, self.signals.continued.as_fd(), PollFlags::IN),
             (Source::Listener, self.control.listener(), PollFlags::IN),
         ];
         for connection in self.control.connections() {
@@ -165,6 +166,7 @@ impl Attempt {
     pub(crate) fn handle(&mut self, source: Source, now: Instant) {
         match source {
             Source::ChildSignal => self.reap(),
+            Source::Continued => self.continued(now),
             Source::Listener => self.control.accept(now),
             Source::Connection(id) => {
                 for frame in self.control.receive(id) {

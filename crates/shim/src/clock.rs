@@ -10,10 +10,15 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Milliseconds since 1970, for what is written down.
+/// What files are dated by.
 #[expect(clippy::disallowed_methods, reason = "the shim's one reader of the wall clock")]
+pub(crate) fn wall() -> SystemTime {
+    SystemTime::now()
+}
+
+/// Milliseconds since 1970, for what is written down.
 pub(crate) fn wall_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let since = wall().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 

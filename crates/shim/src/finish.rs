@@ -41,9 +41,30 @@ impl Attempt {
         if !live.is_running() || self.ending != Ending::NotAsked {
             return;
         }
-        if let Some(cause) = live.limits.reached(now) {
+        if let Some(cause) = self.limit_reached(now) {
             self.end(cause, Duration::from_millis(self.spec.limits.grace_ms), now);
         }
+    }
+
+    /// We were stopped until now: that was not the child's silence, whether or not it was stopped too.
+    pub(crate) fn continued(&mut self, now: Instant) {
+        if self.signals.continued.take()
+            && let Stage::Live(live) = &mut self.stage
+        {
+            live.limits.heard(now);
+        }
+    }
+
+    /// Before a child is called silent, every other sign of its life is looked for.
+    fn limit_reached(&mut self, now: Instant) -> Option<EndCause> {
+        let Stage::Live(live) = &mut self.stage else { return None };
+        if live.limits.reached(now)? == EndCause::Stalled {
+            live.look_for_a_beat(now);
+            // A wait that this very signal interrupts does not name it.
+            self.continued(now);
+        }
+        let Stage::Live(live) = &self.stage else { return None };
+        live.limits.reached(now)
     }
 
     pub(crate) fn go_on_ending(&mut self, now: Instant) {
@@ -77,7 +98,7 @@ impl Attempt {
     }
 
     pub(crate) fn reap(&mut self) {
-        self.child_signal.clear();
+        self.signals.child.take();
         let Stage::Live(live) = &mut self.stage else { return };
         let reaped = reap::reap(live.main_pid());
         live.reaped(reaped.main, reaped.tree);

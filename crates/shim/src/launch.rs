@@ -12,6 +12,7 @@ use outlast_wire::shim::{NeverStarted, Record};
 use crate::attempt::Attempt;
 use crate::clock;
 use crate::command::{Command, Failure};
+use crate::heartbeat::Heartbeat;
 use crate::limits::Limits;
 use crate::live::{Live, Main, Output};
 use crate::reap::Tree;
@@ -61,6 +62,7 @@ impl Attempt {
             main: Main::Running { pid, report },
             tree: Tree::Alive,
             limits,
+            heartbeat: self.spec.heartbeat.clone().map(Heartbeat::watch),
             spool,
             outputs: ours,
             terminal,
@@ -69,13 +71,15 @@ impl Attempt {
 
     fn plumb(&self) -> Result<Plumbing, Failure> {
         let Some(window) = self.window else {
+            let stdin = spawn::input(self.spec.stdin.as_deref())?;
             let (stdout_in, stdout) = spawn::output_pipe()?;
             let (stderr_in, stderr) = spawn::output_pipe()?;
             let ours = vec![
                 Output::new(Stream::Stdout, stdout_in),
                 Output::new(Stream::Stderr, stderr_in),
             ];
-            return Ok(Plumbing { childs: Stdio::Pipes { stdout, stderr }, ours, terminal: None });
+            let childs = Stdio::Plain { stdin, stdout, stderr };
+            return Ok(Plumbing { childs, ours, terminal: None });
         };
         let (terminal, slave) = Terminal::open(window)?;
         let ours = vec![Output::new(Stream::Tty, terminal.reader()?)];

@@ -25,8 +25,10 @@ mod command;
 mod spawn;
 
 mod ending;
+mod heartbeat;
 mod limits;
 mod reap;
+mod signals;
 mod tree;
 
 mod connection;

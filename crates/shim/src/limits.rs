@@ -31,9 +31,9 @@ impl Limits {
         }
     }
 
-    /// There was output, or nobody listened.
-    pub(crate) fn heard(&mut self, now: Instant) {
-        self.heard = now;
+    /// There was a sign of life at that time, or nobody listened until then.
+    pub(crate) fn heard(&mut self, at: Instant) {
+        self.heard = self.heard.max(at);
     }
 
     /// A wait of `asked` took until `now`.
@@ -82,6 +82,16 @@ mod tests {
         assert_eq!(limits.reached(at(599)), Some(EndCause::Stalled));
         limits.heard(at(990));
         assert_eq!(limits.reached(at(1000)), Some(EndCause::TimedOut));
+    }
+
+    #[test]
+    fn an_older_sign_of_life_takes_nothing_back() {
+        let now = clock::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        let mut limits = limits(None, Some(300), now);
+        limits.heard(at(200));
+        limits.heard(at(100));
+        assert_eq!(limits.reached(at(499)), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use rustix::process::Pid;
 
 use crate::clock;
 use crate::control::Control;
+use crate::heartbeat::Heartbeat;
 use crate::limits::Limits;
 use crate::reap::Tree;
 use crate::spawn::Report;
@@ -33,6 +34,7 @@ pub(crate) struct Live {
     pub(crate) main: Main,
     pub(crate) tree: Tree,
     pub(crate) limits: Limits,
+    pub(crate) heartbeat: Option<Heartbeat>,
     pub(crate) spool: Spool,
     pub(crate) outputs: Vec<Output>,
     pub(crate) terminal: Option<Terminal>,
@@ -140,6 +142,12 @@ impl Live {
                 Main::Running { report, .. } => Main::Ended { exit, report },
                 Main::Ended { .. } | Main::Gone => unreachable!("a main process ends once"),
             };
+        }
+    }
+
+    pub(crate) fn look_for_a_beat(&mut self, now: Instant) {
+        if let Some(beat) = self.heartbeat.as_mut().and_then(|heartbeat| heartbeat.beat(now)) {
+            self.limits.heard(beat);
         }
     }
 

@@ -18,6 +18,8 @@ use crate::clock;
 pub(crate) enum Source {
     /// Some process of the tree has ended.
     ChildSignal,
+    /// We were stopped, and go on.
+    Continued,
     Listener,
     Connection(u64),
     Output(Stream),

@@ -6,9 +6,10 @@
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
 
 use outlast_wire::shim::NeverStarted;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
@@ -31,7 +32,8 @@ pub(crate) struct Report(OwnedFd);
 /// What the child gets as its standard descriptors.
 #[derive(Debug)]
 pub(crate) enum Stdio {
-    Pipes {
+    Plain {
+        stdin: OwnedFd,
         stdout: OwnedFd,
         stderr: OwnedFd,
     },
@@ -43,11 +45,9 @@ pub(crate) enum Stdio {
 pub(crate) fn fork_held(command: &Command, stdio: &Stdio, umask: u32) -> Result<Held, Failure> {
     let (barrier_in, barrier_out) = pipe()?;
     let (report_in, report_out) = pipe()?;
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .map_err(no_resources)?;
     let (stdin, stdout, stderr, is_terminal) = match stdio {
-        Stdio::Pipes { stdout, stderr } => {
-            (null.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd(), false)
+        Stdio::Plain { stdin, stdout, stderr } => {
+            (stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd(), false)
         }
         Stdio::Terminal(slave) => (slave.as_raw_fd(), slave.as_raw_fd(), slave.as_raw_fd(), true),
     };
@@ -134,6 +134,41 @@ pub(crate) fn output_pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
     Ok((ours, childs))
 }
 
+/// The child's standard input: this file, or nothing.
+pub(crate) fn input(path: Option<&Path>) -> Result<OwnedFd, Failure> {
+    let Some(path) = path else { return null().map_err(no_resources) };
+    let file = open_input(path).map_err(|errno| unusable_input(path, errno))?;
+    // A pipe with a name has no end that we know of.
+    match rustix::fs::fstat(&file).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        Ok(FileType::RegularFile) => Ok(file),
+        Ok(_) => {
+            let why = format!("standard input {}: not a regular file", path.display());
+            Err(Failure::new(NeverStarted::BadSpec, why))
+        }
+        Err(errno) => Err(unusable_input(path, errno)),
+    }
+}
+
+/// Neither waits for a pipe's other end nor takes a terminal for ours.
+fn open_input(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, OFlags::RDONLY | careful, Mode::empty())?;
+    rustix::io::ioctl_fionbio(&file, false)?;
+    Ok(file)
+}
+
+fn unusable_input(path: &Path, errno: Errno) -> Failure {
+    let code = match errno {
+        Errno::NFILE | Errno::MFILE | Errno::NOMEM => NeverStarted::NoResources,
+        _ => NeverStarted::BadSpec,
+    };
+    Failure::new(code, format!("standard input {}: {errno}", path.display()))
+}
+
+fn null() -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+}
+
 pub(crate) fn no_resources(error: impl Into<std::io::Error>) -> Failure {
     Failure::new(NeverStarted::NoResources, error.into().to_string())
 }
@@ -147,7 +182,7 @@ pub(crate) fn sibling(
     argv: &[*const libc::c_char],
     env: &[*const libc::c_char],
 ) -> std::io::Result<()> {
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let null = null()?;
     let null_fd = null.as_raw_fd();
     // SAFETY: there is one thread; the child calls async-signal-safe functions only, on pointers that
     // its copy of our memory keeps valid.

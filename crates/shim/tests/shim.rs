@@ -3,6 +3,7 @@
 //! Tests wait for records, frames and ends of processes; none sleeps.
 
 mod harness;
+mod life;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
