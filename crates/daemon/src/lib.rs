@@ -16,6 +16,8 @@ mod options;
 mod output;
 mod records;
 mod refusal;
+#[cfg_attr(not(test), expect(dead_code, reason = "no loop is driven yet"))]
+mod response;
 mod serve;
 mod socket;
 mod supervisor;

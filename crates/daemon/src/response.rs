@@ -1,0 +1,233 @@
+//! The response file of an attempt: read whole, whatever an agent put in its place.
+//!
+//! No link is followed, nothing is waited for, and no more than the largest response is read. What the
+//! answer means is not decided here.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use outlast_agents::response::{self, BadResponse};
+use outlast_engine::Answer;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+pub(crate) fn read(path: &Path) -> Answer {
+    match whole(path) {
+        Ok(None) => Answer::None,
+        Ok(Some(bytes)) => match response::parse(&bytes) {
+            Ok(response) => Answer::Given(Box::new(response)),
+            Err(bad) => Answer::Bad { why: bad.to_string() },
+        },
+        Err(refused) => Answer::Bad { why: refused.to_string() },
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("the response is a symlink")]
+    Symlink,
+    #[error("the response is no regular file")]
+    NotAFile,
+    #[error(transparent)]
+    Bad(#[from] BadResponse),
+    #[error("the response cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn whole(path: &Path) -> Result<Option<Vec<u8>>, Refused> {
+    let Some(file) = open(path)? else { return Ok(None) };
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(Refused::NotAFile);
+    }
+    if metadata.len() > response::MAX_BYTES as u64 {
+        return Err(BadResponse::TooLarge.into());
+    }
+    bounded(file).map(Some)
+}
+
+/// `None` if there is nothing of that name. A fifo is opened without waiting for its other end.
+fn open(path: &Path) -> Result<Option<File>, Refused> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Refused::NotAFile);
+    };
+    let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let dir = match rustix::fs::open(parent, careful | OFlags::DIRECTORY, Mode::empty()) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(Refused::Io(error.into())),
+    };
+    match rustix::fs::openat(&dir, name, OFlags::RDONLY | careful, Mode::empty()) {
+        Ok(file) => Ok(Some(File::from(file))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP) => Err(Refused::Symlink),
+        Err(Errno::NXIO) => Err(Refused::NotAFile),
+        Err(error) => Err(Refused::Io(error.into())),
+    }
+}
+
+/// A file may grow after its size was asked, so the bound holds for the reading too.
+fn bounded(file: impl Read) -> Result<Vec<u8>, Refused> {
+    let mut bytes = Vec::new();
+    file.take(response::MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > response::MAX_BYTES {
+        return Err(BadResponse::TooLarge.into());
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
+
+    use outlast_engine::TurnStatus;
+    use rustix::fs::{CWD, FileType};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const DONE: &[u8] = br#"{"status":"done","summary":"it works"}"#;
+
+    fn place() -> (TempDir, PathBuf) {
+        let dir = TempDir::new().expect("a directory");
+        let path = dir.path().join("response.json");
+        (dir, path)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "what an agent writes need not be durable")]
+    fn put(path: &Path, bytes: &[u8]) {
+        std::fs::write(path, bytes).expect("written");
+    }
+
+    fn answer_to(bytes: &[u8]) -> Answer {
+        let (_dir, path) = place();
+        put(&path, bytes);
+        read(&path)
+    }
+
+    fn bad(why: &str) -> Answer {
+        Answer::Bad { why: why.to_owned() }
+    }
+
+    fn assert_done(answer: &Answer) {
+        match answer {
+            Answer::Given(response) => {
+                assert_eq!(response.status, TurnStatus::Done);
+                assert_eq!(response.summary, "it works");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_and_so_is_one_with_two_names() {
+        let (dir, path) = place();
+        put(&path, DONE);
+        assert_done(&read(&path));
+        std::fs::hard_link(&path, dir.path().join("also.json")).expect("a link");
+        assert_done(&read(&path));
+    }
+
+    #[test]
+    fn no_file_is_no_answer() {
+        let (dir, path) = place();
+        assert_eq!(read(&path), Answer::None);
+        drop(dir);
+        assert_eq!(read(&path), Answer::None);
+    }
+
+    #[test]
+    fn a_link_is_refused_wherever_it_leads() {
+        let (dir, path) = place();
+        let real = dir.path().join("real.json");
+        put(&real, DONE);
+        for target in [real.as_path(), Path::new("nowhere"), Path::new("/dev/zero"), dir.path()] {
+            symlink(target, &path).expect("a link");
+            assert_eq!(read(&path), bad("the response is a symlink"), "{}", target.display());
+            std::fs::remove_file(&path).expect("removed");
+        }
+    }
+
+    #[test]
+    fn a_linked_directory_is_refused() {
+        let (dir, path) = place();
+        put(&path, DONE);
+        let elsewhere = TempDir::new().expect("a directory");
+        let linked = elsewhere.path().join("attempt");
+        symlink(dir.path(), &linked).expect("a link");
+        let Answer::Bad { why } = read(&linked.join("response.json")) else { panic!("was read") };
+        assert!(why.starts_with("the response cannot be read: "), "{why}");
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_without_waiting() {
+        let refused = bad("the response is no regular file");
+        let (_dir, path) = place();
+        rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .expect("a fifo");
+        assert_eq!(read(&path), refused);
+        let (_dir, path) = place();
+        std::fs::create_dir(&path).expect("a directory");
+        assert_eq!(read(&path), refused);
+        let (_dir, path) = place();
+        let _socket = UnixListener::bind(&path).expect("a socket");
+        assert_eq!(read(&path), refused);
+        assert_eq!(read(Path::new("/dev/null")), refused);
+    }
+
+    #[test]
+    fn the_largest_response_is_read_and_a_larger_one_is_not() {
+        let mut bytes = DONE.to_vec();
+        bytes.resize(response::MAX_BYTES, b' ');
+        assert_done(&answer_to(&bytes));
+        bytes.push(b' ');
+        assert_eq!(answer_to(&bytes), bad("the response is larger than 1 MiB"));
+    }
+
+    #[test]
+    fn a_huge_file_is_refused_by_its_size() {
+        let (_dir, path) = place();
+        let file = File::create(&path).expect("a file");
+        file.set_len(1 << 30).expect("a hole");
+        assert_eq!(read(&path), bad("the response is larger than 1 MiB"));
+    }
+
+    /// Never ends, and counts what is taken from it.
+    struct Endless {
+        taken: usize,
+    }
+
+    impl Read for &mut Endless {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            into.fill(b' ');
+            self.taken += into.len();
+            Ok(into.len())
+        }
+    }
+
+    #[test]
+    fn a_file_that_grows_while_it_is_read_is_left_at_the_bound() {
+        let mut endless = Endless { taken: 0 };
+        let refused = bounded(&mut endless).expect_err("too large");
+        assert_eq!(refused.to_string(), "the response is larger than 1 MiB");
+        assert_eq!(endless.taken, response::MAX_BYTES + 1);
+    }
+
+    #[test]
+    fn what_is_not_one_whole_response_is_bad_and_never_none() {
+        assert_eq!(answer_to(b""), bad("the response is empty"));
+        assert_eq!(
+            answer_to(&DONE[..DONE.len() - 1]),
+            bad("the response ends too early, at line 1 column 37")
+        );
+        assert_eq!(
+            answer_to(b"all done!"),
+            bad("the response is not JSON: expected value at line 1 column 1")
+        );
+        assert_eq!(answer_to(b"{\"status\":\"\xc3"), bad("the response is not UTF-8 at byte 11"));
+        assert_eq!(answer_to(b"{\"summary\":\"\"}"), bad("status: is missing"));
+    }
+}
