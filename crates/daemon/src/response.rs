@@ -37,6 +37,12 @@ enum Refused {
 
 fn whole(path: &Path) -> Result<Option<Vec<u8>>, Refused> {
     let Some(file) = open(path)? else { return Ok(None) };
+    unless_unfit(&file)?;
+    bounded(file).map(Some)
+}
+
+/// Before a byte of it is read.
+fn unless_unfit(file: &File) -> Result<(), Refused> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(Refused::NotAFile);
@@ -44,7 +50,7 @@ fn whole(path: &Path) -> Result<Option<Vec<u8>>, Refused> {
     if metadata.len() > response::MAX_BYTES as u64 {
         return Err(BadResponse::TooLarge.into());
     }
-    bounded(file).map(Some)
+    Ok(())
 }
 
 /// `None` if there is nothing of that name. A fifo is opened without waiting for its other end.
@@ -188,10 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_file_is_refused_by_its_size() {
+    fn a_huge_file_is_refused_by_its_size_alone() {
         let (_dir, path) = place();
         let file = File::create(&path).expect("a file");
         file.set_len(1 << 30).expect("a hole");
+        assert!(matches!(unless_unfit(&file), Err(Refused::Bad(BadResponse::TooLarge))));
         assert_eq!(read(&path), bad("the response is larger than 1 MiB"));
     }
 
