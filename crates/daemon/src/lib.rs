@@ -22,6 +22,8 @@ mod serve;
 mod socket;
 mod supervisor;
 mod view;
+#[expect(dead_code, unused_imports, reason = "the conductor does not prepare workspaces yet")]
+mod workspace;
 mod world;
 
 pub use options::Options;

@@ -4,6 +4,7 @@
 //! good for.
 
 pub(crate) mod files;
+pub(crate) mod git;
 pub(crate) mod orphans;
 pub(crate) mod process;
 pub(crate) mod spawn;

@@ -1,0 +1,182 @@
+//! Removing a workspace, once nobody needs it.
+//!
+//! Nothing is removed that was there before the run, that is not where it should be, or that holds work
+//! which exists nowhere else. What cannot be told is kept. A branch always stays.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use outlast_engine::{RunSpec, Strategy};
+
+use super::failure::Failure;
+use super::make::{repository, root};
+use super::marks::{Marks, remove_whole};
+use super::place::{Escape, contained, look};
+use super::worktree::{self, Linked};
+use crate::world::files;
+use crate::world::git::{GitError, git};
+
+/// Why a workspace is kept although its time has come.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WhyNot {
+    #[error("it was there before the run")]
+    WasThere,
+    #[error(transparent)]
+    Escape(#[from] Escape),
+    #[error("it has changes that are not committed: {summary}")]
+    Dirty { summary: String },
+    #[error("it is locked{}", because(.reason))]
+    Locked { reason: String },
+    #[error("it has commits that are on no branch")]
+    Stranded,
+    #[error("it has submodules, whose commits may be nowhere else")]
+    Submodules,
+    #[error("it cannot be told what is in it: {0}")]
+    Unknown(String),
+}
+
+impl WhyNot {
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::WasThere => None,
+            Self::Escape(escape) => Some(escape.hint()),
+            Self::Dirty { .. } => Some("commit them, or use `git worktree remove --force`"),
+            Self::Locked { .. } => Some("`git worktree unlock` lets it go"),
+            Self::Stranded => Some("put a branch on them with `git branch NAME` in the workspace"),
+            Self::Submodules => Some("look into them, then use `git worktree remove --force`"),
+            Self::Unknown(_) => Some("look into it, then remove it by hand"),
+        }
+    }
+}
+
+fn because(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
+}
+
+/// What could not be found out keeps the workspace.
+impl From<GitError> for WhyNot {
+    fn from(error: GitError) -> Self {
+        Self::Unknown(error.to_string())
+    }
+}
+
+pub(crate) fn may_remove(spec: &RunSpec) -> Result<(), WhyNot> {
+    match spec.workspace.strategy {
+        Strategy::Inplace => Err(WhyNot::WasThere),
+        Strategy::Dir => is_contained(spec).map(|_| ()),
+        Strategy::Worktree => match is_contained(spec)? {
+            Found::Nothing => Ok(()),
+            Found::Directory => may_remove_worktree(spec),
+        },
+    }
+}
+
+enum Found {
+    Nothing,
+    Directory,
+}
+
+fn is_contained(spec: &RunSpec) -> Result<Found, WhyNot> {
+    let (root, dir) = (root(spec).map_err(unknown)?, Path::new(&spec.dir));
+    if fs::metadata(root).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(Found::Nothing);
+    }
+    contained(root, dir)?;
+    Ok(if look(dir)?.is_some() { Found::Directory } else { Found::Nothing })
+}
+
+fn may_remove_worktree(spec: &RunSpec) -> Result<(), WhyNot> {
+    let (repository, dir) = (repository(spec).map_err(unknown)?, Path::new(&spec.dir));
+    let common = worktree::common_dir(repository).map_err(unknown)?;
+    let Some(linked) = worktree::find(&common, dir)? else {
+        return Err(WhyNot::Unknown(format!("it is no worktree of {}", repository.display())));
+    };
+    is_not_locked(&linked)?;
+    has_no_submodules(&linked)?;
+    is_clean(dir)?;
+    has_its_commits_on_a_branch(dir)
+}
+
+fn unknown(failure: Failure) -> WhyNot {
+    WhyNot::Unknown(failure.to_string())
+}
+
+fn is_not_locked(linked: &Linked) -> Result<(), WhyNot> {
+    match fs::read_to_string(linked.admin.join("locked")) {
+        Ok(reason) => Err(WhyNot::Locked { reason: reason.trim().to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(WhyNot::Unknown(error.to_string())),
+    }
+}
+
+/// Their repositories are kept with the worktree's own files, and would go with them.
+fn has_no_submodules(linked: &Linked) -> Result<(), WhyNot> {
+    match fs::read_dir(linked.admin.join("modules")).map(|mut modules| modules.next()) {
+        Ok(Some(_)) => Err(WhyNot::Submodules),
+        Ok(None) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(WhyNot::Unknown(error.to_string())),
+    }
+}
+
+fn is_clean(dir: &Path) -> Result<(), WhyNot> {
+    let asked =
+        ["status", "--porcelain=v1", "--untracked-files=normal", "--ignore-submodules=none"];
+    let status = git(dir, &asked)?.text();
+    let untracked = status.lines().filter(|line| line.starts_with("??")).count();
+    let changed = status.lines().count() - untracked;
+    let counts = [(changed, "changed"), (untracked, "untracked")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let summary: Vec<_> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+    if summary.is_empty() { Ok(()) } else { Err(WhyNot::Dirty { summary: summary.join(", ") }) }
+}
+
+/// On a branch they are; without one, only if some branch or tag has them.
+fn has_its_commits_on_a_branch(dir: &Path) -> Result<(), WhyNot> {
+    if worktree::succeeds(dir, &["symbolic-ref", "--quiet", "HEAD"])? {
+        return Ok(());
+    }
+    let asked =
+        ["for-each-ref", "--count=1", "--contains=HEAD", "refs/heads", "refs/tags", "refs/remotes"];
+    if git(dir, &asked)?.stdout.is_empty() { Err(WhyNot::Stranded) } else { Ok(()) }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Removed {
+    /// Of disk.
+    pub(crate) bytes: u64,
+}
+
+/// Removes what may be removed. Safe to repeat: what is gone already is fine, and what was begun is ended.
+pub(crate) fn remove(spec: &RunSpec) -> Result<Removed, Failure> {
+    may_remove(spec)?;
+    let dir = Path::new(&spec.dir);
+    let marks = Marks::of(dir);
+    let bytes = files::disk_usage(dir) + files::disk_usage(&marks.removing);
+    remove_whole(&marks.removing)?;
+    move_away(dir, &marks.removing)?;
+    remove_whole(&marks.removing)?;
+    if spec.workspace.strategy == Strategy::Worktree {
+        forget(repository(spec)?, dir);
+    }
+    marks.clear()?;
+    Ok(Removed { bytes })
+}
+
+/// In one step: half a workspace would look like one with changes, or be taken for a whole one.
+fn move_away(dir: &Path, to: &Path) -> Result<(), Failure> {
+    match fs::rename(dir, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Failure::io("moving away", dir)(error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The directory is gone, which was what was asked; the next checkout tries this again.
+fn forget(repository: &Path, dir: &Path) {
+    if let Err(error) = worktree::forget(repository, dir) {
+        tracing::warn!(dir = %dir.display(), %error, "git still lists a worktree that was removed");
+    }
+}
