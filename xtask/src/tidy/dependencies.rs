@@ -5,9 +5,10 @@ use super::manifest::{Section, dependencies};
 use super::tree::File;
 
 /// Our crates, and those of ours that each may be built upon.
-const ALLOWED: [(&str, &[&str]); 8] = [
-    ("outlast", &["wire", "daemon", "shim"]),
-    ("daemon", &["engine", "store", "agents", "wire"]),
+const ALLOWED: [(&str, &[&str]); 9] = [
+    ("outlast", &["wire", "daemon", "shim", "workflow"]),
+    ("daemon", &["engine", "store", "agents", "wire", "workflow"]),
+    ("workflow", &["engine"]),
     ("store", &["engine"]),
     ("agents", &["engine"]),
     ("shim", &["wire"]),

@@ -1,0 +1,67 @@
+//! The keys that the two files may have: one table each, from which everything else about keys follows.
+//!
+//! Unknown keys, types, defaults, `--explain` and the JSON schemas all read these tables; no key is named a
+//! second time as known.
+
+mod config;
+mod find;
+mod workflow;
+
+pub(crate) use config::CONFIG;
+pub(crate) use find::{below, is_section, lookup, names, nearest};
+pub(crate) use workflow::WORKFLOW;
+
+pub(crate) struct Key {
+    /// Dotted; `[]` stands for each item of a list, `*` for any name.
+    pub(crate) path: &'static str,
+    pub(crate) kind: Kind,
+    /// In words; empty where there is none.
+    pub(crate) default: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) effect: Effect,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Acts,
+    /// Known, so that a file that has it is not wrong; nothing follows from it in this version.
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A whole number from 0 to 4,294,967,295.
+    Count,
+    /// A whole number of milliseconds; 0 is off.
+    Millis,
+    /// A whole number of milliseconds that may not be 0: what it bounds has to end.
+    Timeout,
+    /// Milliseconds, where 0 and less is off.
+    Window,
+    /// US dollars with at most six decimals.
+    Money,
+    /// A whole number that may be negative.
+    Priority,
+    Flag,
+    Text,
+    /// One of a few words.
+    Word(&'static [&'static str]),
+    Texts,
+    /// A line for the shell, or a list of arguments.
+    Command,
+    /// `7d`, `12h`, `30m`, `45s`, `0` or `forever`.
+    Span,
+    /// May start with `~` or a `$NAME`.
+    Path,
+    /// A map that belongs to somebody else.
+    Map,
+    Any,
+}
+
+const fn key(path: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+    Key { path, kind, default, about, effect: Effect::Acts }
+}
+
+const fn idle(path: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+    Key { path, kind, default, about, effect: Effect::None }
+}

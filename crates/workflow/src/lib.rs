@@ -1,0 +1,41 @@
+//! The loop file and the operator's config: text in, settings out.
+//!
+//! Pure: no file, clock, environment or process is touched; whatever of the world matters arrives as an argument.
+//!
+//! - [`decode`] and [`Source`]: a file's text,
+//! - [`Config::parse`]: what the operator allows,
+//! - [`load`] and [`plain`]: what holds for a run, and who said so,
+//! - [`LastGood`]: a file that may change under us,
+//! - [`template`]: the prompt,
+//! - [`import`]: files written for others,
+//! - [`schema_workflow`] and [`schema_config`]: the keys, for editors.
+
+mod problem;
+mod source;
+
+mod lines;
+mod node;
+mod tables;
+mod yaml;
+
+mod keys;
+mod schema;
+mod values;
+mod verify;
+
+mod config;
+mod last_good;
+mod settle;
+
+pub mod import;
+pub mod template;
+
+pub use config::{Ceiling, Ceilings, Concurrency, Config};
+pub use last_good::{LastGood, News, Stamp};
+pub use problem::Problem;
+pub use schema::{schema_config, schema_workflow};
+pub use settle::{
+    Effective, Explained, Loaded, Origin, Overrides, Surroundings, Tracker, load, plain, runnable,
+};
+pub use source::{DEFAULT_FILE, LARGEST_FILE, Source, decode, path};
+pub use values::{dollars, micros};

@@ -1,0 +1,128 @@
+//! The tables of keys as JSON Schema, for editors.
+
+use serde_json::{Map, Value, json};
+
+use crate::keys::{CONFIG, Effect, Key, Kind, WORKFLOW};
+
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The front matter of a loop file.
+pub fn schema_workflow() -> String {
+    schema("Outlast loop file", WORKFLOW)
+}
+
+/// The operator's `config.toml`.
+pub fn schema_config() -> String {
+    schema("Outlast config", CONFIG)
+}
+
+fn schema(title: &str, table: &[Key]) -> String {
+    let mut root = json!({ "$schema": DIALECT, "title": title, "type": "object" });
+    for key in table {
+        put(&mut root, key.path, described(key));
+    }
+    format!("{root:#}\n")
+}
+
+/// Puts a leaf where its path leads, making what is above it.
+fn put(above: &mut Value, path: &str, leaf: Value) {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    let (name, is_list) = name.strip_suffix("[]").map_or((name, false), |name| (name, true));
+    let slot = slot(above, name);
+    match rest {
+        None => *slot = leaf,
+        Some(rest) if is_list => {
+            slot["type"] = json!("array");
+            let item = slot.as_object_mut().map(|slot| slot.entry("items").or_insert_with(section));
+            put_in(item, rest, leaf);
+        }
+        Some(rest) => put(slot, rest, leaf),
+    }
+}
+
+fn put_in(above: Option<&mut Value>, path: &str, leaf: Value) {
+    if let Some(above) = above {
+        put(above, path, leaf);
+    }
+}
+
+/// The place of a property; `*` is any other.
+fn slot<'v>(above: &'v mut Value, name: &str) -> &'v mut Value {
+    if name == "*" {
+        return &mut above["additionalProperties"];
+    }
+    let properties = &mut above["properties"];
+    if properties.is_null() {
+        *properties = Value::Object(Map::new());
+    }
+    let slot = &mut properties[name];
+    if slot.is_null() {
+        *slot = section();
+    }
+    slot
+}
+
+fn section() -> Value {
+    json!({ "type": "object" })
+}
+
+fn described(key: &Key) -> Value {
+    let mut schema = typed(key.kind);
+    let about = match key.effect {
+        Effect::Acts => key.about.to_owned(),
+        Effect::None => format!("{} (no effect in this version)", key.about),
+    };
+    let about = match key.default {
+        "" => about,
+        default => format!("{about}; default: {default}"),
+    };
+    schema["description"] = json!(about);
+    schema
+}
+
+fn typed(kind: Kind) -> Value {
+    match kind {
+        Kind::Count => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+        Kind::Millis => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Timeout => json!({ "type": "integer", "minimum": 1 }),
+        Kind::Window => json!({ "type": "integer" }),
+        Kind::Priority => json!({ "type": "integer", "minimum": i32::MIN, "maximum": i32::MAX }),
+        Kind::Money => json!({ "type": "number", "minimum": 0 }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Text | Kind::Path => json!({ "type": "string" }),
+        Kind::Word(words) => json!({ "enum": words }),
+        Kind::Texts => texts(),
+        Kind::Command => json!({ "anyOf": [{ "type": "string" }, texts()] }),
+        Kind::Span => json!({ "anyOf": [
+            { "const": 0 },
+            { "type": "string", "pattern": "^(forever|0|[0-9]+[smhdw])$" },
+        ] }),
+        Kind::Map => json!({ "type": "object" }),
+        Kind::Any => json!({}),
+    }
+}
+
+fn texts() -> Value {
+    json!({ "type": "array", "items": { "type": "string" } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_its_place() {
+        let schema: Value = serde_json::from_str(&schema_workflow()).unwrap();
+        let limits = &schema["properties"]["limits"];
+        assert_eq!(limits["type"], "object");
+        assert_eq!(limits["properties"]["max_tokens"]["minimum"], 0);
+        let tool = &schema["properties"]["tools"]["items"]["properties"];
+        assert_eq!(tool["class"]["enum"][0], "read");
+        let completed =
+            &schema["properties"]["workspace"]["properties"]["retain"]["properties"]["completed"];
+        assert!(completed["description"].as_str().unwrap().contains("default: 7d"));
+        let config: Value = serde_json::from_str(&schema_config()).unwrap();
+        let labels = &config["properties"]["concurrency"]["properties"]["per_label"];
+        assert_eq!(labels["additionalProperties"]["type"], "integer");
+    }
+}

@@ -1,0 +1,149 @@
+//! What executes a turn, and what it gets of the environment.
+
+use outlast_engine::{Agent, ModelClass};
+
+use super::defaults::ENV;
+use super::sheet::Sheet;
+use super::{Origin, symphony};
+use crate::node::{Node, Value};
+use crate::problem::code;
+
+const KINDS: [&str; 8] = ["exec", "file", "claude", "codex", "gemini", "opencode", "pi", "acp"];
+pub(super) const RUNNABLE: [&str; 2] = ["exec", "file"];
+
+pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
+    let key = "agent.kind";
+    let (kind, origin) = match (&sheet.overrides.agent_kind, sheet.text(key)) {
+        (Some(flag), _) => (flag.clone(), Origin::CommandLine),
+        (None, Some((kind, line))) => (kind.to_owned(), Origin::Workflow { line }),
+        (None, None) if symphony::is_symphony(sheet) => {
+            (symphony::KIND.to_owned(), Origin::Default)
+        }
+        (None, None) => ("exec".to_owned(), Origin::Default),
+    };
+    if !KINDS.contains(&kind.as_str()) {
+        let problem =
+            sheet.problem(code::UNKNOWN_KIND, key, format_args!("there is no kind {kind:?}"));
+        let problem = problem.hint(format_args!("one of {}", KINDS.join(", ")));
+        sheet.errors.push(match origin {
+            Origin::Workflow { line } => problem.at(line),
+            _ => problem,
+        });
+    }
+    sheet.note(key, &kind, origin);
+    kind
+}
+
+pub(super) fn agent(sheet: &mut Sheet<'_>, kind: String) -> Agent {
+    let (command, origin) = command(sheet, &kind);
+    let is_blank = command.iter().all(|word| word.trim().is_empty());
+    if is_blank && RUNNABLE.contains(&kind.as_str()) {
+        let message = format!("an agent of kind {kind} needs a command");
+        let problem = sheet.problem(code::MISSING_COMMAND, "agent.command", message);
+        sheet.errors.push(problem.hint("give it in the file, or on the command line after --"));
+    }
+    sheet.note("agent.command", shown(&command), origin);
+    Agent { kind, command }
+}
+
+/// An agent of another kind that is given no command knows its own.
+fn command(sheet: &Sheet<'_>, kind: &str) -> (Vec<String>, Origin) {
+    if let Some(words) = &sheet.overrides.command {
+        return (words.clone(), Origin::CommandLine);
+    }
+    let is_symphony = kind == symphony::KIND;
+    let given = sheet.given("agent.command");
+    let given = given.or_else(|| sheet.given("codex.command").filter(|_| is_symphony));
+    match given {
+        Some(node) => (argv(node), Origin::Workflow { line: node.line }),
+        None if is_symphony => (shell(symphony::COMMAND), Origin::Default),
+        None => (Vec::new(), Origin::Default),
+    }
+}
+
+/// A line is the shell's, to the letter; a list is what it says.
+pub(super) fn argv(node: &Node) -> Vec<String> {
+    match &node.value {
+        Value::Text(line) if line.trim().is_empty() => Vec::new(),
+        Value::Text(line) => shell(line),
+        _ => node.texts(),
+    }
+}
+
+fn shell(line: &str) -> Vec<String> {
+    ["sh", "-c", line].map(str::to_owned).into()
+}
+
+pub(super) fn shown(command: &[String]) -> String {
+    match command {
+        [] => "the kind's own".to_owned(),
+        [sh, flag, line] if sh == "sh" && flag == "-c" => line.clone(),
+        words => words.join(" "),
+    }
+}
+
+pub(super) fn model_class(sheet: &mut Sheet<'_>) -> ModelClass {
+    let key = "agent.model_class";
+    let (class, origin) = match sheet.text(key) {
+        Some(("small_local", line)) => (ModelClass::SmallLocal, Origin::Workflow { line }),
+        Some((_, line)) => (ModelClass::Frontier, Origin::Workflow { line }),
+        None => (ModelClass::Frontier, Origin::Default),
+    };
+    let word = match class {
+        ModelClass::Frontier => "frontier",
+        ModelClass::SmallLocal => "small_local",
+    };
+    sheet.note(key, word, origin);
+    class
+}
+
+/// Names that may end in `*`. Of the defaults the operator's list takes away; a file that asks for more is refused.
+pub(super) fn env(sheet: &mut Sheet<'_>) -> Vec<String> {
+    let key = "agent.env";
+    let Some(node) = sheet.given(key) else {
+        let names: Vec<_> =
+            ENV.into_iter().filter(|name| is_allowed(sheet, name)).map(str::to_owned).collect();
+        sheet.note(key, names.join(" "), Origin::Default);
+        return names;
+    };
+    let names = node.texts();
+    for name in &names {
+        let problem = if !is_pattern(name) {
+            sheet
+                .problem(
+                    code::BAD_VALUE,
+                    key,
+                    format_args!("{name:?} is not the name of a variable"),
+                )
+                .hint("letters, digits and underscores, with a * at most at the end")
+        } else if !is_allowed(sheet, name) {
+            sheet
+                .problem(
+                    code::ENV_NOT_ALLOWED,
+                    key,
+                    format_args!("the operator does not allow {name}"),
+                )
+                .hint(format_args!("env.allow in {} says what is", sheet.config.file))
+        } else {
+            continue;
+        };
+        sheet.errors.push(problem.at(node.line));
+    }
+    sheet.note(key, names.join(" "), Origin::Workflow { line: node.line });
+    names
+}
+
+fn is_pattern(name: &str) -> bool {
+    let stem = name.strip_suffix('*').unwrap_or(name);
+    let starts_well = !name.starts_with(|first: char| first.is_ascii_digit());
+    let is_word = stem.chars().all(|any| any.is_ascii_alphanumeric() || any == '_');
+    !stem.is_empty() && starts_well && is_word
+}
+
+fn is_allowed(sheet: &Sheet<'_>, name: &str) -> bool {
+    let Some(allowed) = &sheet.config.env_allow else { return true };
+    allowed.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(stem) => name.starts_with(stem),
+        None => name == pattern,
+    })
+}

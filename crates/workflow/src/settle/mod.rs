@@ -1,0 +1,254 @@
+//! Settling: of the file, the flags, the defaults and the operator's ceilings, what holds, and why.
+//!
+//! Reads no file and no environment; both arrive as arguments. Starts and changes nothing.
+
+mod agent;
+mod defaults;
+mod limits;
+mod output;
+mod paths;
+mod sheet;
+mod symphony;
+mod tools;
+mod workspace;
+
+use std::path::{Path, PathBuf};
+
+use outlast_engine::{
+    Agent, Checks, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Queue, Retain, Retry,
+    Strategy, Tool, Workflow,
+};
+use sha2::{Digest, Sha256};
+
+use crate::config::Config;
+use crate::keys::WORKFLOW;
+use crate::node::{Node, Value};
+use crate::problem::{Problem, code};
+use crate::source::{self, Document, FRONT_LINE, Source};
+use crate::{template, verify, yaml};
+use defaults::Defaults;
+use sheet::Sheet;
+
+pub use symphony::Tracker;
+
+/// What the command line asked for; `None` leaves it to the file. 0 is off, as in the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    pub agent_kind: Option<String>,
+    pub command: Option<Vec<String>>,
+    pub workspace: Option<Strategy>,
+    pub turn_timeout_ms: Option<u64>,
+    pub stall_window_ms: Option<u64>,
+    pub run_timeout_ms: Option<u64>,
+    pub max_turns: Option<u32>,
+    /// Tries at one turn: one more than `--retry`.
+    pub max_attempts: Option<u32>,
+    pub max_tokens: Option<u64>,
+    pub max_cost_usd_micros: Option<u64>,
+    pub priority: Option<i32>,
+    pub backoff_ms: Option<u64>,
+}
+
+/// What of the world a file may refer to.
+pub struct Surroundings<'a> {
+    pub home: Option<&'a Path>,
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    pub temp_dir: &'a Path,
+    /// Where workspaces are made if the file names no place.
+    pub default_root: &'a Path,
+}
+
+/// What holds for a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    pub agent: Agent,
+    /// What the agent gets of the environment, as names that may end in `*`; `None` is everything.
+    pub env: Option<Vec<String>>,
+    pub model_class: ModelClass,
+    pub strategy: Strategy,
+    /// Absolute; `None` for `inplace`.
+    pub root: Option<PathBuf>,
+    pub retain: Retain,
+    pub hooks: Hooks,
+    pub checks: Checks,
+    pub limits: Limits,
+    pub retry: Retry,
+    pub output: OutputPolicy,
+    pub tools: Vec<Tool>,
+    pub on_interrupt: OnInterrupt,
+    pub queue: Queue,
+    /// The file and its prompt; `None` for a plain command.
+    pub workflow: Option<Workflow>,
+    /// Kept for whoever reads trackers; nothing follows from it here.
+    pub tracker: Option<Tracker>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    pub effective: Effective,
+    pub warnings: Vec<Problem>,
+    pub explained: Vec<Explained>,
+}
+
+/// One setting: what it is, and who said so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    pub key: String,
+    pub value: String,
+    pub origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    Workflow {
+        line: usize,
+    },
+    Config {
+        line: usize,
+    },
+    CommandLine,
+    /// Nobody asked for less, so the operator's ceiling holds.
+    Ceiling {
+        line: usize,
+    },
+}
+
+impl Loaded {
+    /// The same, unless a key is unknown.
+    pub fn strict(self) -> Result<Self, Vec<Problem>> {
+        let unknown: Vec<_> = self
+            .warnings
+            .iter()
+            .filter(|problem| problem.code == code::UNKNOWN_KEY)
+            .cloned()
+            .collect();
+        if unknown.is_empty() { Ok(self) } else { Err(unknown) }
+    }
+}
+
+/// What a loop file amounts to. Its path has to be absolute if it names a relative root.
+pub fn load(
+    workflow: &Source<'_>,
+    config: &Config,
+    overrides: &Overrides,
+    around: &Surroundings<'_>,
+) -> Result<Loaded, Vec<Problem>> {
+    let file = workflow.file();
+    let document = source::split(workflow).map_err(|problem| vec![problem])?;
+    let front = front_matter(&file, &document).map_err(|problem| vec![problem])?;
+    let found = verify::verify(&file, &front, WORKFLOW);
+    let mut sheet = Sheet::new(&file, &front, config, overrides, found);
+    if let Err(problem) = template::check(document.prompt) {
+        sheet.errors.push(in_file(problem, &file, document.prompt_line));
+    }
+    let kind = agent::kind(&mut sheet);
+    let defaults = Defaults::of_kind(&kind);
+    let (strategy, root) = workspace::place(&mut sheet, workflow.path, around);
+    let effective = Effective {
+        env: Some(agent::env(&mut sheet)),
+        strategy,
+        root,
+        workflow: Some(pinned(workflow, &document)),
+        tracker: symphony::tracker(&mut sheet, around),
+        ..settled(&mut sheet, kind, &defaults)
+    };
+    sheet.finish(effective)
+}
+
+/// What a command without a file amounts to. The root of a workspace other than `inplace` is the caller's.
+pub fn plain(config: &Config, overrides: &Overrides) -> Result<Loaded, Vec<Problem>> {
+    let nothing = Node::empty_map();
+    let mut sheet =
+        Sheet::new("command line", &nothing, config, overrides, verify::Findings::default());
+    let kind = agent::kind(&mut sheet);
+    let mut effective = settled(&mut sheet, kind, &Defaults::plain());
+    effective.strategy = overrides.workspace.unwrap_or_default();
+    effective.on_interrupt = OnInterrupt::Fail;
+    sheet.finish(effective)
+}
+
+/// What does not depend on where the file is.
+fn settled(sheet: &mut Sheet<'_>, kind: String, defaults: &Defaults) -> Effective {
+    Effective {
+        agent: agent::agent(sheet, kind),
+        env: None,
+        model_class: agent::model_class(sheet),
+        strategy: Strategy::default(),
+        root: None,
+        retain: workspace::retain(sheet),
+        hooks: workspace::hooks(sheet),
+        checks: workspace::checks(sheet),
+        limits: limits::limits(sheet, defaults),
+        retry: limits::retry(sheet, defaults),
+        output: output::policy(sheet),
+        tools: tools::tools(sheet),
+        on_interrupt: output::on_interrupt(sheet),
+        queue: output::queue(sheet),
+        workflow: None,
+        tracker: None,
+    }
+}
+
+/// Refuses what this version cannot execute, though it knows the word.
+pub fn runnable(effective: &Effective) -> Result<(), Problem> {
+    let kind = effective.agent.kind.as_str();
+    if agent::RUNNABLE.contains(&kind) {
+        return Ok(());
+    }
+    let file = effective.workflow.as_ref().map_or("command line", |workflow| &workflow.path);
+    let message = format!("this version cannot run agents of kind {kind}");
+    Err(Problem::new(code::UNSUPPORTED_KIND, file, message)
+        .key("agent.kind")
+        .hint("run it as a command: --agent exec -- COMMAND"))
+}
+
+pub(crate) fn front_matter(file: &str, document: &Document<'_>) -> Result<Node, Problem> {
+    let Some(text) = document.front else { return Ok(Node::empty_map()) };
+    let mut node = yaml::parse(text).map_err(|found| {
+        Problem::new(
+            code::WORKFLOW_PARSE,
+            file,
+            format_args!("the front matter is not YAML: {}", found.message),
+        )
+        .at(found.line + FRONT_LINE - 1)
+    })?;
+    move_down(&mut node, FRONT_LINE - 1);
+    match node.value {
+        Value::Null => Ok(Node::empty_map()),
+        Value::Map(_) => Ok(node),
+        _ => Err(Problem::new(
+            code::NOT_A_MAP,
+            file,
+            format_args!("the front matter must be a map of keys, got {}", node.quoted()),
+        )
+        .at(node.line)
+        .hint("write it as `key: value` lines")),
+    }
+}
+
+fn move_down(node: &mut Node, lines: usize) {
+    node.line += lines;
+    match &mut node.value {
+        Value::List(items) => items.iter_mut().for_each(|item| move_down(item, lines)),
+        Value::Map(entries) => {
+            entries.iter_mut().for_each(|entry| move_down(&mut entry.node, lines));
+        }
+        _ => {}
+    }
+}
+
+/// A problem of the prompt, told as one of the file that it stands in.
+fn in_file(problem: Problem, file: &str, prompt_line: usize) -> Problem {
+    let line = problem.line.map(|line| line + prompt_line - 1);
+    Problem { file: file.into(), line: line.or(Some(prompt_line)), ..problem }
+}
+
+fn pinned(source: &Source<'_>, document: &Document<'_>) -> Workflow {
+    let prompt = if document.prompt.is_empty() { template::DEFAULT } else { document.prompt };
+    Workflow { path: source.file(), sha256: sha256(source.text), prompt: prompt.to_owned() }
+}
+
+fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,96 @@
+//! What leaves the run by itself, what follows an interruption, and how the run waits for its turn.
+
+use outlast_engine::{OnInterrupt, OutputPolicy, Queue};
+
+use super::Origin;
+use super::sheet::Sheet;
+use crate::problem::code;
+
+/// The one sink that there is without configuring any.
+const LOG: &str = "log";
+
+pub(super) fn policy(sheet: &mut Sheet<'_>) -> OutputPolicy {
+    OutputPolicy {
+        emit_to: emit_to(sheet),
+        silent_unless_blocked: flag(sheet, "output.silent_unless_blocked"),
+        require_approval_before_emit: flag(sheet, "output.require_approval_before_emit"),
+    }
+}
+
+fn emit_to(sheet: &mut Sheet<'_>) -> Vec<String> {
+    let key = "output.emit_to";
+    let Some(node) = sheet.given(key) else {
+        sheet.note(key, LOG, Origin::Default);
+        return vec![LOG.to_owned()];
+    };
+    let names = node.texts();
+    for name in names.iter().filter(|name| *name != LOG) {
+        if sheet.config.sinks.contains(name) {
+            let message =
+                format!("{name} is configured, and nothing is delivered to it in this version");
+            let note = sheet.problem(code::NO_EFFECT, key, message).at(node.line);
+            sheet.warnings.push(note);
+        } else {
+            let message = format!("there is no sink {name:?}");
+            let problem = sheet.problem(code::UNKNOWN_SINK, key, message).at(node.line);
+            sheet
+                .errors
+                .push(problem.hint("this version delivers to log only; other sinks come later"));
+        }
+    }
+    sheet.note(key, names.join(" "), Origin::Workflow { line: node.line });
+    names
+}
+
+fn flag(sheet: &mut Sheet<'_>, key: &str) -> bool {
+    let given = sheet.given(key).and_then(|node| Some((node.flag()?, node.line)));
+    let (value, origin) = match given {
+        Some((value, line)) => (value, Origin::Workflow { line }),
+        None => (false, Origin::Default),
+    };
+    sheet.note(key, value, origin);
+    value
+}
+
+pub(super) fn on_interrupt(sheet: &mut Sheet<'_>) -> OnInterrupt {
+    let key = "on_interrupt";
+    let Some((word, line)) = sheet.text(key) else {
+        sheet.note(key, "resume", Origin::Default);
+        return OnInterrupt::Resume;
+    };
+    if word == "restore" {
+        let message = "restore needs snapshots of the workspace, which this version does not make";
+        let problem = sheet.problem(code::NEEDS_SNAPSHOTS, key, message).at(line);
+        sheet
+            .errors
+            .push(problem.hint("resume goes on from the workspace as it is; block asks a person"));
+    }
+    sheet.note(key, word, Origin::Workflow { line });
+    if word == "block" { OnInterrupt::Block } else { OnInterrupt::Resume }
+}
+
+pub(super) fn queue(sheet: &mut Sheet<'_>) -> Queue {
+    Queue { priority: priority(sheet), most_of_workflow: most_of_workflow(sheet) }
+}
+
+fn priority(sheet: &mut Sheet<'_>) -> i32 {
+    let key = "queue.priority";
+    let given =
+        sheet.given(key).and_then(|node| Some((i32::try_from(node.whole()?).ok()?, node.line)));
+    let (value, origin) = match (sheet.overrides.priority, given) {
+        (Some(flag), _) => (flag, Origin::CommandLine),
+        (None, Some((value, line))) => (value, Origin::Workflow { line }),
+        (None, None) => (0, Origin::Default),
+    };
+    sheet.note(key, value, origin);
+    value
+}
+
+fn most_of_workflow(sheet: &mut Sheet<'_>) -> Option<u32> {
+    let key = "agent.max_concurrent_agents";
+    let (most, line) = sheet.whole(key)?;
+    let most = u32::try_from(most).ok().filter(|most| *most > 0);
+    let shown = most.map_or("no limit".to_owned(), |most| most.to_string());
+    sheet.note(key, shown, Origin::Workflow { line });
+    most
+}

@@ -1,0 +1,64 @@
+//! The sheet that settling writes on: what is given, what was found, and what each key came to.
+
+use std::fmt::Display;
+
+use super::{Effective, Explained, Loaded, Origin, Overrides};
+use crate::config::Config;
+use crate::node::Node;
+use crate::problem::Problem;
+use crate::verify::Findings;
+
+pub(super) struct Sheet<'a> {
+    pub(super) file: &'a str,
+    pub(super) config: &'a Config,
+    pub(super) overrides: &'a Overrides,
+    pub(super) errors: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
+    root: &'a Node,
+    explained: Vec<Explained>,
+}
+
+impl<'a> Sheet<'a> {
+    pub(super) fn new(
+        file: &'a str,
+        root: &'a Node,
+        config: &'a Config,
+        overrides: &'a Overrides,
+        found: Findings,
+    ) -> Self {
+        let Findings { errors, warnings } = found;
+        Self { file, config, overrides, errors, warnings, root, explained: Vec::new() }
+    }
+
+    /// What the file says of a key. It may be of the wrong type, which was told before.
+    pub(super) fn given(&self, key: &str) -> Option<&'a Node> {
+        self.root.get(key)
+    }
+
+    pub(super) fn text(&self, key: &str) -> Option<(&'a str, usize)> {
+        let node = self.given(key)?;
+        Some((node.text()?, node.line))
+    }
+
+    pub(super) fn whole(&self, key: &str) -> Option<(u64, usize)> {
+        let node = self.given(key)?;
+        Some((u64::try_from(node.whole()?).ok()?, node.line))
+    }
+
+    pub(super) fn problem(&self, code: &'static str, key: &str, message: impl Display) -> Problem {
+        Problem::new(code, self.file, message).key(key)
+    }
+
+    /// Takes down what a key came to.
+    pub(super) fn note(&mut self, key: &str, value: impl Display, origin: Origin) {
+        let value = value.to_string();
+        self.explained.push(Explained { key: key.to_owned(), value, origin });
+    }
+
+    pub(super) fn finish(self, effective: Effective) -> Result<Loaded, Vec<Problem>> {
+        let Self { mut errors, mut warnings, explained, .. } = self;
+        errors.sort_by_key(|problem| problem.line);
+        warnings.sort_by_key(|problem| problem.line);
+        if errors.is_empty() { Ok(Loaded { effective, warnings, explained }) } else { Err(errors) }
+    }
+}

@@ -1,0 +1,266 @@
+//! What a prompt may speak of: the names, and what each holds.
+//!
+//! Names without a value are null, never absent, so that a prompt that is fine in one turn is fine in all.
+
+use std::collections::BTreeMap;
+
+use liquid::model::Value;
+use liquid::{Object, object};
+
+use super::shape::Shape;
+use crate::values;
+
+/// What one turn's prompt is made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variables {
+    pub task: String,
+    /// The run's id.
+    pub run: String,
+    pub name: Option<String>,
+    pub turn: u32,
+    /// Tries before this one, in the whole run; `attempt` is null while there are none.
+    pub earlier_attempts: u32,
+    pub workspace: String,
+    pub labels: BTreeMap<String, String>,
+    pub previous: Previous,
+    pub note: Option<Note>,
+    pub messages: Vec<Message>,
+    pub limits_left: LimitsLeft,
+}
+
+/// What the turn before came to; all empty in the first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Previous {
+    pub status: Option<String>,
+    pub summary: Option<String>,
+    pub failed_checks: Vec<FailedCheck>,
+    pub tool_results: Vec<ToolResult>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailedCheck {
+    pub command: String,
+    pub output: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolResult {
+    pub name: String,
+    pub key: Option<String>,
+    pub status: String,
+    pub output: String,
+}
+
+/// What this attempt has to know of the one before.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note {
+    pub cause: String,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Message {
+    pub text: String,
+    pub from: Option<String>,
+}
+
+/// What is left of each limit; `None` is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LimitsLeft {
+    pub max_turns: Option<u64>,
+    pub max_attempts: Option<u64>,
+    pub run_timeout_ms: Option<u64>,
+    pub max_tokens: Option<u64>,
+    pub max_cost_usd_micros: Option<u64>,
+}
+
+const PLAIN: Shape = Shape::Plain;
+
+/// The names that [`object`] gives, which a test holds together.
+pub(super) const NAMES: Shape = Shape::Object(&[
+    ("task", PLAIN),
+    ("run", PLAIN),
+    ("name", PLAIN),
+    ("turn", PLAIN),
+    ("attempt", PLAIN),
+    ("workspace", PLAIN),
+    ("labels", Shape::Any),
+    ("previous", PREVIOUS),
+    ("note", Shape::Object(&[("cause", PLAIN), ("text", PLAIN)])),
+    ("messages", Shape::List(&Shape::Object(&[("text", PLAIN), ("from", PLAIN)]))),
+    ("limits_left", LIMITS_LEFT),
+    ("issue", ISSUE),
+]);
+
+const PREVIOUS: Shape = Shape::Object(&[
+    ("status", PLAIN),
+    ("summary", PLAIN),
+    ("failed_checks", Shape::List(&Shape::Object(&[("command", PLAIN), ("output", PLAIN)]))),
+    ("tool_results", Shape::List(&TOOL_RESULT)),
+]);
+
+const TOOL_RESULT: Shape =
+    Shape::Object(&[("name", PLAIN), ("key", PLAIN), ("status", PLAIN), ("output", PLAIN)]);
+
+const LIMITS_LEFT: Shape = Shape::Object(&[
+    ("max_turns", PLAIN),
+    ("max_attempts", PLAIN),
+    ("run_timeout_ms", PLAIN),
+    ("max_tokens", PLAIN),
+    ("max_cost_usd", PLAIN),
+]);
+
+const ISSUE: Shape = Shape::Object(&[
+    ("id", PLAIN),
+    ("identifier", PLAIN),
+    ("title", PLAIN),
+    ("description", PLAIN),
+    ("state", PLAIN),
+    ("url", PLAIN),
+    ("labels", Shape::List(&PLAIN)),
+    ("priority", PLAIN),
+    ("branch_name", PLAIN),
+    ("blocked_by", Shape::List(&BLOCKER)),
+    ("created_at", PLAIN),
+    ("updated_at", PLAIN),
+    ("assignee_id", PLAIN),
+]);
+
+const BLOCKER: Shape = Shape::Object(&[("id", PLAIN), ("identifier", PLAIN), ("state", PLAIN)]);
+
+pub(super) fn object(of: &Variables) -> Object {
+    let attempt = (of.earlier_attempts > 0).then_some(u64::from(of.earlier_attempts));
+    object!({
+        "task": of.task,
+        "run": of.run,
+        "name": text(of.name.as_deref()),
+        "turn": of.turn,
+        "attempt": number(attempt),
+        "workspace": of.workspace,
+        "labels": labels(&of.labels),
+        "previous": previous(&of.previous),
+        "note": of.note.as_ref().map_or(Value::Nil, note),
+        "messages": of.messages.iter().map(message).collect::<Vec<_>>(),
+        "limits_left": limits_left(&of.limits_left),
+        "issue": issue(of),
+    })
+}
+
+fn text(text: Option<&str>) -> Value {
+    text.map_or(Value::Nil, |text| Value::scalar(text.to_owned()))
+}
+
+/// Liquid counts in `i64`.
+fn number(number: Option<u64>) -> Value {
+    number.map_or(Value::Nil, |number| Value::scalar(i64::try_from(number).unwrap_or(i64::MAX)))
+}
+
+fn labels(labels: &BTreeMap<String, String>) -> Value {
+    let pairs =
+        labels.iter().map(|(key, value)| (key.clone().into(), Value::scalar(value.clone())));
+    Value::Object(pairs.collect())
+}
+
+fn previous(of: &Previous) -> Value {
+    let check = |check: &FailedCheck| {
+        Value::Object(object!({ "command": check.command, "output": check.output }))
+    };
+    let result = |result: &ToolResult| {
+        let key = text(result.key.as_deref());
+        Value::Object(object!({
+            "name": result.name, "key": key, "status": result.status, "output": result.output,
+        }))
+    };
+    Value::Object(object!({
+        "status": text(of.status.as_deref()),
+        "summary": text(of.summary.as_deref()),
+        "failed_checks": of.failed_checks.iter().map(check).collect::<Vec<_>>(),
+        "tool_results": of.tool_results.iter().map(result).collect::<Vec<_>>(),
+    }))
+}
+
+fn note(of: &Note) -> Value {
+    Value::Object(object!({ "cause": of.cause, "text": of.text }))
+}
+
+fn message(of: &Message) -> Value {
+    Value::Object(object!({ "text": of.text, "from": text(of.from.as_deref()) }))
+}
+
+fn limits_left(of: &LimitsLeft) -> Value {
+    Value::Object(object!({
+        "max_turns": number(of.max_turns),
+        "max_attempts": number(of.max_attempts),
+        "run_timeout_ms": number(of.run_timeout_ms),
+        "max_tokens": number(of.max_tokens),
+        "max_cost_usd": text(of.max_cost_usd_micros.map(values::dollars).as_deref()),
+    }))
+}
+
+/// The run as prompts written for Symphony know it: an issue that is being worked on.
+fn issue(of: &Variables) -> Value {
+    Value::Object(object!({
+        "id": of.run,
+        "identifier": of.name.as_ref().unwrap_or(&of.run),
+        "title": of.task.lines().next().unwrap_or_default(),
+        "description": of.task,
+        "state": "active",
+        "url": Value::Nil,
+        "labels": Vec::<Value>::new(),
+        "priority": Value::Nil,
+        "branch_name": Value::Nil,
+        "blocked_by": Vec::<Value>::new(),
+        "created_at": Value::Nil,
+        "updated_at": Value::Nil,
+        "assignee_id": Value::Nil,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use liquid::ValueView;
+
+    use super::*;
+
+    fn full() -> Variables {
+        Variables {
+            previous: Previous {
+                failed_checks: vec![FailedCheck::default()],
+                tool_results: vec![ToolResult::default()],
+                ..Previous::default()
+            },
+            note: Some(Note::default()),
+            messages: vec![Message::default()],
+            ..Variables::default()
+        }
+    }
+
+    fn same(shape: &Shape, value: &dyn ValueView, path: &str) {
+        match shape {
+            Shape::Object(fields) => {
+                let object = value.as_object().unwrap_or_else(|| panic!("{path} is no object"));
+                let mut known: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+                let mut given: Vec<String> = object.keys().map(|key| key.to_string()).collect();
+                known.sort_unstable();
+                given.sort_unstable();
+                assert_eq!(known, given, "{path}");
+                for (name, shape) in *fields {
+                    same(shape, object.get(name).unwrap(), &format!("{path}.{name}"));
+                }
+            }
+            Shape::List(item) => {
+                let list = value.as_array().unwrap_or_else(|| panic!("{path} is no list"));
+                if let Some(first) = list.values().next() {
+                    same(item, first, &format!("{path}[]"));
+                }
+            }
+            Shape::Plain => assert!(value.is_scalar() || value.is_nil(), "{path}"),
+            Shape::Any => {}
+        }
+    }
+
+    #[test]
+    fn the_names_that_are_checked_are_the_names_that_are_given() {
+        same(&NAMES, &object(&full()), "");
+    }
+}

@@ -1,0 +1,201 @@
+//! What is wrong with a file is told with a code, a line and a way out.
+
+mod support;
+
+use outlast_workflow::{Overrides, Problem, decode, runnable};
+use support::{config, effective, exec, load_with, loaded, refused};
+
+/// Code, line and key of the one problem, which has a hint.
+fn only(problems: &[Problem]) -> (&'static str, Option<usize>, &str) {
+    let [problem] = problems else { panic!("{}", support::told(problems)) };
+    assert!(problem.hint.is_some(), "{problem} has no hint");
+    (problem.code, problem.line, problem.key.as_deref().unwrap_or_default())
+}
+
+#[test]
+fn a_wrong_type() {
+    let cases = [
+        ("limits: { max_tokens: many }", "limits.max_tokens"),
+        ("limits: { max_tokens: '5' }", "limits.max_tokens"),
+        ("limits: { max_tokens: 1.5 }", "limits.max_tokens"),
+        ("hooks: { before_run: [a] }", "hooks.before_run"),
+        ("checks: { done: cargo test }", "checks.done"),
+        ("output: { silent_unless_blocked: 'yes' }", "output.silent_unless_blocked"),
+        ("limits: { max_cost_usd: cheap }", "limits.max_cost_usd"),
+        ("queue: { priority: high }", "queue.priority"),
+    ];
+    for (line, key) in cases {
+        assert_eq!(only(&refused(&exec(&format!("{line}\n")))), ("wrong_type", Some(4), key));
+    }
+    let section = refused(&exec("limits: [5]\n"));
+    assert_eq!((section[0].code, section[0].line), ("wrong_type", Some(4)));
+}
+
+#[test]
+fn an_unknown_kind() {
+    let text = "---\nagent:\n  kind: robot\n  command: x\n---\n";
+    assert_eq!(only(&refused(text)), ("unknown_kind", Some(3), "agent.kind"));
+    let flags = Overrides { agent_kind: Some("robot".to_owned()), ..Overrides::default() };
+    let problems = load_with(&exec(""), &config(""), &flags).unwrap_err();
+    assert_eq!(only(&problems), ("unknown_kind", None, "agent.kind"));
+}
+
+#[test]
+fn a_negative_limit() {
+    for key in ["turn_timeout_ms", "max_attempts", "max_cost_usd", "no_progress_turns"] {
+        let problems = refused(&exec(&format!("limits:\n  {key}: -1\n")));
+        assert_eq!(only(&problems), ("negative_limit", Some(5), format!("limits.{key}").as_str()));
+    }
+    let codex = effective("---\ncodex: { stall_timeout_ms: -1 }\n---\n");
+    assert_eq!(codex.limits.stall_window_ms, None);
+}
+
+#[test]
+fn an_unreadable_file() {
+    use std::io::ErrorKind;
+    let path = std::path::Path::new("WORKFLOW.md");
+    let code = |read| decode(path, read).unwrap_err().code;
+    assert_eq!(code(Err(ErrorKind::PermissionDenied)), "unreadable_file");
+    assert_eq!(code(Err(ErrorKind::IsADirectory)), "unreadable_file");
+    assert_eq!(code(Ok(vec![b'x'; 1024 * 1024 + 1])), "file_too_big");
+    let problem = decode(path, Ok(b"a\nb\xff".to_vec())).unwrap_err();
+    assert_eq!((problem.code, problem.line), ("not_utf8", Some(2)));
+}
+
+#[test]
+fn an_error_of_the_template() {
+    let problems = refused("---\nagent: { command: x }\n---\nHi\n\n{% if task %}\nyes\n");
+    assert_eq!(only(&problems), ("template_parse_error", Some(6), ""));
+    let problems = refused("---\nagent: { command: x }\n---\nHi {{ task | shout }}\n");
+    assert_eq!(only(&problems), ("template_render_error", Some(4), ""));
+}
+
+#[test]
+fn a_workspace_root_that_leads_out() {
+    for root in ["../elsewhere", "/", "~/..", "/a/../.."] {
+        let problems = refused(&exec(&format!("workspace:\n  root: {root}\n")));
+        assert_eq!(only(&problems), ("workspace_escapes", Some(5), "workspace.root"), "{root}");
+    }
+    let problems = refused(&exec("workspace: { root: $NOPE/x }\n"));
+    assert_eq!(only(&problems), ("unset_variable", Some(4), "workspace.root"));
+}
+
+#[test]
+fn a_ceiling_that_is_exceeded_or_switched_off() {
+    let config = config(
+        "[ceilings]\nmax_tokens = 1000\nmax_turns = 5\nmax_cost_usd = 1.5\nhooks_timeout_ms = 100\n",
+    );
+    let cases = [
+        ("limits: { max_tokens: 1001 }", "limits.max_tokens", 2),
+        ("limits: { max_tokens: 0 }", "limits.max_tokens", 2),
+        ("limits: { max_cost_usd: 1.500001 }", "limits.max_cost_usd", 4),
+        ("hooks: { timeout_ms: 101 }", "hooks.timeout_ms", 5),
+    ];
+    for (line, key, ceiling) in cases {
+        let problems =
+            load_with(&exec(&format!("{line}\n")), &config, &Overrides::default()).unwrap_err();
+        assert_eq!(only(&problems), ("ceiling_exceeded", Some(4), key));
+        assert!(
+            problems[0].message.contains(&format!("(config.toml:{ceiling})")),
+            "{}",
+            problems[0]
+        );
+    }
+    let flags = Overrides { max_turns: Some(6), ..Overrides::default() };
+    let problems = load_with(&exec(""), &config, &flags).unwrap_err();
+    assert_eq!(only(&problems), ("ceiling_exceeded", None, "agent.max_turns"));
+    assert_eq!(&*problems[0].file, "command line");
+}
+
+#[test]
+fn a_missing_command() {
+    for text in [
+        "Just a prompt.\n",
+        "---\nagent: { kind: file }\n---\n",
+        "---\nagent: { command: '  ' }\n---\n",
+    ] {
+        assert_eq!(only(&refused(text)), ("missing_command", None, "agent.command"));
+    }
+}
+
+#[test]
+fn a_sink_that_there_is_not() {
+    let text = exec("output: { emit_to: [log, phone] }\n");
+    assert_eq!(only(&refused(&text)), ("unknown_sink", Some(4), "output.emit_to"));
+    let config = config("[sinks.phone]\nkind = \"ntfy\"\n");
+    let found = load_with(&text, &config, &Overrides::default()).unwrap();
+    assert_eq!(found.warnings[0].code, "no_effect");
+    assert_eq!(found.effective.output.emit_to, ["log", "phone"]);
+}
+
+#[test]
+fn tools_that_cannot_be() {
+    let tool = |fields: &str| refused(&exec(&format!("tools:\n  - {{ {fields} }}\n")));
+    assert_eq!(only(&tool("name: Deploy, command: [x]")), ("bad_value", Some(5), "tools[0].name"));
+    assert_eq!(only(&tool("name: a")), ("missing_command", Some(5), "tools[0].command"));
+    assert_eq!(
+        only(&tool("name: a, command: []")),
+        ("missing_command", Some(5), "tools[0].command")
+    );
+    assert_eq!(
+        only(&tool("name: a, command: x, class: harmless")),
+        ("bad_value", Some(5), "tools[0].class")
+    );
+    assert_eq!(
+        only(&tool("name: a, command: x, timeout_ms: 0")),
+        ("bad_value", Some(5), "tools[0].timeout_ms")
+    );
+    let twice = refused(&exec("tools: [{ name: a, command: x }, { name: a, command: y }]\n"));
+    assert_eq!(only(&twice), ("duplicate_tool", Some(4), "tools[1].name"));
+}
+
+#[test]
+fn what_needs_what_this_version_lacks() {
+    let problems = refused(&exec("on_interrupt: restore\n"));
+    assert_eq!(only(&problems), ("needs_snapshots", Some(4), "on_interrupt"));
+    let codex = effective("---\nagent: { kind: codex }\n---\n");
+    let problem = runnable(&codex).unwrap_err();
+    assert_eq!(problem.code, "unsupported_kind");
+    assert!(problem.hint.unwrap().contains("--agent exec"));
+    assert_eq!(runnable(&effective(&exec(""))), Ok(()));
+}
+
+#[test]
+fn environment_that_the_operator_does_not_allow() {
+    let config = config("[env]\nallow = [\"PATH\", \"LC_*\"]\n");
+    let text = "---\nagent: { command: x, env: [PATH, LC_ALL, AWS_SECRET] }\n---\n";
+    let problems = load_with(text, &config, &Overrides::default()).unwrap_err();
+    assert_eq!(only(&problems), ("env_not_allowed", Some(2), "agent.env"));
+    let found = load_with(&exec(""), &config, &Overrides::default()).unwrap();
+    assert_eq!(found.effective.env.unwrap(), ["PATH", "LC_*"]);
+}
+
+#[test]
+fn unknown_keys_warn_and_are_errors_when_strict() {
+    let text = exec("limit: { max_tokens: 5 }\nlimits: { max_turns: 5 }\nweather: good\n");
+    let found = loaded(&text);
+    let told: Vec<_> = found
+        .warnings
+        .iter()
+        .map(|warning| (warning.code, warning.line, warning.hint.as_deref()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("unknown_key", Some(4), Some("did you mean limits?")),
+            ("unknown_key", Some(5), Some("did you mean agent.max_turns?")),
+            ("unknown_key", Some(6), None),
+        ]
+    );
+    assert_eq!(found.strict().unwrap_err().len(), 3);
+    assert!(loaded(&exec("approvals: { mode: park }\n")).strict().is_ok());
+}
+
+#[test]
+fn all_problems_are_told_at_once_in_the_files_order() {
+    let problems = refused(&exec(
+        "retry: { initial_backoff_ms: x }\non_interrupt: never\nlimits: { max_attempts: -1 }\n",
+    ));
+    let lines: Vec<_> = problems.iter().filter_map(|problem| problem.line).collect();
+    assert_eq!(lines, [4, 5, 6]);
+}
