@@ -46,7 +46,9 @@ pub fn refuse(
 
 fn withheld(tool: &Tool, class: ModelClass) -> Option<(&'static str, String)> {
     if let Some(why) = &tool.disabled {
-        return Some((POLICY_DISABLED, why.clone()));
+        let is_code = why == POLICY_DISABLED;
+        let why = if is_code { "the operator does not allow it" } else { why };
+        return Some((POLICY_DISABLED, why.to_owned()));
     }
     match (class, tool.cost) {
         (ModelClass::SmallLocal, ToolCost::Heavy) => {

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Effect, Input, Run, RunId, StopMode, Time};
+use outlast_engine::{Effect, Input, Run, RunId, Slot, StopMode};
 use outlast_store::{Append, Error};
 use outlast_wire::api::Trouble;
 use outlast_wire::hook;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::chore::{self, Chore};
 use crate::driver::Seat;
 use crate::keeper::{Keeper, Task};
 use crate::supervisor::{Handle, Leaving, Supervisor};
@@ -19,6 +20,9 @@ use crate::world::files;
 /// Between two tries to write to a disk that is full.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// Between two looks at the memory that a waiting run needs.
+const MEMORY_LOOK: Duration = Duration::from_secs(5);
 
 /// What a conductor is told.
 pub(crate) enum Message {
@@ -56,6 +60,7 @@ pub(crate) struct Conductor {
     handle: Handle,
     snapshot: watch::Sender<Snapshot>,
     keeper: Option<Keeper>,
+    chore: Option<Chore>,
     /// What keeps us from the journal, and what keeps the keeper from the attempt: each ends by itself.
     journal_trouble: Option<Trouble>,
     keeper_trouble: Option<Trouble>,
@@ -72,7 +77,8 @@ impl Conductor {
         snapshot: watch::Sender<Snapshot>,
     ) -> Self {
         let (journal_trouble, keeper_trouble) = (None, None);
-        Self { supervisor, seat, handle, snapshot, keeper: None, journal_trouble, keeper_trouble }
+        let (keeper, chore) = (None, None);
+        Self { supervisor, seat, handle, snapshot, keeper, chore, journal_trouble, keeper_trouble }
     }
 
     pub(crate) async fn conduct(
@@ -106,16 +112,24 @@ impl Conductor {
 
     /// The next message, or that it is time.
     async fn next(&self, inbox: &mut mpsc::Receiver<Message>) -> Result<Message, Over> {
-        let Some(at) = self.seat.wake_at() else { return inbox.recv().await.ok_or(Over) };
-        let wait = self.until(at);
+        let Some(wait) = self.wait() else { return inbox.recv().await.ok_or(Over) };
         match tokio::time::timeout(wait, inbox.recv()).await {
             Ok(message) => message.ok_or(Over),
             Err(_elapsed) => Ok(Message::Input { input: Input::Woke, done: None }),
         }
     }
 
-    fn until(&self, at: Time) -> Duration {
-        Duration::from_millis(at.ms_since(self.supervisor.world.now()))
+    /// How long to wait for news before looking again.
+    fn wait(&self) -> Option<Duration> {
+        let now = self.supervisor.world.now();
+        let due = self.seat.wake_at().map(|at| Duration::from_millis(at.ms_since(now)));
+        // Nobody says when memory is free again.
+        let wants_memory = self.seat.run().wants_slot() && self.supervisor.waits_for_memory();
+        let look = wants_memory.then_some(MEMORY_LOOK);
+        match (due, look) {
+            (Some(due), Some(look)) => Some(due.min(look)),
+            (due, look) => due.or(look),
+        }
     }
 
     async fn hear(&mut self, message: Message) -> Result<(), Over> {
@@ -140,7 +154,9 @@ impl Conductor {
     async fn take(&mut self, input: Input) -> Result<(), Over> {
         let mut retry_in = FIRST_RETRY;
         loop {
-            let Some(append) = self.seat.propose(&input, &self.supervisor.world.moment()) else {
+            let moment = self.supervisor.moment(self.slot());
+            let Some(append) = self.seat.propose(&input, &moment) else {
+                self.supervisor.note_slot(self.seat.run());
                 return Ok(());
             };
             let events = append.events.clone();
@@ -150,6 +166,7 @@ impl Conductor {
                     hook!("daemon.after-append");
                     self.seat.accept(&events);
                     self.publish();
+                    self.supervisor.note_slot(self.seat.run());
                     return Ok(());
                 }
                 Err(Error::Conflict { .. }) => self.reload()?,
@@ -163,6 +180,14 @@ impl Conductor {
                 }
             }
         }
+    }
+
+    fn slot(&self) -> Slot {
+        let run = self.seat.run();
+        if run.holds_slot() {
+            return Slot::Free;
+        }
+        self.supervisor.take_slot(&run.id, &run.spec, run.created_at)
     }
 
     /// An append was made whose answer got lost: the journal is right.
@@ -220,6 +245,7 @@ impl Conductor {
         loop {
             let due = self.seat.due();
             self.keep(&due);
+            self.see_to_workspace(&due);
             let is_finishing = due.iter().any(|effect| matches!(effect, Effect::Finish { .. }));
             if !is_finishing {
                 return Ok(());
@@ -229,22 +255,35 @@ impl Conductor {
         }
     }
 
-    /// Has a keeper for the attempt that is due, with the right order, and none otherwise.
+    /// Has a keeper for the step that is due, with the right order, and none otherwise.
     fn keep(&mut self, due: &[Effect]) {
         let wanted = due.iter().find_map(|effect| match effect {
-            Effect::EnsureAttempt { turn, attempt, boot } => Some((*turn, *attempt, boot.clone())),
-            Effect::StopAttempt { .. } | Effect::Finish { .. } => None,
+            Effect::Ensure { step, boot } => Some((*step, boot.clone())),
+            _ => None,
         });
-        let Some((turn, attempt, boot)) = wanted else {
+        let Some((step, boot)) = wanted else {
             self.keeper = None;
             return;
         };
-        if self.keeper.as_ref().is_none_or(|keeper| !keeper.is_for(turn, attempt)) {
-            let task = Task { run: self.snapshot.borrow().run.clone(), turn, attempt, boot };
+        if self.keeper.as_ref().is_none_or(|keeper| !keeper.is_for(step)) {
+            let task = Task { run: self.snapshot.borrow().run.clone(), step, boot };
             self.keeper = Some(Keeper::start(self.supervisor.clone(), task, self.handle.clone()));
         }
         let keeper = self.keeper.as_ref().expect("it was just made");
         keeper.order_stop(stop_mode(due));
+    }
+
+    /// Has the chore done that is due, and none otherwise.
+    fn see_to_workspace(&mut self, due: &[Effect]) {
+        let Some(kind) = chore::Kind::due(due) else {
+            self.chore = None;
+            return;
+        };
+        if self.chore.as_ref().is_none_or(|chore| chore.kind != kind) {
+            let run = self.snapshot.borrow().run.clone();
+            let dir = self.supervisor.layout.run(run.id.as_str());
+            self.chore = Some(Chore::start(kind, run, dir, self.handle.clone()));
+        }
     }
 
     /// The environment of the run is needed no longer.
@@ -260,8 +299,8 @@ impl Conductor {
 
 fn stop_mode(due: &[Effect]) -> Option<StopMode> {
     due.iter().find_map(|effect| match effect {
-        Effect::StopAttempt { mode, .. } => Some(*mode),
-        Effect::EnsureAttempt { .. } | Effect::Finish { .. } => None,
+        Effect::Stop { mode, .. } => Some(*mode),
+        _ => None,
     })
 }
 

@@ -6,11 +6,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use outlast_engine::BootId;
 use outlast_wire::layout::Layout;
 use outlast_wire::shim::{ATTEMPT_NAMES, EnvVar};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
+use crate::world::clock::Reading;
 use crate::world::files::{self, Lasting};
 
 /// A shim or a client that looks whether a daemon lives holds the lock for an instant itself. A daemon holds
@@ -106,6 +108,28 @@ pub(crate) fn mark_running(
         .collect();
     let json = serde_json::to_vec(&env).map_err(io::Error::other)?;
     files::write_whole(&layout.daemon_env(), &json, Lasting::Process)
+}
+
+/// What one daemon read of the clocks, so that the next one on the same boot cannot be sent back in time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct KeptClock {
+    boot: String,
+    wall_ms: u64,
+    boot_ms: u64,
+}
+
+/// A clock that cannot be read is no clock: the wall's is believed then.
+pub(crate) fn kept_clock(layout: &Layout) -> Option<(BootId, Reading)> {
+    let bytes = std::fs::read(layout.clock()).ok()?;
+    let kept: KeptClock = serde_json::from_slice(&bytes).ok()?;
+    Some((BootId(kept.boot), Reading { wall_ms: kept.wall_ms, boot_ms: kept.boot_ms }))
+}
+
+pub(crate) fn keep_clock(layout: &Layout, boot: &BootId, reading: Reading) -> io::Result<()> {
+    let Reading { wall_ms, boot_ms } = reading;
+    let kept = KeptClock { boot: boot.0.clone(), wall_ms, boot_ms };
+    let json = serde_json::to_vec(&kept).map_err(io::Error::other)?;
+    files::write_whole(&layout.clock(), &json, Lasting::Process)
 }
 
 /// Shims leave the daemon down from here on.

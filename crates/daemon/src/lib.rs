@@ -7,6 +7,7 @@
 //! and an attempt never ends because the daemon did.
 
 mod api;
+mod chore;
 mod conductor;
 pub mod driver;
 mod instance;
@@ -16,13 +17,17 @@ mod options;
 mod output;
 mod records;
 mod refusal;
-#[cfg_attr(not(test), expect(dead_code, reason = "no loop is driven yet"))]
+mod removal;
+mod request;
 mod response;
 mod serve;
+mod settings;
+mod slots;
 mod socket;
 mod supervisor;
+mod tail;
+mod trace;
 mod view;
-#[expect(dead_code, unused_imports, reason = "the conductor does not prepare workspaces yet")]
 mod workspace;
 mod world;
 

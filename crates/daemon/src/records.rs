@@ -1,11 +1,13 @@
-//! What a shim has left on disk about its attempt, and what that means to the engine.
+//! What a shim has left on disk about its step, and what that means to the engine.
 
 use std::io;
 use std::path::Path;
 
 use outlast_engine as engine;
-use outlast_engine::{Custody, End, Report, Started, Survivor, Time, TreeNews};
+use outlast_engine::{Custody, End, Report, Started, Step, Survivor, Time, TreeNews};
 use outlast_wire::shim::{self, Record};
+
+use crate::world::World;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
@@ -74,8 +76,7 @@ pub(crate) fn failed_stops(records: &[Record]) -> usize {
 
 /// The records as a report. `stops_before` is how many failed stops were there before the latest was asked for.
 pub(crate) fn report(
-    turn: u32,
-    attempt: u32,
+    step: Step,
     custody: Custody,
     records: &[Record],
     stops_before: usize,
@@ -85,14 +86,21 @@ pub(crate) fn report(
         _ => None,
     });
     Report {
-        turn,
-        attempt,
-        custody,
         started: records.iter().find_map(started),
         end: end(records),
-        ended_for: None,
         tree: tree(records, stops_before),
         output_bytes: output_bytes.unwrap_or(0),
+        ..Report::of(step, custody)
+    }
+}
+
+/// Shims read the wall's clock, which may have been set back since.
+pub(crate) fn in_our_time(report: &mut Report, world: &World) {
+    if let Some(started) = &mut report.started {
+        started.at = world.ours(started.at);
+    }
+    if let Some(End::Exited { at, .. } | End::NeverStarted { at, .. }) = &mut report.end {
+        *at = world.ours(*at);
     }
 }
 

@@ -58,7 +58,7 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
     let lock = layout.daemon_lock();
     let mut instance = if options.manual { Instance::take(&lock)? } else { Instance::wait(&lock)? };
     hook!("daemon.lock-taken");
-    let world = World::look()
+    let world = World::look(instance::kept_clock(layout))
         .map_err(|error| Refusal::new("no_boot_id", format!("cannot read the boot id: {error}")))?;
     let mut holder = Holder {
         pid: std::process::id(),
@@ -81,8 +81,10 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
     };
     let supervisor = Supervisor::new(parts);
     holder.epoch = Some(epoch);
-    let said =
-        instance.say_who(&holder).and_then(|()| instance::mark_running(layout, &options.env));
+    let said = instance
+        .say_who(&holder)
+        .and_then(|()| instance::mark_running(layout, &options.env))
+        .and_then(|()| supervisor.keep_clock());
     said.map_err(|error| unusable(&layout.state, &error))?;
     Ok(Daemon { supervisor, _instance: instance })
 }
@@ -161,6 +163,9 @@ impl Daemon {
         tokio::select! {
             () = serving => {}
             () = left => {}
+        }
+        if let Err(error) = self.supervisor.keep_clock() {
+            tracing::error!(%error, "cannot leave the next daemon what the clock says");
         }
         if let Err(error) = files::remove(&self.supervisor.layout.socket()) {
             tracing::error!(%error, "cannot remove the socket");

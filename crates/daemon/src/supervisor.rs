@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_engine::{Input, Run, RunId};
+use outlast_engine::{Input, Moment, Run, RunId, RunSpec, Slot, Time};
 use outlast_store::{Error, Journal};
 use outlast_wire::api::Trouble;
 use outlast_wire::layout::Layout;
+use outlast_workflow::{Config, Problem};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
 use crate::keeper::OutputWatch;
+use crate::settings::Settings;
+use crate::slots::Slots;
 use crate::view;
-use crate::world::World;
+use crate::world::{self, World};
 
 /// How much news can wait for one run; whoever brings more waits.
 const MAILBOX: usize = 64;
@@ -31,6 +34,8 @@ pub(crate) struct Supervisor {
     pub(crate) epoch: u64,
     pub(crate) started_at: String,
     pub(crate) store: Arc<dyn Journal>,
+    pub(crate) settings: Settings,
+    slots: Slots,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
     quarantine: Mutex<BTreeMap<RunId, Trouble>>,
@@ -83,6 +88,11 @@ impl Supervisor {
         let started_at = view::rfc3339(world.now());
         let leaving = watch::Sender::new(None);
         let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let settings = Settings::read(layout.config_file());
+        let slots = Slots::default();
+        if let Ok(config) = settings.current() {
+            slots.follow(&config.concurrency);
+        }
         Arc::new(Self {
             layout,
             exe,
@@ -90,6 +100,8 @@ impl Supervisor {
             epoch,
             started_at,
             store,
+            settings,
+            slots,
             runs,
             quarantine,
             claims,
@@ -100,13 +112,19 @@ impl Supervisor {
     /// Takes over every run that is open. One that cannot be read does not keep the others from it.
     pub(crate) fn load(self: &Arc<Self>) -> Result<usize, Error> {
         let open = self.store.open_runs()?;
+        let mut runs = Vec::new();
         for id in &open {
             match self.replay(id) {
-                Ok(run) => {
-                    self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
-                }
+                Ok(run) => runs.push(run),
                 Err(message) => self.quarantine(id, message),
             }
+        }
+        // Whoever was doing something goes on doing it, before anybody is let in.
+        for run in &runs {
+            self.slots.note(run);
+        }
+        for run in runs {
+            self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
         }
         Ok(open.len())
     }
@@ -163,6 +181,68 @@ impl Supervisor {
 
     pub(crate) fn forget(&self, id: &RunId) {
         lock(&self.runs).remove(id);
+        if let Some(next) = self.slots.forget(id) {
+            self.poke(&next);
+        }
+    }
+
+    /// A place for a run that has none, if it may have one now.
+    pub(crate) fn take_slot(&self, id: &RunId, spec: &RunSpec, since: Time) -> Slot {
+        self.slots.take(id, spec, since, world::free_memory_mb)
+    }
+
+    /// Notes what a run has come to, and asks whoever can have the place it left.
+    pub(crate) fn note_slot(&self, run: &Run) {
+        if let Some(next) = self.slots.note(run).filter(|next| *next != run.id) {
+            self.poke(&next);
+        }
+    }
+
+    /// A run that was not made needs no place.
+    pub(crate) fn give_back_slot(&self, id: &RunId) {
+        if let Some(next) = self.slots.forget(id) {
+            self.poke(&next);
+        }
+    }
+
+    pub(crate) fn waits_for_memory(&self) -> bool {
+        self.slots.waits_for_memory()
+    }
+
+    /// What holds for whatever starts now; the queue follows it too.
+    pub(crate) fn config(&self) -> Result<Config, Vec<Problem>> {
+        let config = self.settings.current()?;
+        if let Some(next) = self.slots.follow(&config.concurrency) {
+            self.poke(&next);
+        }
+        Ok(config)
+    }
+
+    /// Has a run look again. One that has no room for this has other news, after which it looks anyway.
+    fn poke(&self, id: &RunId) {
+        if let Some(handle) = self.handle(id) {
+            let look = Message::Input { input: Input::Woke, done: None };
+            let _has_other_news = handle.mailbox.try_send(look);
+        }
+    }
+
+    /// This moment. After a leap of the clock the next daemon is left that first, so that nothing in the
+    /// journal lies in its future, where no limit would count it.
+    pub(crate) fn moment(&self, slot: Slot) -> Moment {
+        let moment = self.world.moment(slot);
+        if self.world.has_leapt()
+            && let Err(error) = self.keep_clock()
+        {
+            tracing::error!(%error, "cannot leave the next daemon what the clock says");
+        }
+        moment
+    }
+
+    pub(crate) fn keep_clock(&self) -> std::io::Result<()> {
+        let reading = self.world.reading();
+        instance::keep_clock(&self.layout, &self.world.boot, reading)?;
+        self.world.kept(reading);
+        Ok(())
     }
 
     pub(crate) fn handle(&self, id: &RunId) -> Option<Handle> {

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use outlast_engine as engine;
 use outlast_engine::{Row, Run, Time};
-use outlast_wire::api::{AgentView, LimitView, Notices, Restarts, RunRow, RunView, Trouble, Usage};
+use outlast_wire::api::{
+    AgentView, BlockedView, InboxView, LimitView, Notices, Restarts, RunRow, RunView, Trouble,
+    Usage, WorkflowView,
+};
 use outlast_wire::shim;
 
 /// What a view needs beyond the journal.
@@ -13,6 +16,7 @@ pub(crate) struct Beside {
     pub(crate) shim_pid: Option<u32>,
     pub(crate) output_bytes: u64,
     pub(crate) last_output_at: Option<Time>,
+    pub(crate) last_line: Option<String>,
     pub(crate) trouble: Option<Trouble>,
 }
 
@@ -77,12 +81,17 @@ pub(crate) fn row(row: Row, trouble: Option<Trouble>) -> RunRow {
         labels: row.labels,
         survivors: u32::try_from(row.survivors).unwrap_or(u32::MAX),
         trouble,
+        phase: row.phase,
+        last_line: None,
+        max_turns: row.max_turns,
+        cost_usd: usd(row.cost_usd_micros),
+        tokens: row.tokens,
     }
 }
 
 pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
     let attempt = run.attempt.as_ref();
-    let is_alive = |attempt: &&engine::Attempt| attempt.end.is_none();
+    let live = run.live().and_then(|live| live.held.process);
     let is_settled = !matches!(
         run.state,
         engine::State::Queued | engine::State::Running | engine::State::Preparing
@@ -95,10 +104,10 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         reason: is_settled.then(|| run.why.reason.clone()),
         reason_code: run.reason_code(),
         outcome: attempt
-            .and_then(|last| last.end.as_ref())
+            .and_then(|last| last.held.end.as_ref())
             .map(|(outcome, _)| outcome.word().to_owned()),
         health: health(run.health().word(), beside.trouble.as_ref()),
-        task: run.spec.task.clone(),
+        task: run.task.clone(),
         agent: AgentView {
             kind: run.spec.agent.kind.clone(),
             command: run.spec.agent.command.clone(),
@@ -112,7 +121,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         last_progress_at: beside.last_output_at.or(run.started_at).map(rfc3339),
         wake_at: run.wake_at().map(rfc3339),
         exit: run.exit().map(exit),
-        usage: Usage { known: true, ..Usage::default() },
+        usage: usage(run),
         limits: limits(run, now),
         workspace: run.spec.dir.clone(),
         tty: run.spec.tty.is_some(),
@@ -120,19 +129,31 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         root: run.spec.parent.as_ref().unwrap_or(&run.id).0.clone(),
         children: Vec::new(),
         labels: run.spec.labels.clone(),
-        pid: attempt.filter(is_alive).and_then(|live| live.process).map(|process| process.pid),
+        pid: live.map(|process| process.pid),
         shim_pid: beside.shim_pid,
         output_bytes: beside.output_bytes,
         restarts: Restarts {
-            stall: 0,
-            crash: attempt.map_or(0, |last| last.number.saturating_sub(1)),
+            stall: run.counters.stall_restarts,
+            crash: run.counters.crash_restarts,
         },
         notices: Notices::default(),
-        summary: None,
+        summary: run.previous.as_ref().map(|it| it.summary.clone()).filter(|it| !it.is_empty()),
         survivors: run.survivors().iter().map(survivor).collect(),
         containment: containment(run).to_owned(),
         trouble: beside.trouble,
         seq: run.seq(),
+        phase: Some(run.phase()),
+        checkpoint: Some(run.checkpoint()),
+        blocked: blocked(run),
+        inbox: InboxView { unread: u32::try_from(run.inbox.unread.len()).unwrap_or(u32::MAX) },
+        workflow: run.spec.workflow.as_ref().map(|workflow| WorkflowView {
+            path: workflow.path.clone(),
+            sha256: workflow.sha256.clone(),
+        }),
+        priority: run.spec.queue.priority,
+        strategy: strategy(run).to_owned(),
+        paused: run.is_paused,
+        last_line: beside.last_line,
     }
 }
 
@@ -144,30 +165,72 @@ fn health(word: &str, trouble: Option<&Trouble>) -> String {
     }
 }
 
+/// For JSON, which knows no other numbers.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "more micros than a float holds are more than a world's money"
+)]
+pub(crate) fn usd(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+fn usage(run: &Run) -> Usage {
+    let spend = run.spend;
+    Usage {
+        input_tokens: spend.input_tokens,
+        output_tokens: spend.output_tokens,
+        cached_tokens: spend.cached_tokens,
+        cost_usd: usd(spend.cost_usd_micros),
+        known: spend.known,
+    }
+}
+
+fn blocked(run: &Run) -> Option<BlockedView> {
+    (run.state == engine::State::Blocked).then(|| BlockedView {
+        reason_code: run.why.reason_code.clone(),
+        question: run.previous.as_ref().map(|it| it.summary.clone()).filter(|_| asks(run)),
+        since: rfc3339(run.since),
+    })
+}
+
+/// True if what the agent said last is what a person has to answer.
+fn asks(run: &Run) -> bool {
+    matches!(run.why.reason_code.as_str(), "agent_blocked" | "needs_approval" | "needs_input")
+}
+
+fn strategy(run: &Run) -> &'static str {
+    match run.spec.workspace.strategy {
+        engine::Strategy::Inplace => "inplace",
+        engine::Strategy::Dir => "dir",
+        engine::Strategy::Worktree => "worktree",
+    }
+}
+
+/// Each ceiling that there is, and what has been used of it.
 fn limits(run: &Run, now: Time) -> BTreeMap<String, LimitView> {
     let end = run.ended_at.unwrap_or(now);
-    let since_start = |start: Option<Time>| start.map_or(0, |start| end.ms_since(start));
-    let attempt_start =
-        run.attempt.as_ref().and_then(|attempt| attempt.process).map(|process| process.at);
-    let limits = run.spec.limits;
-    let timed = [
-        ("run_timeout_ms", limits.run_timeout_ms, since_start(Some(run.created_at))),
-        ("turn_timeout_ms", limits.turn_timeout_ms, since_start(attempt_start)),
+    let limits = &run.spec.limits;
+    let attempt = run.attempt.as_ref().and_then(|attempt| attempt.held.process);
+    let in_turn_ms = attempt.map_or(0, |process| end.ms_since(process.at));
+    let counters = &run.counters;
+    let all = [
+        ("run_timeout_ms", limits.run_timeout_ms, run.clock.used_ms(end)),
+        ("turn_timeout_ms", limits.turn_timeout_ms, in_turn_ms),
         ("stall_window_ms", limits.stall_window_ms, 0),
+        ("max_turns", limits.max_turns.map(u64::from), run.turns_committed.into()),
+        ("max_attempts", Some(run.spec.retry.max_attempts.into()), counters.attempts.into()),
+        ("max_stall_restarts", limits.max_stall_restarts.map(u64::from), counters.stalls.into()),
+        ("max_tokens", limits.max_tokens, run.spend.tokens()),
+        ("max_cost_usd_micros", limits.max_cost_usd_micros, run.spend.cost_usd_micros),
+        ("no_progress_turns", limits.no_progress_turns.map(u64::from), counters.no_progress.into()),
     ];
-    let attempts = LimitView {
-        used: u64::from(run.counted_attempts),
-        max: u64::from(run.spec.retry.max_attempts),
-    };
-    timed
-        .into_iter()
+    all.into_iter()
         .filter_map(|(name, max, used)| Some((name.to_owned(), LimitView { used, max: max? })))
-        .chain([("max_attempts".to_owned(), attempts)])
         .collect()
 }
 
 fn containment(run: &Run) -> &'static str {
-    let is_orphaned = run.attempt.as_ref().is_some_and(|attempt| attempt.is_orphaned);
+    let is_orphaned = run.attempt.as_ref().is_some_and(|attempt| attempt.held.is_orphaned);
     if is_orphaned || cfg!(not(target_os = "linux")) { "best_effort" } else { "subreaper" }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Event, Fact, Illegal, Outcome, Run, RunId, Verdict};
+use crate::{Event, Fact, Hook, Illegal, Outcome, Purpose, Run, RunId, Verdict};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
@@ -14,6 +14,8 @@ pub enum Violation {
     Replay(#[from] Illegal),
     #[error("turn {turn} attempt {attempt} {what}")]
     Attempt { turn: u32, attempt: u32, what: &'static str },
+    #[error("errand {errand} {what}")]
+    Errand { errand: u32, what: &'static str },
     #[error("turn {turn} {what}")]
     Turn { turn: u32, what: &'static str },
     #[error("the run {0}")]
@@ -36,6 +38,11 @@ struct History {
     ran: BTreeSet<(u32, u32)>,
     committed: BTreeSet<u32>,
     last_outcome: Option<Outcome>,
+    /// The errand that is alive.
+    errand: Option<(u32, Purpose)>,
+    /// Keys of calls that have completed.
+    completed_calls: BTreeSet<String>,
+    has_cleaned_up: bool,
     stop_or_limit: bool,
     ended: bool,
 }
@@ -57,13 +64,70 @@ impl History {
                 None
             }
             Fact::RunEnded { state, .. } => self.run_ended(*state),
+            Fact::ErrandStarted { errand, purpose, .. } => self.errand_started(*errand, purpose),
+            Fact::ErrandEnded { errand, outcome, .. } => self.errand_ended(*errand, outcome),
             Fact::RunCreated { .. }
             | Fact::StateChanged { .. }
+            | Fact::ToolsOffered { .. }
             | Fact::AttemptAdopted { .. }
             | Fact::AttemptOrphaned { .. }
             | Fact::TreeEmptied { .. }
-            | Fact::StopIncomplete { .. } => None,
+            | Fact::StopIncomplete { .. }
+            | Fact::WorkspacePrepared { .. }
+            | Fact::WorkspaceRefused { .. }
+            | Fact::WorkspaceDiscarded { .. }
+            | Fact::ErrandEmptied { .. }
+            | Fact::ErrandIncomplete { .. }
+            | Fact::CallAnswered { .. }
+            | Fact::Emitted { .. }
+            | Fact::EmissionDenied { .. }
+            | Fact::MessageReceived { .. }
+            | Fact::PauseRequested { .. }
+            | Fact::ResumeRequested { .. }
+            | Fact::Answered { .. }
+            | Fact::RemovalRequested { .. }
+            | Fact::WorkspaceRemoved { .. }
+            | Fact::WorkspaceKept { .. } => None,
         }
+    }
+
+    fn errand_started(&mut self, errand: u32, purpose: &Purpose) -> Option<Violation> {
+        let wrong = |what| Some(Violation::Errand { errand, what });
+        let is_clean_up = *purpose == Purpose::Hook { hook: Hook::AfterRun };
+        let cleans_up_again = is_clean_up && std::mem::replace(&mut self.has_cleaned_up, true);
+        let was_alive = self.errand.replace((errand, purpose.clone())).is_some();
+        if was_alive {
+            return wrong("was started while another was alive");
+        }
+        if self.attempts.values().any(|ended| !ended) {
+            return wrong("was started while an attempt was alive");
+        }
+        if cleans_up_again {
+            return wrong("cleans up a second time");
+        }
+        match purpose {
+            Purpose::Tool { key, .. } if self.completed_calls.contains(key) => {
+                wrong("makes a call again that has completed")
+            }
+            _ => None,
+        }
+    }
+
+    fn errand_ended(&mut self, errand: u32, outcome: &Outcome) -> Option<Violation> {
+        let Some((_, purpose)) = self.errand.take().filter(|(alive, _)| *alive == errand) else {
+            return Some(Violation::Errand { errand, what: "ended without being alive" });
+        };
+        match (purpose, outcome) {
+            (Purpose::Tool { key, .. }, Outcome::Exited { code: 0 }) => {
+                self.completed_calls.insert(key);
+            }
+            // Nothing ran: it may still clean up.
+            (Purpose::Hook { hook: Hook::AfterRun }, Outcome::NeverStarted { .. }) => {
+                self.has_cleaned_up = false;
+            }
+            _ => {}
+        }
+        None
     }
 
     fn turn_started(&mut self, turn: u32, attempt: u32) -> Option<Violation> {
@@ -77,6 +141,9 @@ impl History {
         }
         if again {
             return Some(violation(turn, attempt, "was started twice"));
+        }
+        if self.errand.is_some() {
+            return Some(violation(turn, attempt, "was started while an errand was alive"));
         }
         two_live.then(|| violation(turn, attempt, "was started while another was alive"))
     }
@@ -117,8 +184,8 @@ impl History {
         if twice {
             return Some(Violation::Run("ended twice"));
         }
-        if self.attempts.values().any(|ended| !ended) {
-            return Some(Violation::Run("ended while an attempt was alive"));
+        if self.attempts.values().any(|ended| !ended) || self.errand.is_some() {
+            return Some(Violation::Run("ended while something of it was alive"));
         }
         match state {
             Verdict::Completed if self.committed.is_empty() => {

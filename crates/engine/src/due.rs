@@ -3,14 +3,21 @@
 //! Effects are orders that are safe to repeat. They are asked for after every step and after every
 //! restart alike; nobody remembers which were given.
 
-use crate::{BootId, Limit, Run, State, StopMode, Time, Verdict, limits};
+use crate::run::{Place, Removal};
+use crate::{BootId, Held, Run, State, Step, StopMode, Time, Verdict, finish, limits};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// See to it that the attempt has been launched, and report on it until nothing of it is left.
-    EnsureAttempt { turn: u32, attempt: u32, boot: BootId },
-    /// See to it that the attempt's tree is ended.
-    StopAttempt { turn: u32, attempt: u32, mode: StopMode },
+    /// See to it that the step has been launched, and report on it until nothing of it is left.
+    Ensure { step: Step, boot: BootId },
+    /// See to it that the step's tree is ended.
+    Stop { step: Step, mode: StopMode },
+    /// See to it that the workspace is there.
+    PrepareWorkspace,
+    /// See to it that a half-made workspace is gone.
+    DiscardWorkspace,
+    /// See to it that the workspace of an ended run is gone.
+    RemoveWorkspace,
     /// Remove what a run needs only while it goes on, then say so.
     Finish { verdict: Verdict },
 }
@@ -18,28 +25,60 @@ pub enum Effect {
 impl Run {
     pub fn due(&self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if let Some(attempt) =
-            self.attempt.as_ref().filter(|last| last.end.is_none() || last.has_survivors())
-        {
-            let (turn, number, boot) = (attempt.turn, attempt.number, attempt.boot.clone());
-            effects.push(Effect::EnsureAttempt { turn, attempt: number, boot });
-            if let Some(mode) = self.stop_mode().filter(|_| !attempt.stop_incomplete) {
-                effects.push(Effect::StopAttempt { turn, attempt: number, mode });
+        if let Some((step, held)) = self.current() {
+            effects.push(Effect::Ensure { step, boot: held.boot.clone() });
+            let mode = held.stop.or_else(|| finish::stop_mode(self));
+            if let Some(mode) = mode.filter(|_| !held.stop_incomplete) {
+                effects.push(Effect::Stop { step, mode });
             }
         }
-        if let State::Finishing { verdict, .. } = self.state {
-            effects.push(Effect::Finish { verdict });
+        match self.state {
+            State::Preparing
+                if self.preparation.workspace == Place::Unmade && !self.is_ending() =>
+            {
+                effects.push(Effect::PrepareWorkspace);
+            }
+            State::Finishing { .. }
+                if self.live_errand().is_none() && finish::is_half_made(self) =>
+            {
+                effects.push(Effect::DiscardWorkspace);
+            }
+            State::Finishing { verdict, .. } if finish::is_tidy(self) => {
+                effects.push(Effect::Finish { verdict });
+            }
+            State::Ended { .. }
+                if self.removal == Removal::Asked
+                    && !self.is_busy()
+                    && finish::has_run_hook(self) =>
+            {
+                effects.push(Effect::RemoveWorkspace);
+            }
+            _ => {}
         }
         effects
     }
 
+    /// The step that lives, or else one that has left somebody behind.
+    fn current(&self) -> Option<(Step, &Held)> {
+        let attempt = self.attempt.as_ref().map(|it| (it.step(), &it.held));
+        let errand = self.errand.as_ref().map(|it| (Step::Errand { errand: it.number }, &it.held));
+        let steps = [errand, attempt];
+        let alive = steps.into_iter().flatten().find(|(_, held)| held.is_live());
+        alive.or_else(|| steps.into_iter().flatten().find(|(_, held)| held.has_survivors()))
+    }
+
+    fn is_ending(&self) -> bool {
+        self.stop.is_some() || self.limit.is_some()
+    }
+
     /// When to ask again if nothing happens before.
     pub fn wake_at(&self) -> Option<Time> {
-        let deadline =
-            limits::deadline(self).filter(|_| self.limit.is_none() && self.stop.is_none());
+        let deadline = limits::deadline(self).filter(|_| !self.is_ending());
         match &self.state {
             State::Finishing { .. } | State::Ended { .. } => None,
-            State::Waiting { until, .. } if !self.has_survivors() => earlier(*until, deadline),
+            State::Waiting { until, .. } if !self.is_busy() && !self.is_paused => {
+                earlier(*until, deadline)
+            }
             State::Waiting { .. }
             | State::Queued
             | State::Preparing
@@ -47,17 +86,6 @@ impl Run {
             | State::Verifying
             | State::Blocked => deadline,
         }
-    }
-
-    /// How the current attempt is to be ended, if it is.
-    fn stop_mode(&self) -> Option<StopMode> {
-        let for_limit = self.limit.map(|limit| match limit {
-            Limit::RunTimeout | Limit::TurnTimeout | Limit::StallWindow => StopMode::Gracefully,
-        });
-        // Nobody may be left of one attempt when the next one starts.
-        let between_attempts =
-            matches!(self.state, State::Waiting { .. }).then_some(StopMode::Gracefully);
-        self.stop.or(for_limit).or(between_attempts)
     }
 }
 

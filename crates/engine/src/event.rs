@@ -4,7 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BootId, RunSpec, StateName, Time, Verdict, WaitCause};
+use crate::{
+    BootId, Charge, Decision, Limit, ModelClass, OfferedTool, Outcome, Purpose, RefusedCall,
+    RunSpec, StateName, StopMode, Survivor, Time, ToolCall, TurnOutcome, TurnStatus,
+    UnavailableTool, Verdict, Wait, WaitCause,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
@@ -42,6 +46,17 @@ pub enum Fact {
         turn: u32,
         attempt: u32,
         boot: BootId,
+        /// The number of the last message that it is given.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        messages: u64,
+    },
+    /// What the agent may ask the host for in this attempt.
+    ToolsOffered {
+        turn: u32,
+        attempt: u32,
+        model_class: ModelClass,
+        allowed: Vec<OfferedTool>,
+        unavailable: Vec<UnavailableTool>,
     },
     /// The command's process exists.
     AttemptStarted {
@@ -49,6 +64,9 @@ pub enum Fact {
         attempt: u32,
         pid: u32,
         start: u64,
+        /// The workspace as the first attempt found it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
     },
     /// A daemon found the attempt alive that another daemon had launched.
     AttemptAdopted {
@@ -70,6 +88,9 @@ pub enum Fact {
         /// Processes of the tree that outlived the main one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<Survivor>,
+        /// What it has used up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        charge: Option<Charge>,
     },
     /// No process of the attempt's tree is left.
     TreeEmptied {
@@ -87,6 +108,108 @@ pub enum Fact {
         attempt: u32,
         status: TurnStatus,
         outcome: TurnOutcome,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        summary: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_task: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall>,
+        /// Those of the calls that will not be made.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refused: Vec<RefusedCall>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait: Option<Wait>,
+        /// The workspace as the turn left it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
+    },
+    /// The workspace is there. `created` if it was made for this run.
+    WorkspacePrepared {
+        created: bool,
+    },
+    WorkspaceRefused {
+        why: String,
+    },
+    /// A workspace that was only half made is gone again, or why it is not.
+    WorkspaceDiscarded {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+    },
+    /// The intent to run a command of the host. Nothing of it exists yet.
+    ErrandStarted {
+        errand: u32,
+        #[serde(flatten)]
+        purpose: Purpose,
+        /// What is run, as it was written; the start of it if it is long.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        command: String,
+        /// The turn it belongs to; 0 before the first.
+        turn: u32,
+        boot: BootId,
+    },
+    ErrandEnded {
+        errand: u32,
+        #[serde(flatten)]
+        outcome: Outcome,
+        output_bytes: u64,
+        /// The end of what it wrote.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        tail: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        survivors: Vec<Survivor>,
+    },
+    /// No process of the errand's tree is left.
+    ErrandEmptied {
+        errand: u32,
+    },
+    /// The errand's tree was to be ended, and these would not go.
+    ErrandIncomplete {
+        errand: u32,
+        survivors: Vec<Survivor>,
+    },
+    /// A call under a key that has completed before: the result is that one's.
+    CallAnswered {
+        turn: u32,
+        call: u32,
+        key: String,
+    },
+    /// What a turn has to say leaves the run.
+    Emitted {
+        turn: u32,
+        to: Vec<String>,
+        text: String,
+    },
+    /// A person did not want it to.
+    EmissionDenied {
+        turn: u32,
+        actor: Actor,
+    },
+    MessageReceived {
+        /// Chosen by the sender, so that sending again is harmless.
+        message: String,
+        from: String,
+        text: String,
+    },
+    PauseRequested {
+        actor: Actor,
+    },
+    /// Go on: after a pause, or although the run was blocked.
+    ResumeRequested {
+        actor: Actor,
+    },
+    Answered {
+        decision: Decision,
+        actor: Actor,
+    },
+    /// The workspace of an ended run is to go.
+    RemovalRequested {
+        actor: Actor,
+    },
+    WorkspaceRemoved {
+        bytes: u64,
+    },
+    WorkspaceKept {
+        why: String,
     },
     StopRequested {
         mode: StopMode,
@@ -115,6 +238,24 @@ impl Fact {
             Self::TreeEmptied { .. } => "TreeEmptied",
             Self::StopIncomplete { .. } => "StopIncomplete",
             Self::TurnCommitted { .. } => "TurnCommitted",
+            Self::ToolsOffered { .. } => "ToolsOffered",
+            Self::WorkspacePrepared { .. } => "WorkspacePrepared",
+            Self::WorkspaceRefused { .. } => "WorkspaceRefused",
+            Self::WorkspaceDiscarded { .. } => "WorkspaceDiscarded",
+            Self::ErrandStarted { .. } => "ErrandStarted",
+            Self::ErrandEnded { .. } => "ErrandEnded",
+            Self::ErrandEmptied { .. } => "ErrandEmptied",
+            Self::ErrandIncomplete { .. } => "ErrandIncomplete",
+            Self::CallAnswered { .. } => "CallAnswered",
+            Self::Emitted { .. } => "Emitted",
+            Self::EmissionDenied { .. } => "EmissionDenied",
+            Self::MessageReceived { .. } => "MessageReceived",
+            Self::PauseRequested { .. } => "PauseRequested",
+            Self::ResumeRequested { .. } => "ResumeRequested",
+            Self::Answered { .. } => "Answered",
+            Self::RemovalRequested { .. } => "RemovalRequested",
+            Self::WorkspaceRemoved { .. } => "WorkspaceRemoved",
+            Self::WorkspaceKept { .. } => "WorkspaceKept",
             Self::StopRequested { .. } => "StopRequested",
             Self::LimitReached { .. } => "LimitReached",
             Self::RunEnded { .. } => "RunEnded",
@@ -140,148 +281,6 @@ pub enum Actor {
     Engine,
 }
 
-/// How an attempt ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
-    Exited {
-        code: i32,
-    },
-    Signaled {
-        signal: i32,
-    },
-    NeverStarted {
-        code: NeverStarted,
-        why: String,
-    },
-    Stalled {
-        exit: Option<Exit>,
-    },
-    TimedOut {
-        exit: Option<Exit>,
-    },
-    /// Ended on request, and its tree is proven empty.
-    Stopped {
-        exit: Option<Exit>,
-    },
-    Interrupted {
-        by: String,
-    },
-    /// Nobody saw the end.
-    Lost,
-}
-
-impl Outcome {
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Exited { .. } => "exited",
-            Self::Signaled { .. } => "signaled",
-            Self::NeverStarted { .. } => "never_started",
-            Self::Stalled { .. } => "stalled",
-            Self::TimedOut { .. } => "timed_out",
-            Self::Stopped { .. } => "stopped",
-            Self::Interrupted { .. } => "interrupted",
-            Self::Lost => "lost",
-        }
-    }
-
-    /// The exit that somebody saw, if somebody did.
-    pub fn exit(&self) -> Option<Exit> {
-        match self {
-            Self::Exited { code } => Some(Exit::Code(*code)),
-            Self::Signaled { signal } => Some(Exit::Signal(*signal)),
-            Self::Stalled { exit } | Self::TimedOut { exit } | Self::Stopped { exit } => *exit,
-            Self::NeverStarted { .. } | Self::Interrupted { .. } | Self::Lost => None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Exit {
-    Code(i32),
-    Signal(i32),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NeverStarted {
-    CommandNotFound,
-    NotExecutable,
-    NoDirectory,
-    NoResources,
-    BadSpec,
-    TooLong,
-    /// The shim died before the child had passed its barrier, or could not be started.
-    NoShim,
-    /// Stop came first.
-    Stopped,
-}
-
-impl NeverStarted {
-    /// True if the fault was not the command's, so that trying again can help and costs no attempt.
-    pub fn is_ours(self) -> bool {
-        match self {
-            Self::NoShim | Self::NoResources => true,
-            Self::CommandNotFound
-            | Self::NotExecutable
-            | Self::NoDirectory
-            | Self::BadSpec
-            | Self::TooLong
-            | Self::Stopped => false,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Survivor {
-    pub pid: u32,
-    pub start: u64,
-    pub command: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopMode {
-    /// Ask, wait, then kill.
-    Gracefully,
-    /// Kill.
-    Now,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    RunTimeout,
-    TurnTimeout,
-    StallWindow,
-}
-
-impl Limit {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::RunTimeout => "run_timeout",
-            Self::TurnTimeout => "turn_timeout",
-            Self::StallWindow => "stall_window",
-        }
-    }
-}
-
-/// What the agent said of its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnStatus {
-    Continue,
-    Done,
-    Blocked,
-    Failed,
-}
-
-/// What the turn was worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnOutcome {
-    MeaningfulCompletion,
-    NoOpSuccess,
-    EscalationBlocker,
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

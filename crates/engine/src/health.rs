@@ -21,7 +21,7 @@ impl Health {
 impl Run {
     pub fn health(&self) -> Health {
         match self.live() {
-            Some(attempt) if attempt.is_orphaned => Health::Orphaned,
+            Some(attempt) if attempt.held.is_orphaned => Health::Orphaned,
             Some(_) | None => Health::Healthy,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! One place, asked by every append, every replay and every test. It decides nothing; it refuses.
 
-use crate::{Attempt, Fact, Run, State, StateName};
+use crate::run::{Emission, Removal};
+use crate::{Fact, Run, State, StateName, Step};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Illegal {
@@ -40,42 +41,95 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             ),
             unless(is_promised_end(run, *to), "a run ends as it was finishing to"),
             unless(!is_end_or_rest(*to) || run.live().is_none(), "an attempt is alive"),
+            unless(!is_end_or_rest(*to) || run.live_errand().is_none(), "an errand is alive"),
         ]),
-        Fact::TurnStarted { turn, attempt, .. } => first_of([
+        Fact::TurnStarted { turn, attempt, messages, .. } => first_of([
             unless(run.state == State::Running, "turns start while running"),
-            unless(run.live().is_none(), "an attempt is alive"),
-            unless(!run.has_survivors(), "the last attempt's tree is not empty"),
+            may_start(run),
             unless(run.stop.is_none() && run.limit.is_none(), "the run is being ended"),
+            unless(!run.is_paused, "the run is paused"),
             unless(is_next(run, *turn, *attempt), "turns and attempts are numbered without gaps"),
+            unless(*messages <= run.inbox.last(), "a message is given that has not come"),
         ]),
+        Fact::ToolsOffered { turn, attempt, .. } => not_live(run, *turn, *attempt),
         Fact::AttemptStarted { turn, attempt, .. } => first_of([
             not_live(run, *turn, *attempt),
-            unless(run.live().is_none_or(|live| live.process.is_none()), "an attempt starts once"),
+            unless(
+                run.live().is_none_or(|live| live.held.process.is_none()),
+                "an attempt starts once",
+            ),
         ]),
-        Fact::AttemptAdopted { turn, attempt, .. } => not_current(run, *turn, *attempt),
+        Fact::AttemptAdopted { turn, attempt, .. } => not_live(run, *turn, *attempt),
         Fact::AttemptOrphaned { turn, attempt } => first_of([
             not_live(run, *turn, *attempt),
             unless(
-                run.live().is_none_or(|live| live.process.is_some()),
+                run.live().is_none_or(|live| live.held.process.is_some()),
                 "only what has started can be orphaned",
             ),
-            unless(run.live().is_none_or(|live| !live.is_orphaned), "it is orphaned already"),
+            unless(run.live().is_none_or(|live| !live.held.is_orphaned), "it is orphaned already"),
         ]),
         Fact::AttemptEnded { turn, attempt, .. } => not_live(run, *turn, *attempt),
-        Fact::TreeEmptied { turn, attempt } => first_of([
-            not_current(run, *turn, *attempt),
-            unless(run.has_survivors(), "there was nobody left"),
-        ]),
-        Fact::StopIncomplete { turn, attempt, survivors } => first_of([
-            not_current(run, *turn, *attempt),
-            unless(!survivors.is_empty(), "an incomplete stop names who is left"),
-        ]),
+        Fact::TreeEmptied { turn, attempt } => {
+            emptied(run, Step::Attempt { turn: *turn, attempt: *attempt })
+        }
+        Fact::StopIncomplete { turn, attempt, survivors } => {
+            incomplete(run, Step::Attempt { turn: *turn, attempt: *attempt }, survivors.len())
+        }
         Fact::TurnCommitted { turn, attempt, .. } => first_of([
-            not_current(run, *turn, *attempt),
+            not_current(run, Step::Attempt { turn: *turn, attempt: *attempt }),
             unless(run.live().is_none(), "the attempt is still alive"),
             unless(run.turns_committed + 1 == *turn, "a turn commits once, in order"),
             unless(run.state == State::Running, "turns commit while running"),
         ]),
+        Fact::WorkspacePrepared { .. } | Fact::WorkspaceRefused { .. } => {
+            unless(run.state == State::Preparing, "workspaces are made while preparing")
+        }
+        Fact::WorkspaceDiscarded { .. } => unless(
+            matches!(run.state, State::Finishing { .. }),
+            "what is half made is discarded while finishing",
+        ),
+        Fact::ErrandStarted { errand, .. } => first_of([
+            may_start(run),
+            unless(*errand == run.errands + 1, "errands are numbered without gaps"),
+            unless(may_have_errands(run), "nothing is run for it in this state"),
+        ]),
+        Fact::ErrandEnded { errand, .. } => {
+            unless(run.live_errand().is_some_and(|live| live.number == *errand), "it is not alive")
+        }
+        Fact::ErrandEmptied { errand } => emptied(run, Step::Errand { errand: *errand }),
+        Fact::ErrandIncomplete { errand, survivors } => {
+            incomplete(run, Step::Errand { errand: *errand }, survivors.len())
+        }
+        Fact::CallAnswered { call, key, .. } => first_of([
+            unless(run.calls.contains_key(key), "no call under that key has completed"),
+            unless(run.next_call().is_some_and(|(next, _)| next == *call), "another call is next"),
+        ]),
+        Fact::Emitted { turn, .. } | Fact::EmissionDenied { turn, .. } => unless(
+            run.settling
+                .as_ref()
+                .is_some_and(|it| it.turn == *turn && it.emission != Emission::Settled),
+            "that turn has nothing left to say",
+        ),
+        Fact::MessageReceived { message, .. } => first_of([
+            unless(!run.has_ended(), "the run has ended"),
+            unless(!run.inbox.has_had(message), "that message has come already"),
+            unless(!run.inbox.is_full(), "the inbox is full"),
+        ]),
+        Fact::PauseRequested { .. } => first_of([
+            unless(!run.has_ended(), "the run has ended"),
+            unless(!run.is_paused, "it is paused already"),
+        ]),
+        Fact::ResumeRequested { .. } => {
+            unless(run.is_paused || run.state == State::Blocked, "it is neither paused nor blocked")
+        }
+        Fact::Answered { .. } => unless(run.state == State::Blocked, "it is not blocked"),
+        Fact::RemovalRequested { .. } => first_of([
+            unless(run.ended_at.is_some(), "the run has not ended"),
+            unless(run.removal != Removal::Removed, "the workspace is gone already"),
+        ]),
+        Fact::WorkspaceRemoved { .. } | Fact::WorkspaceKept { .. } => {
+            unless(run.removal == Removal::Asked, "nobody asked for that")
+        }
         Fact::StopRequested { mode, .. } => first_of([
             unless(run.is_open(), "there is nothing left to stop"),
             unless(run.stop.is_none_or(|asked| asked <= *mode), "a stop is never taken back"),
@@ -98,9 +152,11 @@ fn may_follow(from: StateName, to: StateName) -> bool {
         Queued => matches!(to, Preparing | Running | Waiting | Finishing),
         Preparing => matches!(to, Running | Waiting | Blocked | Finishing),
         Running => matches!(to, Waiting | Verifying | Blocked | Finishing),
-        Waiting => matches!(to, Running | Preparing | Blocked | Finishing),
+        Waiting => {
+            matches!(to, Running | Preparing | Verifying | Waiting | Blocked | Finishing)
+        }
         Verifying => matches!(to, Running | Waiting | Blocked | Finishing),
-        Blocked => matches!(to, Running | Preparing | Waiting | Finishing),
+        Blocked => matches!(to, Running | Preparing | Verifying | Waiting | Finishing),
         Finishing => to.verdict().is_some(),
         StateName::Completed | StateName::Failed | StateName::Stopped | StateName::Exhausted => {
             false
@@ -141,9 +197,39 @@ fn not_live(run: &Run, turn: u32, attempt: u32) -> Option<&'static str> {
     unless(is_live, "that attempt is not alive")
 }
 
-fn not_current(run: &Run, turn: u32, number: u32) -> Option<&'static str> {
-    let is_current = run.attempt.as_ref().is_some_and(|current: &Attempt| current.is(turn, number));
-    unless(is_current, "that is not the current attempt")
+fn not_current(run: &Run, step: Step) -> Option<&'static str> {
+    unless(run.held(step).is_some(), "that is not the current one")
+}
+
+fn emptied(run: &Run, step: Step) -> Option<&'static str> {
+    first_of([
+        not_current(run, step),
+        unless(run.held(step).is_none_or(crate::Held::has_survivors), "there was nobody left"),
+    ])
+}
+
+fn incomplete(run: &Run, step: Step, survivors: usize) -> Option<&'static str> {
+    first_of([
+        not_current(run, step),
+        unless(survivors > 0, "an incomplete stop names who is left"),
+    ])
+}
+
+/// One process tree at a time.
+fn may_start(run: &Run) -> Option<&'static str> {
+    first_of([
+        unless(run.live().is_none(), "an attempt is alive"),
+        unless(run.live_errand().is_none(), "an errand is alive"),
+        unless(!run.has_survivors(), "the last tree is not empty"),
+    ])
+}
+
+fn may_have_errands(run: &Run) -> bool {
+    match run.state {
+        State::Preparing | State::Running | State::Verifying | State::Finishing { .. } => true,
+        State::Ended { .. } => run.removal == Removal::Asked,
+        State::Queued | State::Waiting { .. } | State::Blocked => false,
+    }
 }
 
 fn unless(condition: bool, objection: &'static str) -> Option<&'static str> {

@@ -14,32 +14,59 @@
 mod advance;
 mod check;
 mod due;
+mod emit;
+mod errand;
 mod event;
+mod finish;
+mod fold;
 mod handle;
 mod health;
 mod ids;
+mod inbox;
 mod legal;
 mod limits;
+mod outcome;
+mod phase;
+mod prepare;
+mod reason;
 mod response;
+mod rest;
 mod retry;
 mod row;
 mod run;
+mod settle;
 mod spec;
+mod spend;
+mod state;
+mod step;
+mod tools;
+mod verify;
+mod words;
 
 pub use check::{Violation, check};
 pub use due::Effect;
-pub use event::{
-    Actor, Event, Exit, Fact, Limit, NeverStarted, Outcome, Reason, StopMode, Survivor,
-    TurnOutcome, TurnStatus,
-};
-pub use handle::{Custody, End, EndCause, Input, Moment, Report, Started, TreeNews, create};
+pub use errand::{Errand, Hook, Purpose};
+pub use event::{Actor, Event, Fact, Reason};
+pub use handle::{Custody, End, EndCause, Input, Moment, Report, Slot, Started, TreeNews, create};
 pub use health::Health;
 pub use ids::{BootId, RunId, Time};
+pub use inbox::{Inbox, LONGEST_MESSAGE, MOST_MESSAGES, Message};
 pub use legal::Illegal;
+pub use outcome::{Exit, NeverStarted, Outcome, Survivor};
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
 pub use row::Row;
-pub use run::{Attempt, Process, Run, State, StateName, Tree, Verdict, WaitCause};
+pub use run::{
+    Attempt, CallOutcome, CallResult, Claim, Clock, Counters, FailedCheck, Place, Preparation,
+    Previous, Removal, Run, Settling,
+};
 pub use spec::{
     Agent, Checks, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Queue, Retain, Retry,
     RunSpec, Strategy, Tool, ToolClass, ToolCost, Window, Workflow, Workspace,
+};
+pub use spend::{Charge, Spend};
+pub use state::{State, StateName, Verdict, WaitCause};
+pub use step::{Held, Process, Step, Tree};
+pub use tools::unavailable;
+pub use words::{
+    Decision, Limit, OfferedTool, RefusedCall, StopMode, TurnOutcome, TurnStatus, UnavailableTool,
 };

@@ -1,6 +1,6 @@
 //! Whether a failed attempt is tried again, and after how long.
 
-use crate::{Outcome, Run};
+use crate::{OnInterrupt, Outcome, Run};
 
 /// How often an attempt in which nothing ran, by no fault of the command, is made again for free.
 const FREE_ATTEMPTS: u32 = 5;
@@ -10,26 +10,33 @@ const FREE_BACKOFF_MS: u64 = 100;
 pub(crate) fn delay_ms(run: &Run, outcome: &Outcome) -> Option<u64> {
     match outcome {
         Outcome::NeverStarted { code, .. } if code.is_ours() => {
-            let delay =
-                backoff_ms(FREE_BACKOFF_MS, run.spec.retry.max_backoff_ms, run.free_attempts);
-            (run.free_attempts < FREE_ATTEMPTS).then(|| jittered(delay, run))
+            let free = run.counters.free_attempts;
+            let delay = backoff_ms(FREE_BACKOFF_MS, run.spec.retry.max_backoff_ms, free);
+            (free < FREE_ATTEMPTS).then(|| jittered(delay, run))
         }
         // Trying again cannot help.
         Outcome::NeverStarted { .. } => None,
-        // It may have done its work: running it again is for a person to decide.
-        Outcome::Lost => None,
+        // A command may have done its work: running it again is for a person to decide.
+        Outcome::Lost if run.spec.on_interrupt == OnInterrupt::Fail => None,
         Outcome::Stopped { .. } => None,
+        // How often that may happen is counted apart.
+        Outcome::Stalled { .. } if run.spec.limits.max_stall_restarts.is_some() => {
+            Some(delay_after(run, run.counters.stalls))
+        }
         Outcome::Exited { .. }
         | Outcome::Signaled { .. }
+        | Outcome::BadResponse { .. }
         | Outcome::Stalled { .. }
         | Outcome::TimedOut { .. }
-        | Outcome::Interrupted { .. } => {
-            let retry = run.spec.retry;
-            let delay =
-                backoff_ms(retry.initial_backoff_ms, retry.max_backoff_ms, run.counted_attempts);
-            (run.counted_attempts < retry.max_attempts).then(|| jittered(delay, run))
-        }
+        | Outcome::Lost
+        | Outcome::Interrupted { .. } => (run.counters.attempts < run.spec.retry.max_attempts)
+            .then(|| delay_after(run, run.counters.attempts)),
     }
+}
+
+fn delay_after(run: &Run, failures: u32) -> u64 {
+    let retry = run.spec.retry;
+    jittered(backoff_ms(retry.initial_backoff_ms, retry.max_backoff_ms, failures), run)
 }
 
 /// `min(initial · 2^(failures - 1), max)`

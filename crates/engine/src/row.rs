@@ -17,6 +17,12 @@ pub struct Row {
     pub what: String,
     pub turn: u32,
     pub attempt: u32,
+    /// What it is doing, in few words; nothing once it has ended.
+    pub phase: Option<String>,
+    /// Of a loop.
+    pub max_turns: Option<u32>,
+    pub tokens: u64,
+    pub cost_usd_micros: u64,
     pub created_at: Time,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
@@ -40,6 +46,10 @@ impl Run {
             what: self.spec.what(),
             turn: attempt.map_or(0, |attempt| attempt.turn),
             attempt: attempt.map_or(0, |attempt| attempt.number),
+            phase: (!self.has_ended()).then(|| self.phase()),
+            max_turns: self.spec.limits.max_turns.filter(|_| self.spec.workflow.is_some()),
+            tokens: self.spend.tokens(),
+            cost_usd_micros: self.spend.cost_usd_micros,
             created_at: self.created_at,
             started_at: self.started_at,
             ended_at: self.ended_at,
@@ -52,8 +62,7 @@ impl Run {
 
     /// Why the run is where it is, unless it simply goes on.
     pub fn reason_code(&self) -> Option<String> {
-        let attempt = self.attempt.as_ref();
-        if attempt.is_some_and(|attempt| attempt.stop_incomplete) {
+        if self.is_stop_incomplete() {
             return Some("stop_incomplete".to_owned());
         }
         match self.state {
@@ -67,6 +76,6 @@ impl Run {
 
     /// The exit of the last attempt, if somebody saw it.
     pub fn exit(&self) -> Option<Exit> {
-        self.attempt.as_ref()?.end.as_ref()?.0.exit()
+        self.attempt.as_ref()?.held.end.as_ref()?.0.exit()
     }
 }

@@ -3,270 +3,231 @@
 //! Holds no history, so that turn ten thousand costs what the first did. Nothing but [`Run::apply`]
 //! changes it.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::legal::{self, Illegal};
+use crate::emit::{self, Emit};
 use crate::{
-    BootId, Event, Fact, Limit, Outcome, Reason, RunId, RunSpec, StopMode, Survivor, Time,
+    Errand, Held, Inbox, Limit, Message, Outcome, Reason, RefusedCall, RunId, RunSpec, Spend,
+    State, StateName, Step, StopMode, Survivor, Time, ToolCall, TurnStatus, Wait, WaitCause,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     pub id: RunId,
     pub(crate) seq: u64,
-    pub spec: RunSpec,
+    /// Shared: a run is copied with every step, and this never changes.
+    pub spec: Arc<RunSpec>,
     pub state: State,
     /// Why it is in this state.
     pub why: Reason,
+    /// When it came into this state.
+    pub since: Time,
     pub created_at: Time,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
+    pub clock: Clock,
+    pub preparation: Preparation,
     /// The current attempt, or the last one there was.
     pub attempt: Option<Attempt>,
+    pub errand: Option<Errand>,
+    /// How many errands there have been.
+    pub errands: u32,
     pub turns_committed: u32,
-    /// Attempts of the current turn that count against the retry limit.
-    pub counted_attempts: u32,
-    /// Attempts of the current turn in which nothing ran through no fault of the command.
-    pub free_attempts: u32,
-    /// Attempts over the whole run that ended badly.
-    pub crashes: u32,
+    /// What the last turn has left to be done before the next.
+    pub settling: Option<Settling>,
+    /// The claim of done that is being verified.
+    pub claim: Option<Claim>,
+    /// What the turns work on now.
+    pub task: Option<String>,
+    /// What the last turn came to.
+    pub previous: Option<Previous>,
+    /// The workspace as it was last seen between two turns.
+    pub digest: Option<String>,
+    pub inbox: Inbox,
+    pub spend: Spend,
+    pub counters: Counters,
+    /// Completed calls by their keys.
+    pub calls: BTreeMap<String, CallResult>,
+    pub is_paused: bool,
+    /// True from a person's word until a blocked run goes on.
+    pub(crate) is_released: bool,
+    /// True once `after_run` was meant to start.
+    pub(crate) has_cleaned_up: bool,
+    pub removal: Removal,
     pub stop: Option<StopMode>,
     pub limit: Option<Limit>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    Queued,
-    Preparing,
-    Running,
-    Waiting {
-        cause: WaitCause,
-        since: Time,
-        until: Option<Time>,
-    },
-    Verifying,
-    Blocked,
-    /// The outcome is decided; what has to be tidied up is not yet.
-    Finishing {
-        verdict: Verdict,
-        since: Time,
-    },
-    Ended {
-        verdict: Verdict,
-    },
+/// How much of its time a run has used. Time at rest, waiting for a person or for others, is not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Clock {
+    pub(crate) used_ms: u64,
+    pub(crate) ticking_since: Option<Time>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StateName {
-    Queued,
-    Preparing,
-    Running,
-    Waiting,
-    Verifying,
-    Blocked,
-    Finishing,
-    Completed,
-    Failed,
-    Stopped,
-    Exhausted,
+impl Clock {
+    pub fn used_ms(&self, now: Time) -> u64 {
+        self.used_ms + self.ticking_since.map_or(0, |since| now.ms_since(since))
+    }
 }
 
-/// The four ways a run ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    Completed,
-    Failed,
-    Stopped,
-    Exhausted,
+/// How far a run is made ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preparation {
+    pub workspace: Place,
+    pub(crate) is_checked_out: bool,
+    pub(crate) after_create: Done,
+    /// How many of the checks before the first turn have passed.
+    pub(crate) ready: u32,
+    /// True once the check that is next has been asked, and no person wants it asked again.
+    pub(crate) has_asked: bool,
+    pub(crate) before_run: Done,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitCause {
-    Backoff,
+/// What has become of the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Place {
+    #[default]
+    Unmade,
+    Refused {
+        why: String,
+    },
+    Ready {
+        created: bool,
+    },
+    /// Half made, and gone again, unless there was a problem with that.
+    Discarded,
+}
+
+/// Whether something that is done once has been done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Done {
+    #[default]
+    NotYet,
+    Well,
+    Badly {
+        why: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     pub turn: u32,
     pub number: u32,
-    /// The boot it was meant for. On another boot nothing of it can be alive.
-    pub boot: BootId,
-    pub process: Option<Process>,
-    /// True once its shim is gone while its process lives.
-    pub is_orphaned: bool,
-    pub end: Option<(Outcome, Time)>,
-    pub tree: Tree,
-    /// Set while a stop has been tried and has not emptied the tree.
-    pub stop_incomplete: bool,
-    pub output_bytes: u64,
+    pub held: Held,
+    /// How the attempt before it at the same turn ended.
+    pub after: Option<Outcome>,
+    /// The number of the last message it was given.
+    pub(crate) messages: u64,
+    /// True once it is decided what follows from its end.
+    pub(crate) is_settled: bool,
 }
 
-/// The command's process, by more than its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Process {
-    pub pid: u32,
-    pub start: u64,
-    pub at: Time,
-}
-
-/// What is known of the attempt's process tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tree {
-    /// Alive, or not looked at yet.
-    Whole,
-    /// The main process is gone; these were left.
-    Survived(Vec<Survivor>),
-    Empty,
+pub struct Settling {
+    pub turn: u32,
+    pub status: TurnStatus,
+    pub calls: Vec<ToolCall>,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) after_turn: Done,
+    pub(crate) emission: Emission,
+    /// A call with an unknown outcome that may have done harm; a person has to know.
+    pub(crate) needs_person: bool,
+}
+
+/// Whether what a turn has to say has left the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Emission {
+    Undecided,
+    Approved,
+    Settled,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// How many of the done checks have passed.
+    pub(crate) passed: u32,
+    pub(crate) has_failed: bool,
+}
+
+/// What a turn came to, for the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Previous {
+    pub turn: u32,
+    pub status: TurnStatus,
+    pub summary: String,
+    pub next_task: Option<String>,
+    pub calls: Vec<ToolCall>,
+    /// One for each call, once there is one.
+    pub results: Vec<Option<CallResult>>,
+    pub failed_checks: Vec<FailedCheck>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallResult {
+    pub name: String,
+    pub key: String,
+    pub outcome: CallOutcome,
+    /// The end of what it wrote.
+    pub output: String,
+    /// The errand that made it, and whose directory has all of it.
+    pub errand: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallOutcome {
+    Ok,
+    Failed {
+        why: String,
+    },
+    /// Nobody saw how it ended.
+    Unknown,
+    Refused {
+        reason_code: String,
+        why: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedCheck {
+    pub command: String,
+    pub why: String,
+    pub output: String,
+}
+
+/// Each counts one thing, and is reset where that thing is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Attempts of the current turn that count against the retry limit.
+    pub attempts: u32,
+    /// Attempts of the current turn in which nothing ran through no fault of the command.
+    pub free_attempts: u32,
+    /// Attempts in a row that stalled; a turn that commits ends the row.
+    pub stalls: u32,
+    /// Over the whole run: attempts that were made because the one before had stalled.
+    pub stall_restarts: u32,
+    /// And because it had ended badly otherwise.
+    pub crash_restarts: u32,
+    /// Turns in a row that changed nothing.
+    pub no_progress: u32,
+    /// Turns in a row that claimed done in vain.
+    pub failed_claims: u32,
+}
+
+/// Whether the workspace of an ended run is to go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Removal {
+    #[default]
+    NotAsked,
+    Asked,
+    Removed,
+    Kept {
+        why: String,
+    },
 }
 
 impl Run {
-    /// Folds a journal. The first event must be `RunCreated`, and each must be legal after the one before.
-    pub fn replay<'a>(
-        id: &RunId,
-        events: impl IntoIterator<Item = &'a Event>,
-    ) -> Result<Self, Illegal> {
-        let mut events = events.into_iter();
-        let first = events.next().ok_or(Illegal::Empty)?;
-        events.try_fold(Self::created(id, first)?, Self::apply)
-    }
-
-    /// The run that its first event makes.
-    pub fn created(id: &RunId, event: &Event) -> Result<Self, Illegal> {
-        let Fact::RunCreated { spec } = &event.fact else {
-            return Err(Illegal::NotCreated { kind: event.fact.kind() });
-        };
-        if event.seq != 1 {
-            return Err(Illegal::Seq { expected: 1, found: event.seq });
-        }
-        let why = Reason {
-            reason: "created".to_owned(),
-            reason_code: "created".to_owned(),
-            evidence: Vec::new(),
-            actor: crate::Actor::User,
-        };
-        Ok(Self {
-            id: id.clone(),
-            seq: 1,
-            spec: (**spec).clone(),
-            state: State::Queued,
-            why,
-            created_at: event.at,
-            started_at: None,
-            ended_at: None,
-            attempt: None,
-            turns_committed: 0,
-            counted_attempts: 0,
-            free_attempts: 0,
-            crashes: 0,
-            stop: None,
-            limit: None,
-        })
-    }
-
-    /// The run after one more event, or why there can be no such event now.
-    pub fn apply(mut self, event: &Event) -> Result<Self, Illegal> {
-        if event.seq != self.seq + 1 {
-            return Err(Illegal::Seq { expected: self.seq + 1, found: event.seq });
-        }
-        legal::check(&self, &event.fact)?;
-        self.seq = event.seq;
-        self.fold(event);
-        Ok(self)
-    }
-
-    fn fold(&mut self, event: &Event) {
-        let at = event.at;
-        match &event.fact {
-            Fact::RunCreated { .. } => {
-                unreachable!("the legality table refuses a second RunCreated")
-            }
-            Fact::StateChanged { to, why, cause, until, verdict, .. } => {
-                self.state = state_of(*to, *cause, at, *until, *verdict);
-                self.why = why.clone();
-            }
-            Fact::TurnStarted { turn, attempt, boot } => self.begin_attempt(*turn, *attempt, boot),
-            Fact::AttemptStarted { pid, start, .. } => {
-                self.started_at.get_or_insert(at);
-                self.the_attempt().process = Some(Process { pid: *pid, start: *start, at });
-            }
-            Fact::AttemptAdopted { .. } => {}
-            Fact::AttemptOrphaned { .. } => self.the_attempt().is_orphaned = true,
-            Fact::AttemptEnded { outcome, output_bytes, survivors, .. } => {
-                self.end_attempt(outcome, at, *output_bytes, survivors);
-            }
-            Fact::TreeEmptied { .. } => {
-                let attempt = self.the_attempt();
-                attempt.tree = Tree::Empty;
-                attempt.stop_incomplete = false;
-            }
-            Fact::StopIncomplete { survivors, .. } => {
-                let attempt = self.the_attempt();
-                attempt.tree = Tree::Survived(survivors.clone());
-                attempt.stop_incomplete = true;
-            }
-            Fact::TurnCommitted { .. } => self.turns_committed += 1,
-            Fact::StopRequested { mode, .. } => {
-                self.stop = Some(*mode);
-                if let Some(attempt) = &mut self.attempt {
-                    attempt.stop_incomplete = false;
-                }
-            }
-            Fact::LimitReached { limit } => self.limit = Some(*limit),
-            Fact::RunEnded { .. } => self.ended_at = Some(at),
-        }
-    }
-
-    fn begin_attempt(&mut self, turn: u32, number: u32, boot: &BootId) {
-        if self.attempt.as_ref().is_none_or(|last| last.turn != turn) {
-            self.counted_attempts = 0;
-            self.free_attempts = 0;
-        }
-        self.attempt = Some(Attempt {
-            turn,
-            number,
-            boot: boot.clone(),
-            process: None,
-            is_orphaned: false,
-            end: None,
-            tree: Tree::Whole,
-            stop_incomplete: false,
-            output_bytes: 0,
-        });
-    }
-
-    fn end_attempt(
-        &mut self,
-        outcome: &Outcome,
-        at: Time,
-        output_bytes: u64,
-        survivors: &[Survivor],
-    ) {
-        match outcome {
-            Outcome::NeverStarted { code, .. } if code.is_ours() => self.free_attempts += 1,
-            _ => self.counted_attempts += 1,
-        }
-        if !matches!(outcome, Outcome::Exited { code: 0 } | Outcome::Stopped { .. }) {
-            self.crashes += 1;
-        }
-        let attempt = self.the_attempt();
-        attempt.end = Some((outcome.clone(), at));
-        attempt.output_bytes = output_bytes;
-        attempt.stop_incomplete = false;
-        attempt.tree = match survivors {
-            [] => Tree::Empty,
-            some => Tree::Survived(some.to_vec()),
-        };
-    }
-
-    fn the_attempt(&mut self) -> &mut Attempt {
-        self.attempt
-            .as_mut()
-            .expect("the legality table asks for an attempt before anything happens to it")
-    }
-
     /// The number of the last event.
     pub fn seq(&self) -> u64 {
         self.seq
@@ -274,7 +235,36 @@ impl Run {
 
     /// The attempt that has not ended, if there is one.
     pub fn live(&self) -> Option<&Attempt> {
-        self.attempt.as_ref().filter(|attempt| attempt.end.is_none())
+        self.attempt.as_ref().filter(|attempt| attempt.held.is_live())
+    }
+
+    /// The errand that has not ended, if there is one.
+    pub fn live_errand(&self) -> Option<&Errand> {
+        self.errand.as_ref().filter(|errand| errand.held.is_live())
+    }
+
+    /// True while any process of the run lives, or may.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.live().is_some() || self.live_errand().is_some() || self.has_survivors()
+    }
+
+    /// What is known of a step, if it is the current one of its kind.
+    pub fn held(&self, step: Step) -> Option<&Held> {
+        match step {
+            Step::Attempt { turn, attempt } => {
+                self.attempt.as_ref().filter(|known| known.is(turn, attempt)).map(|it| &it.held)
+            }
+            Step::Errand { errand } => {
+                self.errand.as_ref().filter(|known| known.number == errand).map(|it| &it.held)
+            }
+        }
+    }
+
+    /// The messages that the current attempt is given: those that had come when it was meant to start. One
+    /// that comes later is the next turn's, however late the attempt is launched.
+    pub fn given(&self) -> impl Iterator<Item = &Message> {
+        let mark = self.attempt.as_ref().map_or(0, |attempt| attempt.messages);
+        self.inbox.unread.iter().filter(move |message| message.seq <= mark)
     }
 
     /// True when the journal says that the run is over.
@@ -284,116 +274,120 @@ impl Run {
 
     /// True while something still has to be done or watched for this run.
     pub fn is_open(&self) -> bool {
-        !self.has_ended() || self.ended_at.is_none() || self.has_survivors()
+        !self.has_ended()
+            || self.ended_at.is_none()
+            || self.is_busy()
+            || self.removal == Removal::Asked
+    }
+
+    /// True while the run takes one of the places that there are for running.
+    pub fn holds_slot(&self) -> bool {
+        match self.state {
+            State::Preparing | State::Running | State::Verifying | State::Finishing { .. } => true,
+            State::Queued | State::Waiting { .. } | State::Blocked | State::Ended { .. } => false,
+        }
+    }
+
+    /// True if the run would go on at once if it had a place.
+    pub fn wants_slot(&self) -> bool {
+        match self.state {
+            State::Queued => true,
+            State::Waiting { cause, .. } => cause == WaitCause::Slot,
+            _ => false,
+        }
     }
 
     pub fn has_survivors(&self) -> bool {
-        self.attempt.as_ref().is_some_and(Attempt::has_survivors)
+        self.attempt.as_ref().is_some_and(|attempt| attempt.held.has_survivors())
+            || self.errand.as_ref().is_some_and(|errand| errand.held.has_survivors())
     }
 
     pub fn survivors(&self) -> &[Survivor] {
-        match self.attempt.as_ref().map(|attempt| &attempt.tree) {
-            Some(Tree::Survived(survivors)) => survivors,
-            Some(Tree::Whole | Tree::Empty) | None => &[],
+        let of_attempt = self.attempt.as_ref().map_or(&[][..], |it| it.held.survivors());
+        let of_errand = self.errand.as_ref().map_or(&[][..], |it| it.held.survivors());
+        if of_attempt.is_empty() { of_errand } else { of_attempt }
+    }
+
+    /// True if a stop has been tried and somebody is left.
+    pub fn is_stop_incomplete(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.held.stop_incomplete)
+            || self.errand.as_ref().is_some_and(|errand| errand.held.stop_incomplete)
+    }
+
+    /// The last call that a settling run has to see to, and its place.
+    pub(crate) fn next_call(&self) -> Option<(u32, &ToolCall)> {
+        let settling = self.settling.as_ref()?;
+        let previous = self.previous.as_ref()?;
+        let at = previous.results.iter().position(Option::is_none)?;
+        Some((u32::try_from(at).ok()?, settling.calls.get(at)?))
+    }
+
+    /// Where a run goes on that has been at rest.
+    pub(crate) fn home(&self) -> StateName {
+        if !self.is_prepared() {
+            StateName::Preparing
+        } else if self.claim.is_some() {
+            StateName::Verifying
+        } else {
+            StateName::Running
         }
+    }
+
+    pub(crate) fn is_prepared(&self) -> bool {
+        !self.spec.needs_preparation() || self.preparation.before_run == Done::Well
     }
 }
 
 impl Attempt {
-    pub(crate) fn has_survivors(&self) -> bool {
-        matches!(self.tree, Tree::Survived(_))
-    }
-
-    pub(crate) fn is(&self, turn: u32, number: u32) -> bool {
+    pub fn is(&self, turn: u32, number: u32) -> bool {
         self.turn == turn && self.number == number
     }
-}
 
-impl State {
-    pub fn name(&self) -> StateName {
-        match self {
-            Self::Queued => StateName::Queued,
-            Self::Preparing => StateName::Preparing,
-            Self::Running => StateName::Running,
-            Self::Waiting { .. } => StateName::Waiting,
-            Self::Verifying => StateName::Verifying,
-            Self::Blocked => StateName::Blocked,
-            Self::Finishing { .. } => StateName::Finishing,
-            Self::Ended { verdict } => verdict.name(),
-        }
+    pub fn step(&self) -> Step {
+        Step::Attempt { turn: self.turn, attempt: self.number }
     }
 }
 
-impl Verdict {
-    pub fn name(self) -> StateName {
-        match self {
-            Self::Completed => StateName::Completed,
-            Self::Failed => StateName::Failed,
-            Self::Stopped => StateName::Stopped,
-            Self::Exhausted => StateName::Exhausted,
-        }
+impl Settling {
+    /// True once nothing but the turn's status decides what follows.
+    pub(crate) fn is_complete(&self, run: &Run) -> bool {
+        run.next_call().is_none()
+            && self.after_turn != Done::NotYet
+            && matches!(emit::decide(run, self), Emit::Nothing)
+            && !self.needs_person
     }
 }
 
-impl StateName {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Preparing => "preparing",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Verifying => "verifying",
-            Self::Blocked => "blocked",
-            Self::Finishing => "finishing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::Exhausted => "exhausted",
-        }
-    }
-
-    /// The verdict that this state is, if it is one of the four ends.
-    pub fn verdict(self) -> Option<Verdict> {
-        match self {
-            Self::Completed => Some(Verdict::Completed),
-            Self::Failed => Some(Verdict::Failed),
-            Self::Stopped => Some(Verdict::Stopped),
-            Self::Exhausted => Some(Verdict::Exhausted),
-            Self::Queued
-            | Self::Preparing
-            | Self::Running
-            | Self::Waiting
-            | Self::Verifying
-            | Self::Blocked
-            | Self::Finishing => None,
-        }
-    }
-}
-
-fn state_of(
-    to: StateName,
-    cause: Option<WaitCause>,
-    since: Time,
-    until: Option<Time>,
-    verdict: Option<Verdict>,
-) -> State {
-    match to {
-        StateName::Queued => State::Queued,
-        StateName::Preparing => State::Preparing,
-        StateName::Running => State::Running,
-        StateName::Waiting => State::Waiting {
-            cause: cause.expect("the legality table asks for a cause"),
-            since,
-            until,
-        },
-        StateName::Verifying => State::Verifying,
-        StateName::Blocked => State::Blocked,
-        StateName::Finishing => State::Finishing {
-            verdict: verdict.expect("the legality table asks for a verdict"),
-            since,
-        },
-        StateName::Completed | StateName::Failed | StateName::Stopped | StateName::Exhausted => {
-            State::Ended { verdict: to.verdict().expect("these four are the verdicts") }
+impl Previous {
+    pub(crate) fn new(
+        turn: u32,
+        status: TurnStatus,
+        summary: &str,
+        next_task: Option<&String>,
+        calls: &[ToolCall],
+        refused: &[RefusedCall],
+    ) -> Self {
+        let result = |at: usize, call: &ToolCall| {
+            let refusal = refused.iter().find(|it| usize::try_from(it.call) == Ok(at))?;
+            Some(CallResult {
+                name: call.name.clone(),
+                key: call.key.clone().unwrap_or_default(),
+                outcome: CallOutcome::Refused {
+                    reason_code: refusal.reason_code.clone(),
+                    why: refusal.why.clone(),
+                },
+                output: String::new(),
+                errand: None,
+            })
+        };
+        Self {
+            turn,
+            status,
+            summary: summary.to_owned(),
+            next_task: next_task.cloned(),
+            calls: calls.to_vec(),
+            results: calls.iter().enumerate().map(|(at, call)| result(at, call)).collect(),
+            failed_checks: Vec::new(),
         }
     }
 }

@@ -74,17 +74,32 @@ impl RunSpec {
         }
     }
 
-    /// The command or the task on one line, for lists; the start of it if it is long.
+    /// True if something has to be made or asked before the first turn.
+    pub(crate) fn needs_preparation(&self) -> bool {
+        self.workspace.strategy != Strategy::Inplace
+            || !self.checks.before_run.is_empty()
+            || self.hooks.before_run.is_some()
+            || self.hooks.after_run.is_some()
+    }
+
+    /// The command, the task or the start of the prompt on one line, for lists; the start of it if it is long.
     pub fn what(&self) -> String {
-        let whole = match &self.task {
-            Some(task) => task.split_whitespace().collect::<Vec<_>>().join(" "),
-            None => self.agent.command.join(" "),
+        let whole = match (&self.task, &self.workflow) {
+            (Some(task), _) => task.split_whitespace().collect::<Vec<_>>().join(" "),
+            (None, Some(workflow)) => first_line(&workflow.prompt)
+                .filter(|line| !line.contains('{'))
+                .unwrap_or_else(|| workflow.path.clone()),
+            (None, None) => self.agent.command.join(" "),
         };
         match whole.char_indices().nth(LONGEST_WHAT) {
             Some((cut, _)) => format!("{}…", &whole[..cut]),
             None => whole,
         }
     }
+}
+
+fn first_line(text: &str) -> Option<String> {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// In characters: more than any screen shows of it.

@@ -1,114 +1,12 @@
-//! The engine told as stories: news in, the journal printed.
+//! The engine told as stories: single commands.
+
+mod story;
 
 use outlast_engine::{
-    Agent, BootId, Custody, Effect, End, EndCause, Event, Exit, Fact, Input, Limits, Moment,
-    Outcome, Report, Retry, Run, RunId, RunSpec, Started, StopMode, Survivor, Time, TreeNews,
-    check, create,
+    Custody, Effect, End, EndCause, Event, Exit, Input, Limits, Outcome, RunSpec, StopMode, Time,
+    TreeNews,
 };
-
-struct Story {
-    id: RunId,
-    events: Vec<Event>,
-    now: Time,
-    boot: BootId,
-}
-
-impl Story {
-    fn of(spec: RunSpec) -> Self {
-        let id = RunId("k3v9d2m7q0xa".to_owned());
-        let mut story = Self {
-            id,
-            events: Vec::new(),
-            now: Time(1_000_000),
-            boot: BootId("boot-1".to_owned()),
-        };
-        story.events = create(&story.id, spec, &story.moment());
-        story
-    }
-
-    fn moment(&self) -> Moment {
-        Moment { now: self.now, boot: self.boot.clone() }
-    }
-
-    fn run(&self) -> Run {
-        Run::replay(&self.id, &self.events).expect("a story is legal")
-    }
-
-    fn tell(&mut self, input: Input) -> &mut Self {
-        self.now = self.now.plus_ms(10);
-        let news = self.run().handle(&input, &self.moment());
-        self.events.extend(news);
-        assert_eq!(check(&self.id, &self.events), []);
-        self
-    }
-
-    fn report(&mut self, change: impl FnOnce(&mut Report)) -> &mut Self {
-        let run = self.run();
-        let current = run.attempt.as_ref().expect("a turn has started");
-        let mut report = Report {
-            turn: current.turn,
-            attempt: current.number,
-            custody: Custody::Shim,
-            started: Some(Started { at: self.now, pid: 41, start: 7 }),
-            end: None,
-            ended_for: None,
-            tree: TreeNews::Unknown,
-            output_bytes: 0,
-        };
-        change(&mut report);
-        self.tell(Input::Reported(report))
-    }
-
-    fn exits(&mut self, code: i32) -> &mut Self {
-        let at = self.now.plus_ms(3);
-        self.report(|report| {
-            report.end = Some(End::Exited { at, exit: Exit::Code(code), cause: None });
-            report.tree = TreeNews::Empty;
-        })
-    }
-
-    fn wakes_after(&mut self, ms: u64) -> &mut Self {
-        self.now = self.now.plus_ms(ms);
-        self.tell(Input::Woke)
-    }
-
-    /// One line an event, without what does not matter.
-    fn journal(&self) -> String {
-        self.events
-            .iter()
-            .map(|event| format!("{:>2} {}\n", event.seq, line(&event.fact)))
-            .collect()
-    }
-}
-
-fn line(fact: &Fact) -> String {
-    match fact {
-        Fact::StateChanged { from, to, why, .. } => {
-            format!("{} -> {} ({})", from.word(), to.word(), why.reason_code)
-        }
-        Fact::TurnStarted { turn, attempt, .. } => format!("TurnStarted t{turn}.a{attempt}"),
-        Fact::AttemptEnded { turn, attempt, outcome, .. } => {
-            format!("AttemptEnded t{turn}.a{attempt} {outcome:?}")
-        }
-        Fact::RunEnded { state, reason_code } => {
-            format!("RunEnded {state:?} {}", reason_code.as_deref().unwrap_or("-"))
-        }
-        other => other.kind().to_owned(),
-    }
-}
-
-fn command() -> RunSpec {
-    let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
-    RunSpec::command(agent, "/".to_owned())
-}
-
-fn retried(max_attempts: u32) -> RunSpec {
-    RunSpec { retry: Retry { max_attempts, ..Retry::default() }, ..command() }
-}
-
-fn survivor() -> Survivor {
-    Survivor { pid: 99, start: 12, command: "sleep".to_owned() }
-}
+use story::{Story, command, retried, survivor};
 
 #[test]
 fn a_command_that_exits_zero_completes() {
@@ -246,7 +144,8 @@ fn what_never_ran_is_launched_again_for_free() {
 fn a_reboot_interrupts_unless_the_end_was_seen_before_it() {
     let mut interrupted = Story::of(command());
     interrupted.report(|report| report.custody = Custody::Rebooted);
-    let outcome = interrupted.run().attempt.and_then(|last| last.end).map(|(outcome, _)| outcome);
+    let outcome =
+        interrupted.run().attempt.and_then(|last| last.held.end).map(|(outcome, _)| outcome);
     assert_eq!(outcome, Some(Outcome::Interrupted { by: "reboot".to_owned() }));
 
     let mut seen = Story::of(command());
@@ -269,12 +168,9 @@ fn survivors_of_a_finished_run_are_watched_and_stop_removes_them() {
     });
     story.tell(Input::Finished);
     assert!(story.run().has_ended() && story.run().is_open());
-    assert!(matches!(story.run().due()[..], [Effect::EnsureAttempt { .. }]));
+    assert!(matches!(story.run().due()[..], [Effect::Ensure { .. }]));
     story.tell(Input::StopAsked { mode: StopMode::Gracefully });
-    assert!(matches!(
-        story.run().due()[..],
-        [Effect::EnsureAttempt { .. }, Effect::StopAttempt { .. }]
-    ));
+    assert!(matches!(story.run().due()[..], [Effect::Ensure { .. }, Effect::Stop { .. }]));
     story.report(|report| {
         report.end = Some(end);
         report.tree = TreeNews::Empty;
@@ -316,10 +212,7 @@ fn the_run_timeout_ends_the_attempt_and_exhausts_the_run() {
     let mut story = Story::of(RunSpec { limits, ..command() });
     assert_eq!(story.run().wake_at(), Some(Time(1_005_000)));
     story.report(|_| {}).wakes_after(6_000);
-    assert!(matches!(
-        story.run().due()[..],
-        [_, Effect::StopAttempt { mode: StopMode::Gracefully, .. }]
-    ));
+    assert!(matches!(story.run().due()[..], [_, Effect::Stop { mode: StopMode::Gracefully, .. }]));
     let at = story.now;
     story.report(|report| {
         report.end =

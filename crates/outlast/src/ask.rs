@@ -47,6 +47,11 @@ impl Ask {
         Self { body, ..Self::new(Method::POST, path) }
     }
 
+    /// An order that needs no words.
+    pub(crate) fn order(path: &str) -> Self {
+        Self::new(Method::POST, path)
+    }
+
     pub(crate) fn query(mut self, name: &str, value: impl Display) -> Self {
         self.target.push(if self.target.contains('?') { '&' } else { '?' });
         self.target.push_str(name);

@@ -10,10 +10,10 @@ use tokio::time::sleep;
 
 use crate::Answer;
 use crate::follow::{Output, Piece, Selection, Until};
-use crate::output::bytes;
 use crate::output::{self, outcome};
 use crate::printer::Printer;
 use crate::problem::{DETACHED, Problem};
+use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Detach;
 use crate::wait;
@@ -25,21 +25,37 @@ const BEFORE_WATCHING: Duration = Duration::from_millis(250);
 const QUIET_REST: Duration = Duration::from_millis(300);
 const QUIET_END: Duration = Duration::from_secs(5);
 
-/// Shows the output of a run until it ends, rests, or somebody wants us gone.
-pub(crate) async fn attach(session: Session<'_>, run: &str, mut detach: Detach) -> Answer {
+/// Shows the output of a run until it ends, rests, or somebody wants us gone; and of a loop how it gets on.
+pub(crate) async fn attach(
+    session: Session<'_>,
+    run: &str,
+    progress: &Progress<'_>,
+    mut detach: Detach,
+) -> Answer {
     let world = session.world();
     let selection = Selection { until: Until::RunEnds, ..Selection::default() };
     let mut output = Output::new(session, run, selection);
     let mut printer = Printer::default();
     let pulse = Pulse::default();
-    let shown = tokio::select! {
+    let watched = async {
+        tokio::select! {
+            biased;
+            result = show(&mut output, &mut printer, &pulse, progress) => result?,
+            result = watch(world, run, &pulse) => result?,
+        }
+        let view = wait::for_rest(world, run).await?;
+        progress.last_words(&view).await;
+        Ok(view)
+    };
+    let watched = tokio::select! {
         biased;
         () = detach.asked() => None,
-        result = show(&mut output, &mut printer, &pulse) => Some(result?),
-        result = watch(world, run, &pulse) => Some(result?),
+        view = watched => Some(view),
+        () = progress.follow() => unreachable!("it listens for as long as it is asked to"),
     };
-    match shown {
-        Some(()) => conclude(world, run, detach).await,
+    progress.leave();
+    match watched {
+        Some(view) => Ok(concluded(&view?)),
         None => Ok(detached(run)),
     }
 }
@@ -51,8 +67,12 @@ pub(crate) async fn conclude(world: &World, run: &str, mut detach: Detach) -> An
         () = detach.asked() => return Ok(detached(run)),
         view = wait::for_rest(world, run) => view?,
     };
-    outcome::report(&view);
-    Ok(wait::status(&view))
+    Ok(concluded(&view))
+}
+
+fn concluded(view: &RunView) -> u8 {
+    outcome::report(view);
+    wait::status(view)
 }
 
 pub(crate) fn detached(run: &str) -> u8 {
@@ -63,10 +83,11 @@ pub(crate) fn detached(run: &str) -> u8 {
 }
 
 /// Prints output until its end.
-pub(crate) async fn show(
+async fn show(
     output: &mut Output<'_>,
     printer: &mut Printer,
     pulse: &Pulse,
+    progress: &Progress<'_>,
 ) -> Result<(), Problem> {
     loop {
         let piece = output.next().await?;
@@ -75,7 +96,7 @@ pub(crate) async fn show(
         }
         let (target, bytes) = printer.render(piece);
         pulse.writing.set(true);
-        bytes::stream(target, bytes).await?;
+        progress.show(target, bytes).await?;
         pulse.writing.set(false);
         pulse.pieces.set(pulse.pieces.get() + 1);
     }
@@ -97,7 +118,7 @@ async fn watch(world: &World, run: &str, pulse: &Pulse) -> Result<(), Problem> {
 
 /// Signs of life of the output.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+struct Pulse {
     pieces: Cell<u64>,
     writing: Cell<bool>,
 }

@@ -9,7 +9,7 @@ const LENGTH: usize = 12;
 pub(crate) fn new() -> Result<String, Problem> {
     let mut chance = [0; LENGTH];
     rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| Problem::failure(format_args!("cannot choose a run id: {error}")))?;
+        .map_err(|error| Problem::failure(format_args!("cannot choose an id: {error}")))?;
     Ok(spell(chance))
 }
 

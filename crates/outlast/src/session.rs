@@ -21,6 +21,7 @@ const RETRY: Duration = Duration::from_millis(50);
 pub(crate) struct Session<'w> {
     world: &'w World,
     link: Link,
+    was_repeated: bool,
 }
 
 enum Link {
@@ -33,7 +34,7 @@ enum Link {
 
 impl<'w> Session<'w> {
     pub(crate) fn new(world: &'w World) -> Self {
-        Self { world, link: Link::New }
+        Self { world, link: Link::New, was_repeated: false }
     }
 
     pub(crate) fn world(&self) -> &'w World {
@@ -46,9 +47,16 @@ impl<'w> Session<'w> {
         serde_json::from_slice(&body).map_err(|error| unreadable(&error))
     }
 
+    /// True if the last question was asked more than once, since an answer to it was lost. It may have been
+    /// acted upon the first time.
+    pub(crate) fn was_repeated(&self) -> bool {
+        self.was_repeated
+    }
+
     /// The answer as it came.
     pub(crate) async fn fetch(&mut self, ask: &Ask) -> Result<Bytes, Problem> {
         let deadline = Instant::now() + RECONNECT;
+        self.was_repeated = false;
         loop {
             let mut connection = self.take(deadline).await?;
             match connection.fetch(ask).await {
@@ -60,7 +68,10 @@ impl<'w> Session<'w> {
                     self.link = Link::Open(connection);
                     return Err(problem);
                 }
-                Err(Failed::Lost(why)) => pause(deadline, &why).await?,
+                Err(Failed::Lost(why)) => {
+                    self.was_repeated = true;
+                    pause(deadline, &why).await?;
+                }
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::attached;
 use crate::keys::{self, Keys};
 use crate::output::bytes::{self, Target};
 use crate::problem::Problem;
+use crate::progress::{About, Progress};
 use crate::session::Session;
 use crate::signals::{self, Detach};
 use crate::terminal::{self, Raw, Shows};
@@ -50,7 +51,8 @@ pub(crate) async fn attach(session: Session<'_>, run: &str, mut detach: Detach) 
         }
         // It was over before we sat down, and what it printed is on record.
         Left::Over if sight.get() == Sight::Nothing => {
-            attached::attach(Session::new(world), run, detach).await
+            let progress = Progress::new(world, run, About::COMMAND);
+            attached::attach(Session::new(world), run, &progress, detach).await
         }
         Left::Over => attached::conclude(world, run, detach).await,
     }

@@ -10,6 +10,7 @@ use outlast_wire::layout::{Environment, Layout};
 use outlast_wire::shim::{ATTEMPT_NAMES, Window};
 
 use crate::problem::Problem;
+use crate::progress::StatusLine;
 
 pub(crate) struct World {
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -52,6 +53,15 @@ impl World {
         std::io::stdout().is_terminal()
             && lookup(&self.env, "NO_COLOR").is_none()
             && lookup(&self.env, "TERM").is_none_or(|term| term != "dumb")
+    }
+
+    /// A line that is drawn over again and again needs a terminal that takes it, and one that is whole.
+    pub(crate) fn status_line(&self) -> StatusLine {
+        if self.colours() && std::io::stderr().is_terminal() {
+            StatusLine::AtTheBottom
+        } else {
+            StatusLine::None
+        }
     }
 
     /// The columns to fit a listing into; `None` when nobody looks at it on a terminal.

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use outlast_daemon::driver::Seat;
-use outlast_engine::{Effect, Event, Input, Report, Run, StopMode};
+use outlast_engine::{Effect, Event, Input, Report, Run, Slot, StopMode};
 use outlast_store::{Append, Error};
 
+use crate::chore::Chore;
 use crate::keeper::Keeper;
 use crate::options::Sabotage;
 use crate::truth;
@@ -16,6 +17,9 @@ pub(crate) struct Conductor {
     epoch: u64,
     seat: Seat,
     keeper: Option<Keeper>,
+    /// What is done to the workspace, and whether it is still to be done.
+    chore: Option<Chore>,
+    has_chore_to_do: bool,
     mailbox: VecDeque<Message>,
     doing: Doing,
 }
@@ -56,7 +60,16 @@ impl Conductor {
             Some(input) => Doing::Propose(Message { input, asker: Asker::Nobody }),
             None => Doing::Perform,
         };
-        Self { run, epoch, seat, keeper: None, mailbox: VecDeque::new(), doing }
+        Self {
+            run,
+            epoch,
+            seat,
+            keeper: None,
+            chore: None,
+            has_chore_to_do: false,
+            mailbox: VecDeque::new(),
+            doing,
+        }
     }
 
     pub(crate) fn tell(&mut self, message: Message) {
@@ -73,8 +86,16 @@ impl Conductor {
         }
     }
 
-    /// The keeper works at its own pace, also while the journal cannot be written.
+    /// The keeper and the chores work at their own pace, also while the journal cannot be written.
     pub(crate) fn step_keeper(&mut self, world: &mut World) {
+        if self.has_chore_to_do
+            && world.rng.chance(300)
+            && let Some(chore) = self.chore
+        {
+            self.has_chore_to_do = false;
+            let input = chore.carry_out(world, self.run);
+            self.mailbox.push_back(Message { input, asker: Asker::Nobody });
+        }
         let Some(keeper) = &mut self.keeper else { return };
         let said = keeper.step(world);
         for input in &said {
@@ -109,18 +130,34 @@ impl Conductor {
     fn perform(&mut self, world: &mut World) -> Option<Doing> {
         let due = self.seat.due();
         self.keep(world, &due);
+        self.see_to_workspace(world, &due);
         if due.iter().any(|effect| matches!(effect, Effect::Finish { .. })) {
             return Some(Doing::Propose(Message { input: Input::Finished, asker: Asker::Nobody }));
         }
         self.seat.run().is_open().then_some(Doing::Wait)
     }
 
+    fn see_to_workspace(&mut self, world: &mut World, due: &[Effect]) {
+        let wanted = Chore::due(due);
+        if self.chore == wanted {
+            return;
+        }
+        if let Some(chore) = self.chore.filter(|_| self.has_chore_to_do)
+            && world.rng.chance(500)
+        {
+            // Nobody can take back what was begun, and nobody hears of it.
+            drop(chore.carry_out(world, self.run));
+        }
+        self.chore = wanted;
+        self.has_chore_to_do = wanted.is_some();
+    }
+
     fn keep(&mut self, world: &mut World, due: &[Effect]) {
         let wanted = due.iter().find_map(|effect| match effect {
-            Effect::EnsureAttempt { turn, attempt, boot } => {
-                Some((Key { run: self.run, turn: *turn, attempt: *attempt }, boot.clone()))
+            Effect::Ensure { step, boot } => {
+                Some((Key { run: self.run, step: *step }, boot.clone()))
             }
-            Effect::StopAttempt { .. } | Effect::Finish { .. } => None,
+            _ => None,
         });
         let is_wanted =
             |keeper: &Keeper| wanted.as_ref().is_some_and(|(key, _)| keeper.key == *key);
@@ -131,12 +168,16 @@ impl Conductor {
         }
         let Some((key, boot)) = wanted else { return };
         let epoch = self.epoch;
-        self.keeper.get_or_insert_with(|| Keeper::new(key, boot, epoch)).order_stop(stop_mode(due));
+        let run = self.seat.run();
+        self.keeper
+            .get_or_insert_with(|| Keeper::new(key, boot, epoch, run.clone()))
+            .order_stop(stop_mode(due));
     }
 
     /// The next piece of news, or that it is time.
     fn next(&mut self, world: &mut World) -> Doing {
-        let is_time = self.seat.wake_at().is_some_and(|at| world.now() >= at);
+        let is_time =
+            self.seat.wake_at().is_some_and(|at| world.now() >= at) || self.seat.run().wants_slot();
         if world.rng.chance(if is_time { 500 } else { 10 }) {
             return Doing::Propose(Message { input: Input::Woke, asker: Asker::Nobody });
         }
@@ -160,7 +201,11 @@ impl Conductor {
         if world.is_sabotaged(Sabotage::StopsEarly) {
             self.answer(world, &message);
         }
-        match self.seat.propose(&message.input, &world.moment()) {
+        let mut moment = world.moment();
+        if self.seat.run().holds_slot() {
+            moment.slot = Slot::Free;
+        }
+        match self.seat.propose(&message.input, &moment) {
             Some(append) => Doing::Append(message, Box::new(append)),
             None => {
                 self.answer(world, &message);
@@ -185,7 +230,7 @@ impl Conductor {
 
     fn answer(&self, world: &mut World, message: &Message) {
         if message.asker == Asker::Client {
-            truth::on_stop_answered(world, self.run);
+            truth::on_answered(world, self.run, &message.input);
         }
     }
 }
@@ -194,22 +239,20 @@ impl Conductor {
 fn describe(input: &Input) -> String {
     match input {
         Input::Reported(report) => {
-            let Report { turn, attempt, custody, started, end, tree, .. } = report;
+            let Report { step, custody, started, end, tree, .. } = &**report;
             format!(
-                "t{turn}.a{attempt} {custody:?} started: {} end: {end:?} tree: {tree:?}",
+                "{step:?} {custody:?} started: {} end: {end:?} tree: {tree:?}",
                 started.is_some()
             )
         }
-        Input::Adopted { .. } | Input::StopAsked { .. } | Input::Woke | Input::Finished => {
-            format!("{input:?}")
-        }
+        _ => format!("{input:?}"),
     }
 }
 
 fn stop_mode(due: &[Effect]) -> Option<StopMode> {
     due.iter().find_map(|effect| match effect {
-        Effect::StopAttempt { mode, .. } => Some(*mode),
-        Effect::EnsureAttempt { .. } | Effect::Finish { .. } => None,
+        Effect::Stop { mode, .. } => Some(*mode),
+        _ => None,
     })
 }
 

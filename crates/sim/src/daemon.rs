@@ -172,6 +172,17 @@ impl Daemon {
         conductor.map(|conductor| conductor.tell(message)).is_some()
     }
 
+    /// The workspace of an ended run is to go.
+    pub(crate) fn remove(&mut self, world: &mut World, run: RunIndex) {
+        let asked = Message { input: Input::RemovalAsked, asker: conductor::Asker::Client };
+        if self.tell(run, asked) {
+            return;
+        }
+        if let Some(replayed) = conductor::replay(world, run) {
+            self.seat(run, Seat::new(replayed, self.epoch), Some(Input::RemovalAsked));
+        }
+    }
+
     pub(crate) fn ask_for(&mut self, client: usize, run: RunIndex) {
         self.creations.push(Creation { client, run, at: At::Check });
     }

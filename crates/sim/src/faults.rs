@@ -1,6 +1,6 @@
 //! What goes wrong, how often. Each seed draws its own mix, so that rare faults meet in some of them.
 
-use outlast_engine::Exit;
+use outlast_engine::Answer;
 use outlast_store::Fault;
 
 use crate::rng::Rng;
@@ -27,25 +27,31 @@ pub(crate) struct Faults {
     pub(crate) launch: u64,
     /// Of a request.
     pub(crate) hang_up: u64,
-    /// Of an attempt.
+    /// Of a step.
     pub(crate) exec_failure: u64,
+    /// Of a look for a place to go on.
+    pub(crate) no_slot: u64,
+    /// Of something done to a workspace.
+    pub(crate) workspace: u64,
 }
 
 impl Faults {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let mut up_to = |most: u64| if rng.chance(650) { rng.between(1, most) } else { 0 };
         Self {
-            daemon_crash: up_to(25),
-            shim_kill: up_to(25),
-            reboot: up_to(5),
-            overlap: up_to(30),
+            daemon_crash: up_to(10),
+            shim_kill: up_to(15),
+            reboot: up_to(2),
+            overlap: up_to(12),
             append: up_to(250),
-            clock_jump: up_to(25),
+            clock_jump: up_to(10),
             news: up_to(400),
             slow_shim: up_to(500),
             launch: up_to(250),
             hang_up: up_to(200),
-            exec_failure: up_to(100),
+            exec_failure: up_to(30),
+            no_slot: up_to(700),
+            workspace: up_to(80),
         }
     }
 
@@ -62,6 +68,8 @@ impl Faults {
             launch: 0,
             hang_up: 0,
             exec_failure: 0,
+            no_slot: 0,
+            workspace: 0,
         }
     }
 
@@ -109,7 +117,7 @@ impl World {
         if matches!(shim.stage, Stage::StartOrdered | Stage::Forked) && self.rng.chance(500) {
             // It died within its next write.
             self.stats.torn_records += 1;
-            self.attempt(shim.key).is_torn = true;
+            self.site(shim.key).is_torn = true;
         }
         self.bury_shim(&shim);
     }
@@ -124,12 +132,16 @@ impl World {
         for (_, daemon) in std::mem::take(&mut self.daemons) {
             self.bury_daemon(daemon);
         }
-        let Self { attempts, rng, .. } = self;
-        for attempt in attempts.values_mut() {
-            attempt.tree.vanish();
-            attempt.lock = None;
-            let unsynced = attempt.records.len() - attempt.synced;
-            attempt.records.truncate(attempt.synced + rng.index(unsynced + 1));
+        let Self { sites, rng, .. } = self;
+        for site in sites.values_mut() {
+            site.tree.vanish();
+            site.lock = None;
+            let unsynced = site.records.len() - site.synced;
+            site.records.truncate(site.synced + rng.index(unsynced + 1));
+            // What an agent wrote is on disk once its shim has seen to that.
+            if !site.is_response_synced && rng.chance(500) {
+                site.response = Answer::None;
+            }
         }
     }
 
@@ -173,26 +185,26 @@ impl World {
 
     /// Time passes for the processes of one attempt.
     pub(crate) fn step_processes(&mut self, key: Key) {
-        let Self { attempts, rng, shims, .. } = self;
-        let Some(attempt) = attempts.get_mut(&key) else { return };
-        match attempt.tree.main {
-            Main::AtBarrier(_) if !attempt.lock.is_some_and(|shim| shims.contains_key(&shim)) => {
-                attempt.tree.main = Main::Dead(None);
+        let Some(site) = self.sites.get_mut(&key) else { return };
+        match site.tree.main {
+            Main::AtBarrier(_) if !site.lock.is_some_and(|shim| self.shims.contains_key(&shim)) => {
+                site.tree.main = Main::Dead(None);
             }
-            Main::Running(_) if !attempt.is_endless && rng.chance(300) => {
-                let exits =
-                    [Exit::Code(0), Exit::Code(0), Exit::Code(1), Exit::Code(7), Exit::Signal(11)];
-                attempt.tree.main = Main::Dead(rng.pick(&exits));
+            Main::Running(_) if !site.is_endless && self.rng.chance(300) => {
+                self.end_by_itself(key);
             }
             Main::AtBarrier(_) | Main::Running(_) | Main::Absent | Main::Dead(_) => {}
         }
-        attempt.tree.others.retain(|other| !other.leaves_by_itself || !rng.chance(80));
+        let Self { sites, rng, .. } = self;
+        if let Some(site) = sites.get_mut(&key) {
+            site.tree.others.retain(|other| !other.leaves_by_itself || !rng.chance(80));
+        }
         self.note_exit(key);
     }
 
     /// Keeps what the command returned for later comparison.
     pub(crate) fn note_exit(&mut self, key: Key) {
-        let attempt = self.attempt(key);
+        let attempt = self.site(key);
         if let Main::Dead(Some(exit)) = attempt.tree.main
             && attempt.exit.is_none()
         {
@@ -203,8 +215,10 @@ impl World {
 
     /// Signals the real processes of an attempt.
     pub(crate) fn signal(&mut self, key: Key, signal: crate::tree::Signal) {
-        let Self { attempts, rng, .. } = self;
-        attempts.entry(key).or_default().tree.signal(signal, rng);
+        let Self { sites, rng, .. } = self;
+        if let Some(site) = sites.get_mut(&key) {
+            site.tree.signal(signal, rng);
+        }
         self.note_exit(key);
     }
 }

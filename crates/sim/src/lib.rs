@@ -6,20 +6,28 @@
 //! answers get lost; news is late, repeated and out of order. After every append, every exec and at the end
 //! the promise is checked against what really happened in that world.
 //!
+//! Runs are single commands and loops with everything a loop file can say; their agents answer, crash, hang
+//! and call tools; people send, pause, stop and answer at odd times. Once the faults are over, those people see
+//! to what rests, and every run has to come to its end by its own ceilings.
+//!
 //! What stands beside the driver in production and does IO there (the conductor, the keeper, the shim) is
 //! mirrored here step by step, in the same order of belief. A seed is the whole of a run's randomness: the
 //! same seed gives the same trace.
 
+mod agent;
+mod chore;
 mod conductor;
 mod daemon;
 mod failure;
 mod faults;
 mod keeper;
 mod options;
+mod person;
 mod record;
 mod rng;
 mod shim;
 mod simulation;
+mod spec;
 mod stats;
 mod tree;
 mod truth;

@@ -14,7 +14,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { steps: 600, quiet_rounds: 900, clients: 4, sabotage: None }
+        Self { steps: 1_600, quiet_rounds: 2_600, clients: 4, sabotage: None }
     }
 }
 
@@ -49,10 +49,20 @@ pub enum Sabotage {
     LimitsDieWithShim,
     /// A run that is to be stopped is started first.
     StartsToStop,
+    /// What an agent answered is not on disk when its end is.
+    ForgetsResponse,
+    /// An attempt that is launched late is given messages that came after it was meant.
+    TellsTooMuch,
+    /// An attempt that has answered is taken for ended while it lives.
+    CommitsUnseen,
+    /// A turn's attempts write their answers to one place.
+    SharesResponse,
+    /// What nobody saw the end of is said never to have run.
+    LostNeverRan,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 19] = [
         Self::NoBarrier,
         Self::StaleEpochsWrite,
         Self::StaleEpochsStart,
@@ -67,5 +77,10 @@ impl Sabotage {
         Self::AdmitsOnce,
         Self::LimitsDieWithShim,
         Self::StartsToStop,
+        Self::ForgetsResponse,
+        Self::TellsTooMuch,
+        Self::CommitsUnseen,
+        Self::SharesResponse,
+        Self::LostNeverRan,
     ];
 }

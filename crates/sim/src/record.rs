@@ -1,7 +1,7 @@
 //! What a shim leaves on disk, and what it means to the engine: the twin of the daemon's `records`.
 
 use outlast_engine::{
-    Custody, End, EndCause, Exit, NeverStarted, Report, Started, Survivor, Time, TreeNews,
+    Custody, End, EndCause, Exit, NeverStarted, Report, Started, Step, Survivor, Time, TreeNews,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,27 +40,29 @@ pub(crate) fn started(records: &[Record]) -> Option<Started> {
     })
 }
 
+/// Why the shim was ending the tree, if it was.
+pub(crate) fn ending(records: &[Record]) -> Option<EndCause> {
+    records.iter().find_map(|record| match record {
+        Record::Ending { cause } => Some(*cause),
+        _ => None,
+    })
+}
+
 pub(crate) fn failed_stops(records: &[Record]) -> usize {
     records.iter().filter(|record| matches!(record, Record::StopIncomplete { .. })).count()
 }
 
 pub(crate) fn report(
-    turn: u32,
-    attempt: u32,
+    step: Step,
     custody: Custody,
     records: &[Record],
     stops_before: usize,
 ) -> Report {
-    let tree = tree(records, stops_before);
     Report {
-        turn,
-        attempt,
-        custody,
         started: started(records),
         end: end(records),
-        ended_for: None,
-        tree,
-        output_bytes: 0,
+        tree: tree(records, stops_before),
+        ..Report::of(step, custody)
     }
 }
 

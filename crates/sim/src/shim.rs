@@ -2,7 +2,7 @@
 //!
 //! The twin of `crates/shim` without pipes and terminals. It may be killed between any two steps.
 
-use outlast_engine::{EndCause, NeverStarted};
+use outlast_engine::{EndCause, NeverStarted, Step};
 
 use crate::options::Sabotage;
 use crate::record::{self, Record};
@@ -114,7 +114,7 @@ impl Shim {
 
     fn lock(&mut self, world: &mut World) -> Life {
         let is_free = world.is_sabotaged(Sabotage::NoLock);
-        let lock = &mut world.attempt(self.key).lock;
+        let lock = &mut world.site(self.key).lock;
         if lock.is_some() && !is_free {
             return Life::Ends;
         }
@@ -124,23 +124,23 @@ impl Shim {
     }
 
     fn bind(&mut self, world: &mut World) -> Life {
-        let is_settled = record::is_settled(&world.attempt(self.key).records);
-        if !world.attempt(self.key).has_spec {
+        let is_settled = record::is_settled(&world.site(self.key).records);
+        if !world.site(self.key).has_spec {
             if !is_settled {
                 self.never_start(world, NeverStarted::BadSpec);
             }
             return Life::Ends;
         }
-        let attempt = world.attempt(self.key);
-        attempt.is_torn = false;
-        attempt.socket = Some(self.id);
+        let site = world.site(self.key);
+        site.is_torn = false;
+        site.socket = Some(self.id);
         self.stage = if is_settled { Stage::Bygone } else { Stage::Gate };
         Life::GoesOn
     }
 
     fn fork(&mut self, world: &mut World) {
         let Who { pid, start } = world.fresh_process();
-        world.attempt(self.key).tree.main = Main::AtBarrier(Who { pid, start });
+        world.site(self.key).tree.main = Main::AtBarrier(Who { pid, start });
         self.stage = Stage::Forked;
         if world.is_sabotaged(Sabotage::NoBarrier) {
             world.exec(self.key);
@@ -149,7 +149,7 @@ impl Shim {
 
     fn write_started(&mut self, world: &mut World) {
         let at = world.now();
-        let who = match world.attempt(self.key).tree.main {
+        let who = match world.site(self.key).tree.main {
             Main::AtBarrier(who) | Main::Running(who) => who,
             Main::Absent | Main::Dead(_) => Who { pid: 1, start: 1 },
         };
@@ -212,7 +212,7 @@ impl Shim {
         if !self.accepts(epoch) && !serves_all {
             return self.refuse(world, conn);
         }
-        let records = world.attempt(self.key).records.clone();
+        let records = world.site(self.key).records.clone();
         if let Some(conn) = world.conns.get_mut(&conn) {
             conn.epoch = Some(epoch);
             conn.tell_daemon(News::Hello { records });
@@ -299,13 +299,15 @@ impl Shim {
     }
 
     fn tick_live(&mut self, world: &mut World) {
-        let tree = &world.attempt(self.key).tree;
+        let tree = &world.site(self.key).tree;
         let (main, is_empty) = (tree.main, tree.is_empty());
-        let has_exited = record::has_exited(&world.attempt(self.key).records);
+        let has_exited = record::has_exited(&world.site(self.key).records);
         match main {
             Main::Dead(None) => self.never_start(world, NeverStarted::CommandNotFound),
             Main::Dead(Some(exit)) if !has_exited => {
-                let (at, survivors) = (world.now(), world.attempt(self.key).tree.survivors());
+                let (at, survivors) = (world.now(), world.site(self.key).tree.survivors());
+                let forgets = world.is_sabotaged(Sabotage::ForgetsResponse);
+                world.site(self.key).is_response_synced |= !forgets;
                 self.record(world, Record::Exited { at, exit, survivors }, Durability::Machine);
             }
             Main::Dead(Some(_)) if is_empty => {
@@ -321,11 +323,25 @@ impl Shim {
 
     fn keep_limits(&mut self, world: &mut World) {
         let limits = world.runs[self.key.run].spec.limits;
-        let is_reached = world.rng.chance(if world.is_quiet { 200 } else { 30 });
-        match (limits.turn_timeout_ms, limits.stall_window_ms) {
-            (Some(_), _) if is_reached => self.end(world, EndCause::TimedOut, GRACE),
-            (None, Some(_)) if is_reached => self.end(world, EndCause::Stalled, GRACE),
-            _ => {}
+        let is_endless = world.site(self.key).is_endless;
+        let is_reached = world.rng.chance(match (is_endless, world.is_quiet) {
+            (true, true) => 200,
+            (true, false) => 60,
+            (false, _) => 15,
+        });
+        let (is_timed, is_watched) = match self.key.step {
+            Step::Attempt { .. } => {
+                (limits.turn_timeout_ms.is_some(), limits.stall_window_ms.is_some())
+            }
+            Step::Errand { .. } => (true, false),
+        };
+        if !is_reached {
+            return;
+        }
+        if is_watched && (!is_timed || world.rng.chance(500)) {
+            self.end(world, EndCause::Stalled, GRACE);
+        } else if is_timed {
+            self.end(world, EndCause::TimedOut, GRACE);
         }
     }
 
@@ -358,9 +374,9 @@ impl Shim {
     }
 
     fn admit(&mut self, world: &mut World) {
-        let attempt = world.attempt(self.key);
-        let survivors = attempt.tree.members();
-        let admitted = attempt.records.iter().rev().find_map(|record| match record {
+        let site = world.site(self.key);
+        let survivors = site.tree.members();
+        let admitted = site.records.iter().rev().find_map(|record| match record {
             Record::StopIncomplete { survivors } => Some(survivors.clone()),
             _ => None,
         });
@@ -388,7 +404,7 @@ impl Shim {
     }
 
     fn leave(&mut self, world: &mut World) {
-        world.attempt(self.key).socket.take_if(|holder| *holder == self.id);
+        world.site(self.key).socket.take_if(|holder| *holder == self.id);
         self.stage = Stage::Leaving;
     }
 }

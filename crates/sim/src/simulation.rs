@@ -1,43 +1,50 @@
 //! A seed from its first step to its rest.
 
+use std::panic::{self, AssertUnwindSafe};
+
+use outlast_engine::Step;
+
 use crate::daemon::{self, Stage};
 use crate::faults::Faults;
 use crate::truth;
 use crate::world::{DaemonId, Key, RunIndex, ShimId, World};
 use crate::{Failure, Options, Stats, shim};
 
-/// Rounds of peace after which users stop what goes on, first without and then with limits of its own.
+/// Rounds of peace after which people stop what nothing else would end, and how often they ask.
 const STOP_AFTER: u32 = 60;
-const STOP_LIMITED_AFTER: u32 = 400;
 const STOP_EVERY: u32 = 40;
+/// Rounds between two looks of a person at what rests.
+const LOOK_EVERY: u32 = 10;
+/// Rounds of peace within which a run with ceilings has come to its end.
+const LATE: u32 = 2_000;
 
 /// Runs one seed. The same seed and options give the same answer.
 pub fn run_seed(seed: u64, options: &Options) -> Result<Stats, Failure> {
     let mut world = World::new(seed, options);
-    for _ in 0..options.steps {
-        world.step();
-        whole(&world, seed)?;
+    // The engine asserts what it promises itself: that is a finding as any other.
+    let lived = panic::catch_unwind(AssertUnwindSafe(|| live(&mut world)));
+    if let Err(panicked) = lived {
+        let what = panicked.downcast_ref::<String>().cloned();
+        let what = what.or_else(|| panicked.downcast_ref::<&str>().map(|it| (*it).to_owned()));
+        world.broke(None, format!("it panicked: {}", what.unwrap_or_default()));
     }
-    world.faults = Faults::none();
-    world.is_quiet = true;
-    // Whoever sets a clock back sets it right again one day.
-    world.now = world.now.max(world.latest);
-    world.note(|| "peace".to_owned());
-    let mut unrest = Some((0, "it has not begun"));
-    for round in 0..options.quiet_rounds {
-        world.quiet_round(round);
-        whole(&world, seed)?;
-        unrest = world.unrest();
-        if unrest.is_none() {
-            break;
+    match world.broken {
+        None => Ok(world.stats),
+        Some(_) => Err(failure(&world, seed)),
+    }
+}
+
+fn live(world: &mut World) {
+    for _ in 0..world.options.steps {
+        world.step();
+        if world.broken.is_some() {
+            return;
         }
     }
-    if let Some((run, why)) = unrest {
-        world.broke(Some(run), format!("not at rest after {} rounds: {why}", options.quiet_rounds));
+    world.come_to_rest();
+    if world.broken.is_none() {
+        truth::check_rest(world);
     }
-    truth::check_rest(&mut world);
-    whole(&world, seed)?;
-    Ok(world.stats)
 }
 
 /// Runs `count` seeds from `first` on, until one fails.
@@ -49,8 +56,8 @@ pub fn run_range(first: u64, count: u64, options: &Options) -> Result<Stats, Fai
     Ok(sum)
 }
 
-fn whole(world: &World, seed: u64) -> Result<(), Failure> {
-    let Some((reason, run)) = &world.broken else { return Ok(()) };
+fn failure(world: &World, seed: u64) -> Failure {
+    let (reason, run) = world.broken.clone().unwrap_or_default();
     let events = run.map(|run| truth::journal(world, run)).unwrap_or_default();
     let journal = events
         .iter()
@@ -60,9 +67,9 @@ fn whole(world: &World, seed: u64) -> Result<(), Failure> {
     let trail = world.trail.iter().cloned().chain(portrait).collect();
     let reason = match run {
         Some(run) => format!("run {run}: {reason}"),
-        None => reason.clone(),
+        None => reason,
     };
-    Err(Failure { seed, step: world.stats.steps, reason, journal, trail })
+    Failure { seed, step: world.stats.steps, reason, journal, trail }
 }
 
 impl World {
@@ -90,9 +97,9 @@ impl World {
             }
             _ => {
                 let alive: Vec<Key> = self
-                    .attempts
+                    .sites
                     .iter()
-                    .filter(|(_, attempt)| !attempt.tree.is_empty())
+                    .filter(|(_, site)| !site.tree.is_empty())
                     .map(|(key, _)| *key)
                     .collect();
                 if let Some(key) = self.rng.pick(&alive) {
@@ -123,41 +130,96 @@ impl World {
         daemons.into_iter().for_each(|id| daemon::round(self, id));
         let shims: Vec<ShimId> = self.shims.keys().copied().collect();
         shims.into_iter().for_each(|id| shim::step(self, id));
-        let attempts: Vec<Key> = self.attempts.keys().copied().collect();
-        attempts.into_iter().for_each(|key| self.step_processes(key));
-        if round >= STOP_AFTER && round.is_multiple_of(STOP_EVERY) {
-            self.stop_what_goes_on(round);
+        let alive = self.sites.iter().filter(|(_, site)| !site.tree.is_empty());
+        let alive: Vec<Key> = alive.map(|(key, _)| *key).collect();
+        alive.into_iter().for_each(|key| self.step_processes(key));
+        for run in self.existing() {
+            if round.is_multiple_of(LOOK_EVERY) {
+                self.look_after(run);
+            }
+            if round >= STOP_AFTER && round.is_multiple_of(STOP_EVERY) {
+                self.stop_what_goes_on(run);
+            }
+            if round == LATE {
+                self.end_what_is_late(run);
+            }
         }
     }
 
-    fn stop_what_goes_on(&mut self, round: u32) {
-        for run in self.existing() {
-            let limits = self.runs[run].spec.limits;
-            let is_limited = limits.turn_timeout_ms.is_some() || limits.run_timeout_ms.is_some();
-            if truth::unrest(self, run).is_none() || (is_limited && round < STOP_LIMITED_AFTER) {
-                continue;
+    /// Faults are over: everything comes to its end, with people who see to what waits for them.
+    fn come_to_rest(&mut self) {
+        self.faults = Faults::none();
+        self.is_quiet = true;
+        // Whoever sets a clock back sets it right again one day.
+        self.now = self.now.max(self.latest);
+        self.note(|| "peace".to_owned());
+        for round in 0..self.options.quiet_rounds {
+            self.quiet_round(round);
+            if self.broken.is_some() || self.unrest().is_none() {
+                return;
             }
-            if is_limited {
-                truth::check_limits(self, run);
-            }
+        }
+        if let Some((run, why)) = self.unrest() {
+            let rounds = self.options.quiet_rounds;
+            self.broke(Some(run), format!("not at rest after {rounds} rounds: {why}"));
+        }
+    }
+
+    /// What has no end of its own, and what was asked to end and has not.
+    fn stop_what_goes_on(&mut self, run: RunIndex) {
+        let Some(known) = self.runs[run].known.run() else { return };
+        let is_asked = known.has_ended() || known.stop.is_some() || known.is_stop_incomplete();
+        if truth::unrest(self, run).is_some() && (is_asked || self.is_endless(run)) {
+            self.ask_stop(run);
+        }
+    }
+
+    /// True if an attempt lives that neither ends by itself nor has a limit that ends it.
+    fn is_endless(&self, run: RunIndex) -> bool {
+        let limits = self.runs[run].spec.limits;
+        let is_timed = limits.turn_timeout_ms.is_some() || limits.run_timeout_ms.is_some();
+        self.sites.iter().any(|(key, site)| {
+            let is_attempt = matches!(key.step, Step::Attempt { .. });
+            // Only a shim hears whether its command is silent.
+            let is_watched = limits.stall_window_ms.is_some()
+                && site.lock.is_some_and(|shim| self.shims.contains_key(&shim));
+            key.run == run
+                && is_attempt
+                && site.is_endless
+                && site.tree.is_main_alive()
+                && !is_timed
+                && !is_watched
+        })
+    }
+
+    /// A run with ceilings has ended by now; another one may take as many turns as it likes.
+    fn end_what_is_late(&mut self, run: RunIndex) {
+        let spec = &self.runs[run].spec;
+        let is_bounded = spec.limits.max_turns.is_some() || spec.workflow.is_none();
+        if truth::unrest(self, run) != Some("it has not ended") {
+            return;
+        }
+        if is_bounded {
+            self.broke(Some(run), "its ceilings are long reached, and it goes on".to_owned());
+        } else {
             self.ask_stop(run);
         }
     }
 
     /// Everything there is of a run outside of its journal.
     fn portrait(&self, run: RunIndex) -> Vec<String> {
-        let attempts = self
-            .attempts
+        let sites = self
+            .sites
             .iter()
             .filter(|(key, _)| key.run == run)
-            .map(|(key, attempt)| format!("{key}: {attempt:?}"));
+            .map(|(key, site)| format!("{key}: {site:?}"));
         let shims =
             self.shims.values().filter(|shim| shim.key.run == run).map(|shim| format!("{shim:?}"));
         let daemons = self
             .daemons
             .iter()
             .map(|(id, daemon)| format!("daemon {id}: {}", daemon.portrait(run)));
-        attempts.chain(shims).chain(daemons).collect()
+        sites.chain(shims).chain(daemons).collect()
     }
 
     /// A run that is not at rest yet, and why.
@@ -165,6 +227,11 @@ impl World {
         if !self.is_everybody_answered() {
             return Some((0, "a client waits for its answer"));
         }
-        self.existing().into_iter().find_map(|run| truth::unrest(self, run).map(|why| (run, why)))
+        self.existing().into_iter().find_map(|run| self.unrest_of(run).map(|why| (run, why)))
+    }
+
+    fn unrest_of(&self, run: RunIndex) -> Option<&'static str> {
+        let to_go = self.is_to_be_removed(run).then_some("its workspace is to go");
+        truth::unrest(self, run).or(to_go)
     }
 }

@@ -1,11 +1,13 @@
-//! Users: who asks for runs, asks again when no answer comes, and wants them stopped.
+//! Clients: who asks for runs, and asks again when no answer comes.
 
-use outlast_engine::{Agent, Input, Limits, Retry, RunId, RunSpec, StopMode};
+use outlast_engine::{RunId, RunSpec};
 use outlast_store::Journal;
 
-use crate::conductor::{Asker, Message};
+use crate::chore::Place;
 use crate::daemon::{Daemon, Stage};
-use crate::rng::Rng;
+use crate::person::Person;
+use crate::spec;
+use crate::truth::Known;
 use crate::world::{DaemonId, RunIndex, RunTruth, World};
 
 #[derive(Debug)]
@@ -40,14 +42,14 @@ impl Client {
 impl World {
     pub(crate) fn step_user(&mut self) {
         match self.rng.below(10) {
-            0..=3 if self.clients.len() < self.options.clients => self.new_client(),
+            0..=3 if self.clients.len() < self.most_clients => self.new_client(),
             0..=6 => self.ask_again(),
             _ => {
                 let runs: Vec<RunIndex> = (0..self.runs.len()).collect();
-                if self.rng.chance(150)
+                if self.rng.chance(400)
                     && let Some(run) = self.rng.pick(&runs)
                 {
-                    self.ask_stop(run);
+                    self.meddle(run);
                 }
             }
         }
@@ -60,7 +62,7 @@ impl World {
 
     fn new_client(&mut self) {
         let key = self.rng.chance(400).then(|| format!("key-{}", self.rng.below(3)));
-        let spec = spec(key.clone(), &mut self.rng);
+        let spec = spec::draw(key.clone(), &mut self.rng);
         let run = self.new_id(&spec);
         self.clients.push(Client { key, spec, run, state: Waiting::ToAsk });
     }
@@ -74,7 +76,10 @@ impl World {
             spec: spec.clone(),
             is_promised: false,
             is_stop_promised: false,
-            checked_seq: 0,
+            known: Known::default(),
+            person: Person::draw(&mut self.rng),
+            place: if self.rng.chance(200) { Place::Whole } else { Place::Absent },
+            version: 0,
         });
         self.runs.len() - 1
     }
@@ -97,16 +102,8 @@ impl World {
         self.daemons.get_mut(&daemon).expect("it serves").ask_for(client, run);
     }
 
-    pub(crate) fn ask_stop(&mut self, run: RunIndex) {
-        let Some(daemon) = self.a_serving_daemon() else { return };
-        let mode = if self.rng.chance(500) { StopMode::Gracefully } else { StopMode::Now };
-        let message = Message { input: Input::StopAsked { mode }, asker: Asker::Client };
-        self.note(|| format!("run {run} is to be stopped: {mode:?}"));
-        self.daemons.get_mut(&daemon).expect("it serves").tell(run, message);
-    }
-
     /// Whoever answers on the socket: in peace the newest daemon, otherwise maybe one that was replaced.
-    fn a_serving_daemon(&mut self) -> Option<DaemonId> {
+    pub(crate) fn a_serving_daemon(&mut self) -> Option<DaemonId> {
         let answers = |daemon: &Daemon| {
             daemon.stage == Stage::Serving && (!self.is_quiet || daemon.epoch == self.epoch)
         };
@@ -121,27 +118,5 @@ impl World {
             self.store.row(&self.runs[*run].id).expect("memory can be read").is_some()
         };
         (0..self.runs.len()).filter(exists).collect()
-    }
-}
-
-fn spec(key: Option<String>, rng: &mut Rng) -> RunSpec {
-    // Whoever uses the same key asks for the same.
-    let limits = Limits {
-        turn_timeout_ms: rng.chance(250).then_some(5_000),
-        stall_window_ms: rng.chance(150).then_some(2_000),
-        run_timeout_ms: rng.chance(200).then(|| rng.between(50, 60_000)),
-        ..Limits::default()
-    };
-    let max_attempts = u32::try_from(rng.between(1, 4)).expect("small");
-    let agent = Agent { kind: "exec".to_owned(), command: vec!["simulated".to_owned()] };
-    RunSpec {
-        key,
-        limits,
-        retry: Retry {
-            max_attempts,
-            initial_backoff_ms: rng.between(0, 2_000),
-            max_backoff_ms: 5_000,
-        },
-        ..RunSpec::command(agent, "/".to_owned())
     }
 }

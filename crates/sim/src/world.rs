@@ -2,18 +2,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use outlast_engine::{BootId, Exit, Moment, RunId, RunSpec, Time};
+use outlast_engine::{Answer, BootId, Exit, Moment, Purpose, RunId, RunSpec, Slot, Step, Time};
 use outlast_store::{Append, Error, Fault, Journal, Memory};
 
+use crate::chore::Place;
 use crate::daemon::Daemon;
 use crate::faults::Faults;
 use crate::options::{Options, Sabotage};
+use crate::person::Person;
 use crate::record::Record;
 use crate::rng::Rng;
 use crate::shim::Shim;
 use crate::stats::Stats;
 use crate::tree::{Main, Tree};
-use crate::truth;
+use crate::truth::{self, Known};
 use crate::wire::{Conn, ConnId};
 use crate::workload::Client;
 
@@ -24,12 +26,11 @@ pub(crate) type RunIndex = usize;
 pub(crate) type ShimId = u64;
 pub(crate) type DaemonId = u64;
 
-/// One attempt of one run.
+/// One step of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) run: RunIndex,
-    pub(crate) turn: u32,
-    pub(crate) attempt: u32,
+    pub(crate) step: Step,
 }
 
 pub(crate) struct World {
@@ -45,20 +46,22 @@ pub(crate) struct World {
     pub(crate) boot: u64,
     pub(crate) store: Memory,
     pub(crate) epoch: u64,
-    pub(crate) attempts: BTreeMap<Key, Attempt>,
+    pub(crate) sites: BTreeMap<Key, Site>,
     pub(crate) shims: BTreeMap<ShimId, Shim>,
     pub(crate) daemons: BTreeMap<DaemonId, Daemon>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
     pub(crate) clients: Vec<Client>,
+    /// So many come in this seed.
+    pub(crate) most_clients: usize,
     pub(crate) runs: Vec<RunTruth>,
     pub(crate) broken: Option<(String, Option<RunIndex>)>,
     pub(crate) trail: VecDeque<String>,
     last_id: u64,
 }
 
-/// An attempt's directory and its processes.
-#[derive(Debug, Default)]
-pub(crate) struct Attempt {
+/// A step's directory and its processes.
+#[derive(Debug)]
+pub(crate) struct Site {
     pub(crate) has_spec: bool,
     pub(crate) lock: Option<ShimId>,
     pub(crate) socket: Option<ShimId>,
@@ -73,7 +76,17 @@ pub(crate) struct Attempt {
     /// What the command really returned.
     pub(crate) exit: Option<Exit>,
     pub(crate) is_endless: bool,
-    /// The journal has said that this attempt has ended.
+    /// What the agent really answered, and what is left of that on disk.
+    pub(crate) said: Answer,
+    pub(crate) response: Answer,
+    pub(crate) is_response_synced: bool,
+    /// The messages in the request.
+    pub(crate) given: Vec<String>,
+    /// The boot that the journal means this step for; `None` until it means it.
+    pub(crate) boot: Option<BootId>,
+    /// What an errand is for, and after which turn.
+    pub(crate) purpose: Option<(Purpose, u32)>,
+    /// The journal has said that this step has ended.
     pub(crate) has_ended: bool,
 }
 
@@ -86,7 +99,35 @@ pub(crate) struct RunTruth {
     pub(crate) is_promised: bool,
     /// A client was told that it will be stopped.
     pub(crate) is_stop_promised: bool,
-    pub(crate) checked_seq: u64,
+    pub(crate) known: Known,
+    pub(crate) person: Person,
+    pub(crate) place: Place,
+    /// How often an agent has changed the workspace.
+    pub(crate) version: u64,
+}
+
+impl Site {
+    fn new() -> Self {
+        Self {
+            has_spec: false,
+            lock: None,
+            socket: None,
+            records: Vec::new(),
+            synced: 0,
+            is_torn: false,
+            tree: Tree::default(),
+            executions: 0,
+            exit: None,
+            is_endless: false,
+            said: Answer::None,
+            response: Answer::None,
+            is_response_synced: false,
+            given: Vec::new(),
+            boot: None,
+            purpose: None,
+            has_ended: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +140,7 @@ impl World {
     pub(crate) fn new(seed: u64, options: &Options) -> Self {
         let mut rng = Rng::new(seed);
         let faults = Faults::draw(&mut rng);
+        let most_clients = 1 + rng.index(options.clients);
         Self {
             rng,
             options: options.clone(),
@@ -110,11 +152,12 @@ impl World {
             boot: 1,
             store: Memory::new(),
             epoch: 0,
-            attempts: BTreeMap::new(),
+            sites: BTreeMap::new(),
             shims: BTreeMap::new(),
             daemons: BTreeMap::new(),
             conns: BTreeMap::new(),
             clients: Vec::new(),
+            most_clients,
             runs: Vec::new(),
             broken: None,
             trail: VecDeque::new(),
@@ -131,8 +174,11 @@ impl World {
         Time(self.now)
     }
 
-    pub(crate) fn moment(&self) -> Moment {
-        Moment { now: self.now(), boot: boot_id(self.boot) }
+    /// Just now, with room or without for whoever has no place yet.
+    pub(crate) fn moment(&mut self) -> Moment {
+        let is_taken = self.rng.chance(self.faults.no_slot);
+        let slot = if is_taken { Slot::Taken } else { Slot::Free };
+        Moment { now: self.now(), boot: boot_id(self.boot), slot }
     }
 
     pub(crate) fn is_sabotaged(&self, how: Sabotage) -> bool {
@@ -157,25 +203,25 @@ impl World {
         self.trail.push_back(what);
     }
 
-    pub(crate) fn attempt(&mut self, key: Key) -> &mut Attempt {
-        self.attempts.entry(key).or_default()
+    pub(crate) fn site(&mut self, key: Key) -> &mut Site {
+        self.sites.entry(key).or_insert_with(Site::new)
     }
 
     pub(crate) fn record(&mut self, key: Key, record: Record, durability: Durability) {
         self.note(|| format!("  {key}: record {record:?}"));
-        let attempt = self.attempt(key);
-        attempt.is_torn = false;
-        attempt.records.push(record);
+        let site = self.site(key);
+        site.is_torn = false;
+        site.records.push(record);
         if durability == Durability::Machine {
-            attempt.synced = attempt.records.len();
+            site.synced = site.records.len();
         }
     }
 
-    /// The shim that answers on the attempt's socket.
+    /// The shim that answers on the step's socket.
     pub(crate) fn listener(&self, key: Key) -> Option<ShimId> {
-        self.attempts
+        self.sites
             .get(&key)
-            .and_then(|attempt| attempt.socket)
+            .and_then(|site| site.socket)
             .filter(|shim| self.shims.contains_key(shim))
     }
 
@@ -196,8 +242,8 @@ impl World {
                 conn.to_shim.clear();
             }
         }
-        let attempt = self.attempt(shim.key);
-        attempt.lock.take_if(|holder| *holder == shim.id);
+        let site = self.site(shim.key);
+        site.lock.take_if(|holder| *holder == shim.id);
     }
 
     pub(crate) fn hang_up(&mut self, conn: ConnId) {
@@ -209,20 +255,20 @@ impl World {
 
     /// The child passes its barrier: from here on it is the command.
     pub(crate) fn exec(&mut self, key: Key) {
-        let Main::AtBarrier(who) = self.attempt(key).tree.main else { return };
+        let Main::AtBarrier(who) = self.site(key).tree.main else { return };
         if self.draw_exec_failure(key) {
-            return self.attempt(key).tree.main = Main::Dead(None);
+            return self.site(key).tree.main = Main::Dead(None);
         }
         truth::on_exec(self, key);
         self.stats.executions += 1;
         self.note(|| format!("  {key}: exec"));
-        let is_endless = self.rng.chance(250);
+        let is_endless = self.draw_endless(key);
         let others = self.draw_others();
-        let attempt = self.attempt(key);
-        attempt.executions += 1;
-        attempt.is_endless = is_endless;
-        attempt.tree.main = Main::Running(who);
-        attempt.tree.others = others;
+        let site = self.site(key);
+        site.executions += 1;
+        site.is_endless = is_endless;
+        site.tree.main = Main::Running(who);
+        site.tree.others = others;
     }
 
     /// Appends with whatever goes wrong just now, and holds the result against the truth.
@@ -280,6 +326,9 @@ pub(crate) fn boot_id(boot: u64) -> BootId {
 
 impl std::fmt::Display for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "run {} t{}.a{}", self.run, self.turn, self.attempt)
+        match self.step {
+            Step::Attempt { turn, attempt } => write!(f, "run {} t{turn}.a{attempt}", self.run),
+            Step::Errand { errand } => write!(f, "run {} e{errand}", self.run),
+        }
     }
 }

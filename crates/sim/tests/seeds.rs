@@ -6,17 +6,25 @@ use outlast_sim::{Options, Sabotage, Stats, run_range, run_seed};
 fn a_slice_of_seeds_keeps_the_promise() {
     let stats =
         run_range(0, 300, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
-    let Stats {
-        daemon_crashes, reboots, lost_acks, adopted, orphaned, stopped, executions, ..
-    } = stats;
     for (what, count) in [
-        ("daemon crashes", daemon_crashes),
-        ("reboots", reboots),
-        ("lost acknowledgements", lost_acks),
-        ("adoptions", adopted),
-        ("orphans", orphaned),
-        ("stops", stopped),
-        ("executions", executions),
+        ("daemon crashes", stats.daemon_crashes),
+        ("reboots", stats.reboots),
+        ("lost acknowledgements", stats.lost_acks),
+        ("adoptions", stats.adopted),
+        ("orphans", stats.orphaned),
+        ("stops", stats.stopped),
+        ("executions", stats.executions),
+        ("committed turns", stats.turns_committed),
+        ("errands", stats.errands),
+        ("calls", stats.calls),
+        ("calls that a key answered", stats.calls_answered),
+        ("hooks after a run", stats.cleaned_up),
+        ("claims of done", stats.claims),
+        ("messages", stats.messages),
+        ("blocked runs", stats.blocked),
+        ("runs out of a ceiling", stats.exhausted),
+        ("discarded workspaces", stats.workspaces_discarded),
+        ("removed workspaces", stats.workspaces_removed),
     ] {
         assert!(count >= 10, "{count} {what} are too few to have tested anything");
     }
@@ -35,19 +43,7 @@ fn the_same_seed_twice_is_the_same_history() {
 
 #[test]
 fn a_broken_world_is_noticed() {
-    for sabotage in Sabotage::ALL.into_iter().filter(|sabotage| !RARE.contains(sabotage)) {
-        is_noticed(sabotage, 500);
-    }
-}
-
-/// These need several things to go wrong at once.
-const RARE: [Sabotage; 3] =
-    [Sabotage::GivesUpUnfenced, Sabotage::RecordsAfterLock, Sabotage::AdmitsOnce];
-
-#[test]
-#[ignore = "takes minutes without optimisation: cargo test --release -p outlast-sim -- --ignored"]
-fn a_world_that_is_rarely_broken_is_noticed() {
-    RARE.into_iter().for_each(|sabotage| is_noticed(sabotage, 60_000));
+    Sabotage::ALL.into_iter().for_each(|sabotage| is_noticed(sabotage, 3_000));
 }
 
 fn is_noticed(sabotage: Sabotage, within: u64) {

@@ -184,3 +184,29 @@ fn the_log_is_moved_while_writing_goes_on() {
     }
     assert_eq!(store.check().unwrap(), []);
 }
+
+/// What a database looked like before there were loops.
+fn take_back_to_schema_1(path: &std::path::Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    for column in ["phase", "tokens", "cost_usd_micros", "max_turns"] {
+        connection.execute_batch(&format!("ALTER TABLE runs DROP COLUMN {column}")).unwrap();
+    }
+    connection.pragma_update(None, "user_version", 1).unwrap();
+}
+
+#[test]
+fn a_database_from_before_loops_is_brought_up_to_date() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("outlast.db");
+    let store = Sqlite::open(&path).unwrap();
+    let epoch = store.take_epoch().unwrap();
+    let running = create_run(&store, "running", spec(), epoch).unwrap();
+    let mut ended = create_run(&store, "ended", spec(), epoch).unwrap();
+    ended.complete(&store);
+    drop(store);
+    take_back_to_schema_1(&path);
+    let store = Sqlite::open(&path).unwrap();
+    assert_eq!(store.check().unwrap(), []);
+    assert_eq!(store.row(&running.id()).unwrap(), Some(running.run.row()));
+    assert_eq!(store.row(&ended.id()).unwrap(), Some(ended.run.row()));
+}

@@ -76,6 +76,21 @@ impl Layout {
         self.state.join("daemon.env.json")
     }
 
+    /// What the last daemon read of the clocks.
+    pub fn clock(&self) -> PathBuf {
+        self.state.join("clock.json")
+    }
+
+    /// Where workspaces are made unless a loop file names another place.
+    pub fn workspaces(&self) -> PathBuf {
+        self.state.join("workspaces")
+    }
+
+    /// The operator's settings.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
     pub fn daemon_log(&self) -> PathBuf {
         self.state.join("daemon.log")
     }

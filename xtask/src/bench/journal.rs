@@ -89,7 +89,7 @@ impl Held {
 
     fn next(&mut self) -> Append {
         let expected_seq = self.run.seq();
-        let news = made::exit(&self.run, 1).map_or(Input::Woke, Input::Reported);
+        let news = made::exit(&self.run, 1).unwrap_or(Input::Woke);
         let events = self.run.handle(&news, &made::moment(0));
         self.run = made::applied(self.run.clone(), &events);
         Append {

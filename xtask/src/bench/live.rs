@@ -109,7 +109,7 @@ fn adopted_at(outlast: &Private, id: &str) -> Result<Option<Duration>> {
 }
 
 /// The event's time since 1970: RFC 3339 in UTC, or milliseconds.
-fn time_of(event: &Value) -> Result<Duration> {
+pub(super) fn time_of(event: &Value) -> Result<Duration> {
     let at = &event["at"];
     let ms = at.as_u64().or_else(|| rfc3339_ms(at.as_str()?));
     ms.map(Duration::from_millis).with_context(|| format!("an event at {at}"))

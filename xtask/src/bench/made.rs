@@ -36,7 +36,7 @@ fn completed(n: u32, epoch: u64) -> Result<Append> {
     let mut events = create(&id, spec(&["true"], Retry::default()), &moment);
     for _ in 0..2 {
         let run = Run::replay(&id, &events)?;
-        let news = exit(&run, 0).map_or(Input::Finished, Input::Reported);
+        let news = exit(&run, 0).unwrap_or(Input::Finished);
         events.extend(run.handle(&news, &moment));
     }
     let row = Run::replay(&id, &events)?.row();
@@ -44,19 +44,16 @@ fn completed(n: u32, epoch: u64) -> Result<Append> {
 }
 
 /// The news that the live attempt of a run has started and exited; none if there is no such attempt.
-pub(super) fn exit(run: &Run, code: i32) -> Option<Report> {
+pub(super) fn exit(run: &Run, code: i32) -> Option<Input> {
     let attempt = run.live()?;
     let at = Time(LONG_AGO);
-    Some(Report {
-        turn: attempt.turn,
-        attempt: attempt.number,
-        custody: Custody::Shim,
+    let report = Report {
         started: Some(Started { at, pid: 41, start: 7 }),
-        ended_for: None,
         end: Some(End::Exited { at, exit: Exit::Code(code), cause: None }),
         tree: TreeNews::Empty,
-        output_bytes: 0,
-    })
+        ..Report::of(attempt.step(), Custody::Shim)
+    };
+    Some(Input::Reported(Box::new(report)))
 }
 
 pub(super) fn applied(run: Run, events: &[Event]) -> Run {
@@ -74,7 +71,7 @@ pub(super) fn spec(command: &[&str], retry: Retry) -> RunSpec {
 
 /// One second later for each `n`.
 pub(super) fn moment(n: u32) -> Moment {
-    Moment { now: Time(LONG_AGO + u64::from(n) * 1000), boot: BootId("an earlier boot".to_owned()) }
+    Moment::new(Time(LONG_AGO + u64::from(n) * 1000), BootId("an earlier boot".to_owned()))
 }
 
 #[cfg(test)]

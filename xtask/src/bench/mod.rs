@@ -10,6 +10,7 @@ mod journal;
 mod latency;
 mod lists;
 mod live;
+mod loops;
 mod made;
 mod peers;
 mod row;
@@ -46,9 +47,10 @@ pub(crate) struct Args {
 /// Rows that are measured together, and their names.
 type Group = (&'static [&'static str], fn(&Context) -> Result<Vec<Row>>);
 
-const GROUPS: [Group; 6] = [
+const GROUPS: [Group; 7] = [
     (&["journal-one", "journal-many"], journal::measure),
     (&["turn", "exec"], latency::measure),
+    (&["loop-turn", "loops-512", "loop-10k", "loop-10k-memory"], loops::measure),
     (&["add", "add-10k"], peers::measure),
     (&["ps-10k", "memory-10k"], lists::measure),
     (&["memory-idle", "idle", "memory-live", "memory-shim", "idle-live", "adopt"], live::measure),

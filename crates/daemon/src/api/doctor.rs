@@ -20,6 +20,7 @@ pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorRepo
         let mut findings = journal(&supervisor)?;
         findings.extend(runs(&supervisor));
         findings.extend(leftovers(&supervisor));
+        findings.extend(config(&supervisor));
         findings.push(disk(&supervisor));
         Ok(findings)
     })
@@ -98,6 +99,23 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// A config that is wrong does not stop anything, so somebody has to say so.
+fn config(supervisor: &Supervisor) -> Vec<Finding> {
+    // Whoever looks for what is wrong has perhaps just put it right.
+    let holds = supervisor.config();
+    let problems = supervisor.settings.problems();
+    let hint = match holds {
+        Ok(_) => Some("the last good one holds until this is right"),
+        Err(_) => Some("no run can be started until this is right; those that run go on"),
+    };
+    let wrong = problems.iter().map(|it| finding(Level::Problem, "config", it.to_string(), hint));
+    let warnings = supervisor.settings.warnings();
+    let odd = warnings
+        .iter()
+        .map(|it| finding(Level::Warning, "config", it.to_string(), it.hint.as_deref()));
+    wrong.chain(odd).collect()
 }
 
 fn leftovers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {

@@ -72,13 +72,19 @@ impl From<std::io::Error> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = match self.0.code {
-            "unknown_run" | "unknown_path" | "unknown_attempt" => StatusCode::NOT_FOUND,
+            "unknown_run" | "unknown_path" | "unknown_attempt" | "unknown_turn" => {
+                StatusCode::NOT_FOUND
+            }
             "ambiguous_run" | "key_conflict" | "id_conflict" | "name_taken" | "run_is_live"
-            | "no_terminal" => StatusCode::CONFLICT,
-            "bad_request" | "bad_command" | "no_directory" => StatusCode::BAD_REQUEST,
+            | "no_terminal" | "has_ended" | "not_blocked" | "not_paused" | "needs_decision"
+            | "inbox_full" | "workspace_kept" => StatusCode::CONFLICT,
             "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
             "daemon_leaving" | "busy" => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+            "bug" | "io" | "journal_unusable" | "unreadable_run" => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+            // Everything else is said of what was asked for, not of us.
+            _ => StatusCode::BAD_REQUEST,
         };
         (status, Json(ErrorBody { error: self.0.info() })).into_response()
     }

@@ -1,10 +1,11 @@
 //! Removing what nobody needs: runs that ended long ago, and directories that belong to no run.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Query, State};
-use outlast_engine::{Row, RunId, StateName, Time};
+use outlast_engine::{Fact, Row, RunId, StateName, Strategy, Time};
 use outlast_store::{Filter, Remove};
 use outlast_wire::api::{GcItem, GcReport};
 use serde::Deserialize;
@@ -12,7 +13,10 @@ use serde::Deserialize;
 use super::Daemon;
 use super::error::Answer;
 use super::runs::{blocking, remove_run};
+use crate::refusal::Refusal;
+use crate::removal::{self, Removed};
 use crate::supervisor::Supervisor;
+use crate::view;
 use crate::world::files;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -40,25 +44,102 @@ fn sweep(supervisor: &Arc<Supervisor>, query: &GcQuery) -> Answer<GcReport> {
     for row in
         supervisor.store.rows(&Filter { all: true, state: None, labels: Vec::new(), most: None })?
     {
+        let workspace = sweep_workspace(supervisor, &row, now, query, &mut report)?;
         match verdict(&row, now, query.older_than_ms) {
+            Ok(_) if workspace == Workspace::Stays => {}
             Ok(why) => {
                 let bytes = files::disk_usage(&supervisor.layout.run(row.id.as_str()).0);
                 if !dry_run {
                     remove_run(supervisor, &row.id, Remove::Ended)?;
                 }
                 report.freed_bytes += bytes;
-                report.removed.push(GcItem { run: row.id.0, why, bytes });
+                report.removed.push(item(&row.id, why, bytes));
             }
-            Err(why) => report.skipped.push(GcItem { run: row.id.0, why, bytes: 0 }),
+            Err(why) => report.skipped.push(item(&row.id, why, 0)),
         }
     }
     for run in unclaimed(supervisor) {
         let bytes =
             if dry_run { size(supervisor, &run) } else { remove_unclaimed(supervisor, &run)? };
         report.freed_bytes += bytes;
-        report.removed.push(GcItem { run: run.0, why: "belongs to no run".to_owned(), bytes });
+        report.removed.push(item(&run, "belongs to no run".to_owned(), bytes));
     }
     Ok(report)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Workspace {
+    None,
+    /// And so does its run, which says what it is.
+    Stays,
+}
+
+/// Removes the workspace of an ended run if nothing keeps it any longer.
+fn sweep_workspace(
+    supervisor: &Arc<Supervisor>,
+    row: &Row,
+    now: Time,
+    query: &GcQuery,
+    report: &mut GcReport,
+) -> Answer<Workspace> {
+    if row.is_open || !may_have_workspace(supervisor, &row.id)? {
+        return Ok(Workspace::None);
+    }
+    let Ok(run) = supervisor.replay(&row.id) else { return Ok(Workspace::None) };
+    if !removal::has_workspace(&run) {
+        return Ok(Workspace::None);
+    }
+    let mut skip = |why: String, overdue: bool| {
+        let why = format!("workspace {}: {why}", run.spec.dir);
+        report.skipped.push(GcItem { overdue, ..item(&row.id, why, 0) });
+        Ok(Workspace::Stays)
+    };
+    let kept_until = match query.older_than_ms {
+        Some(ms) => run.ended_at.map(|ended| ended.plus_ms(ms)),
+        None => removal::kept_until(&run),
+    };
+    match kept_until {
+        None => return skip("is kept for ever".to_owned(), false),
+        Some(until) if until > now => {
+            return skip(format!("is kept until {}", view::rfc3339(until)), false);
+        }
+        Some(_) => {}
+    }
+    if removal::is_shared(supervisor, &run)? {
+        return Ok(Workspace::None);
+    }
+    if let Some(why) = removal::obstacle(&run) {
+        return skip(why, true);
+    }
+    let bytes = files::disk_usage(Path::new(&run.spec.dir));
+    if !query.dry_run.unwrap_or(false)
+        && let Removed::Kept { why } = remove_workspace(supervisor, &row.id)?
+    {
+        return skip(why, true);
+    }
+    report.freed_bytes += bytes;
+    let why = format!("workspace {}", run.spec.dir);
+    report.removed.push(item(&row.id, why, bytes));
+    Ok(Workspace::None)
+}
+
+fn item(run: &RunId, why: String, bytes: u64) -> GcItem {
+    GcItem { run: run.0.clone(), why, bytes, overdue: false }
+}
+
+/// Looked up in the run's first event, because most runs have none.
+fn may_have_workspace(supervisor: &Supervisor, id: &RunId) -> Answer<bool> {
+    let first = supervisor.store.events(id, 0, 1)?;
+    Ok(first.first().is_some_and(|event| match &event.fact {
+        Fact::RunCreated { spec } => spec.workspace.strategy != Strategy::Inplace,
+        _ => false,
+    }))
+}
+
+pub(super) fn remove_workspace(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<Removed> {
+    removal::remove(supervisor, id).map_err(|message| {
+        Refusal::new("unreadable_run", format!("run {id} cannot be read: {message}")).into()
+    })
 }
 
 /// Why a run goes, or why it stays.

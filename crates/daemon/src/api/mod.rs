@@ -4,6 +4,7 @@
 //! changes a run: it brings news to the conductor and waits until the journal has it.
 
 mod attach;
+mod control;
 mod creation;
 mod daemon;
 mod doctor;
@@ -13,6 +14,8 @@ pub(crate) mod gc;
 mod openapi;
 mod output;
 mod runs;
+mod spec;
+mod turns;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -66,6 +69,11 @@ routes! {
     get "/v1/runs/{run}" => runs::show;
     delete "/v1/runs/{run}" => runs::remove;
     post "/v1/runs/{run}/stop" => runs::stop;
+    post "/v1/runs/{run}/messages" => control::send;
+    post "/v1/runs/{run}/answer" => control::answer;
+    post "/v1/runs/{run}/pause" => control::pause;
+    post "/v1/runs/{run}/resume" => control::resume;
+    get "/v1/runs/{run}/turns/{turn}" => turns::show;
     get "/v1/runs/{run}/wait" => runs::wait;
     get "/v1/runs/{run}/events" => events::list;
     get "/v1/runs/{run}/output" => output::read;

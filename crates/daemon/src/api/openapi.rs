@@ -4,7 +4,7 @@ use axum::Json;
 use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
-use super::{attach, creation, daemon, doctor, events, gc, output, runs};
+use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, turns};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -24,6 +24,11 @@ use super::{attach, creation, daemon, doctor, events, gc, output, runs};
         runs::show,
         runs::remove,
         runs::stop,
+        control::send,
+        control::answer,
+        control::pause,
+        control::resume,
+        turns::show,
         runs::wait,
         events::list,
         output::read,

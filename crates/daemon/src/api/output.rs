@@ -335,7 +335,9 @@ impl Feed {
 
 fn is_past(snapshot: &Snapshot, (turn, number): (u32, u32)) -> bool {
     match &snapshot.run.attempt {
-        Some(current) => (current.turn, current.number) != (turn, number) || current.end.is_some(),
+        Some(current) => {
+            (current.turn, current.number) != (turn, number) || current.held.end.is_some()
+        }
         None => false,
     }
 }

@@ -19,10 +19,13 @@ use tokio::sync::mpsc;
 
 use super::Daemon;
 use super::error::{Answer, ApiError, bad_request, unknown_run};
+use super::gc;
 use crate::conductor::Snapshot;
 use crate::output;
 use crate::refusal::Refusal;
+use crate::removal::{self, Removed};
 use crate::supervisor::Supervisor;
+use crate::tail;
 use crate::view::{self, Beside};
 use crate::world::orphans;
 
@@ -235,10 +238,36 @@ fn rests(run: &Run) -> bool {
     run.ended_at.is_some() || run.state == RunState::Blocked
 }
 
-#[utoipa::path(delete, path = "/v1/runs/{run}", params(("run" = String, Path)), responses((status = 204)))]
+#[derive(Deserialize, utoipa::IntoParams)]
+pub(crate) struct RemoveQuery {
+    /// Forget the run and leave its workspace where it is.
+    keep_workspace: Option<bool>,
+}
+
+/// What a run worked in goes with it, unless work would be lost by that.
+fn remove_workspace_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<()> {
+    let is_open = supervisor.store.row(id)?.is_none_or(|row| row.is_open);
+    if is_open && removal::under_way(supervisor, id).is_none() {
+        // Refused below, in the store's own words.
+        return Ok(());
+    }
+    match gc::remove_workspace(supervisor, id)? {
+        Removed::Gone => Ok(()),
+        Removed::Kept { why } => {
+            let refusal =
+                Refusal::new("workspace_kept", format!("the workspace of {id} stays: {why}"));
+            Err(refusal
+                .hint(format!("`outlast rm --keep-workspace {id}` removes only the run"))
+                .into())
+        }
+    }
+}
+
+#[utoipa::path(delete, path = "/v1/runs/{run}", params(("run" = String, Path), RemoveQuery), responses((status = 204)))]
 pub(crate) async fn remove(
     State(supervisor): Daemon,
     Path(run): Path<String>,
+    Query(query): Query<RemoveQuery>,
 ) -> Answer<StatusCode> {
     let id = resolve(&supervisor, &run).await?;
     let is_quarantined = supervisor.quarantined().contains_key(&id);
@@ -247,6 +276,8 @@ pub(crate) async fn remove(
     blocking(move || {
         if is_quarantined {
             refuse_alive(&id)?;
+        } else if !query.keep_workspace.unwrap_or(false) {
+            remove_workspace_of(&to_remove, &id)?;
         }
         remove_run(&to_remove, &id, how)?;
         Ok(StatusCode::NO_CONTENT)
@@ -328,8 +359,9 @@ pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
         .attempt
         .as_ref()
         .map(|last| supervisor.layout.run(id.as_str()).attempt(last.turn, last.number));
-    let (output_bytes, last_output_at) = dir.map_or((0, None), |dir| output::extent(&dir));
-    let beside = Beside { shim_pid, output_bytes, last_output_at, trouble };
+    let (output_bytes, last_output_at) = dir.as_ref().map_or((0, None), output::extent);
+    let last_line = dir.as_ref().and_then(tail::last_line);
+    let beside = Beside { shim_pid, output_bytes, last_output_at, last_line, trouble };
     Ok(view::run(&run, beside, supervisor.world.now()))
 }
 

@@ -1,17 +1,21 @@
-//! Starting an attempt: its directory, its spec, its shim. Starting twice is harmless: the lock decides.
+//! Starting a step: its directory, what it is given, its spec, its shim. Starting twice is harmless: the lock decides.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 
+use outlast_engine::{Place, Step};
 use outlast_wire::layout::AttemptDir;
 use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Revive, Spec, Spool, Window};
 use outlast_wire::{hook, version};
 
-use super::session::Session;
-use super::{Work, records};
+use super::session::{Session, on_the_wire};
+use super::{Work, ending, errand, records};
 use crate::world::files::{self, Lasting};
-use crate::world::spawn;
+use crate::world::{self, spawn};
+use crate::{request, trace, workspace};
 
 /// Between TERM and KILL when the shim ends a turn by itself.
 pub(crate) const GRACE_MS: u64 = 10_000;
@@ -19,10 +23,11 @@ pub(crate) const GRACE_MS: u64 = 10_000;
 impl Work {
     /// Starts a shim; `None` if it went without a word, as one does that finds the lock taken. Whether it
     /// runs the command is for its lock, its records and our epoch to decide.
-    pub(super) async fn launch(&self) -> io::Result<Option<Session>> {
+    pub(super) async fn launch(&mut self) -> io::Result<Option<Session>> {
         files::private_dir(&self.dir.0)?;
+        self.look_at_start().await;
         let spec = serde_json::to_vec(&self.spec()?).map_err(io::Error::other)?;
-        files::write_whole(&self.dir.spec(), &spec, Lasting::Process)?;
+        files::write(&self.dir.spec(), &spec)?;
         hook!("daemon.attempt-spec");
         let stream = spawn::shim(&self.supervisor.exe, &self.dir.0)?;
         hook!("daemon.shim-spawned");
@@ -39,29 +44,52 @@ impl Work {
         }
     }
 
+    /// A loop's first attempt shows what there was before it.
+    async fn look_at_start(&mut self) {
+        let run = self.task.run.clone();
+        let is_new = run.preparation.workspace == Place::Ready { created: true };
+        let is_first = self.task.step == Step::Attempt { turn: 1, attempt: 1 };
+        if !is_first || !(is_new || ending::wants_digest(&run)) {
+            return;
+        }
+        let looked = tokio::task::spawn_blocking(move || {
+            // It is whole now: from here on it is reused, and no hook makes it again.
+            if is_new && let Err(failure) = workspace::settle(&run.spec) {
+                tracing::error!(run = %run.id, %failure, "cannot say that the workspace is whole");
+            }
+            ending::digest(&run)
+        });
+        self.baseline = looked.await.ok().flatten();
+    }
+
+    /// Writes what the step is given, and says how it is run.
     fn spec(&self) -> io::Result<Spec> {
         let run = &self.task.run;
-        let plan = outlast_agents::plan(&run.spec.agent).map_err(io::Error::other)?;
         let layout = &self.supervisor.layout;
+        let (turn, attempt) = on_the_wire(self.task.step);
+        let order = match self.task.step {
+            Step::Attempt { .. } => self.attempt_order()?,
+            Step::Errand { .. } => self.errand_order()?,
+        };
         Ok(Spec {
             proto: version::SHIM,
             run: run.id.0.clone(),
-            turn: self.task.turn,
-            attempt: self.task.attempt,
-            argv: plan.argv,
-            dir: run.spec.dir.clone().into(),
-            env_file: layout.run(run.id.as_str()).env(),
-            env: self.attempt_env(),
+            turn,
+            attempt,
+            argv: order.argv,
+            dir: order.dir,
+            env_file: order.env_file,
+            env: order.env,
             umask: run.spec.umask,
-            tty: run.spec.tty.map(|window| Window { rows: window.rows, cols: window.cols }),
-            stdin: None,
-            heartbeat: None,
+            tty: order.tty,
             limits: Limits {
-                turn_timeout_ms: run.spec.limits.turn_timeout_ms,
-                stall_window_ms: run.spec.limits.stall_window_ms,
+                turn_timeout_ms: self.timeout_ms(),
+                stall_window_ms: order.stall_window_ms,
                 grace_ms: GRACE_MS,
             },
             spool: Spool::default(),
+            stdin: order.stdin,
+            heartbeat: order.heartbeat,
             revive: Revive {
                 exe: self.supervisor.exe.clone(),
                 args: ["daemon", "run", "--detached"].map(str::to_owned).to_vec(),
@@ -73,23 +101,131 @@ impl Work {
         })
     }
 
-    /// What an attempt is told about itself.
-    fn attempt_env(&self) -> Vec<EnvVar> {
+    /// How long the step may take.
+    pub(super) fn timeout_ms(&self) -> Option<u64> {
         let run = &self.task.run;
-        let (turn, attempt) = (self.task.turn, self.task.attempt);
-        let set = |name: &str, value: std::ffi::OsString| EnvVar {
-            name: name.into(),
-            value: value.into(),
-        };
-        vec![
-            set("OUTLAST_RUN_ID", run.id.0.clone().into()),
-            set("OUTLAST_TURN", turn.to_string().into()),
-            set("OUTLAST_ATTEMPT", attempt.to_string().into()),
-            set("OUTLAST_WORKSPACE", run.spec.dir.clone().into()),
-            set("OUTLAST_SOCKET", self.supervisor.layout.socket().into()),
-            set("OUTLAST_KEY_BASE", format!("{}/t{turn}", run.id).into()),
-        ]
+        match (self.task.step, &run.errand) {
+            (Step::Attempt { .. }, _) => run.spec.limits.turn_timeout_ms,
+            (Step::Errand { .. }, Some(errand)) => {
+                errand::command(run, &errand.purpose).ok().map(|command| command.timeout_ms)
+            }
+            (Step::Errand { .. }, None) => None,
+        }
     }
+
+    fn attempt_order(&self) -> io::Result<Order> {
+        let run = &self.task.run;
+        let request = request::of(run, self.supervisor.world.now()).map_err(unusable)?;
+        files::write(&self.dir.prompt(), request.prompt.as_bytes())?;
+        files::write(&self.dir.request(), &request.json)?;
+        let plan = outlast_agents::plan(&run.spec.agent).map_err(unusable)?;
+        Ok(Order {
+            argv: plan.argv,
+            dir: run.spec.dir.clone().into(),
+            env_file: self.supervisor.layout.run(run.id.as_str()).env(),
+            env: self.attempt_env(),
+            tty: run.spec.tty.map(|window| Window { rows: window.rows, cols: window.cols }),
+            stall_window_ms: run.spec.limits.stall_window_ms,
+            stdin: None,
+            heartbeat: Some(self.dir.heartbeat()),
+        })
+    }
+
+    fn errand_order(&self) -> io::Result<Order> {
+        let run = &self.task.run;
+        let errand = run.errand.as_ref().ok_or_else(|| io::Error::other("there is no errand"))?;
+        let command = errand::command(run, &errand.purpose)?;
+        let stdin = match command.input {
+            Some(input) => {
+                files::write_whole(&self.dir.input(), input.as_bytes(), Lasting::Process)?;
+                Some(self.dir.input())
+            }
+            None => None,
+        };
+        let mut env = self.step_env();
+        env.push(set("OUTLAST_ERRAND", errand.number.to_string()));
+        env.extend(command.env);
+        Ok(Order {
+            argv: command.argv,
+            dir: command.dir,
+            env_file: self.errand_env_file()?,
+            env,
+            tty: None,
+            stall_window_ms: None,
+            stdin,
+            heartbeat: None,
+        })
+    }
+
+    /// The run's own environment; once that is gone with the run's end, the few names that commands need.
+    fn errand_env_file(&self) -> io::Result<PathBuf> {
+        let of_run = self.supervisor.layout.run(self.task.run.id.as_str()).env();
+        if !self.task.run.has_ended() {
+            return Ok(of_run);
+        }
+        let own = self.dir.0.join("env.json");
+        let env = serde_json::to_vec(&world::plain_environment()).map_err(io::Error::other)?;
+        files::write_whole(&own, &env, Lasting::Process)?;
+        Ok(own)
+    }
+
+    /// What every step is told about itself.
+    fn step_env(&self) -> Vec<EnvVar> {
+        let run = &self.task.run;
+        let layout = &self.supervisor.layout;
+        let turn = run.attempt.as_ref().map_or(0, |attempt| attempt.turn);
+        let mut env = vec![
+            set("OUTLAST_RUN_ID", run.id.0.clone()),
+            set("OUTLAST_TURN", turn.to_string()),
+            set("OUTLAST_WORKSPACE", run.spec.dir.clone()),
+            set("OUTLAST_SOCKET", layout.socket()),
+            set("OUTLAST_KEY_BASE", format!("{}/t{turn}", run.id)),
+        ];
+        // So that an agent's own calls meet the same daemon.
+        if run.spec.workflow.is_some() && layout.home() == layout.config {
+            env.push(set("OUTLAST_HOME", layout.home()));
+        }
+        env
+    }
+
+    /// What an attempt is told on top.
+    fn attempt_env(&self) -> Vec<EnvVar> {
+        let (turn, attempt) = on_the_wire(self.task.step);
+        let run = self.task.run.id.as_str();
+        let mut env = self.step_env();
+        env.extend([
+            set("OUTLAST_ATTEMPT", attempt.to_string()),
+            set("OUTLAST_PROMPT_FILE", self.dir.prompt()),
+            set("OUTLAST_REQUEST_FILE", self.dir.request()),
+            set("OUTLAST_RESPONSE_FILE", self.dir.response()),
+            set("OUTLAST_HEARTBEAT_FILE", self.dir.heartbeat()),
+            set("ACE_RUNTIME_REQUEST_FILE", self.dir.request()),
+            set("ACE_RUNTIME_RESPONSE_FILE", self.dir.response()),
+            set("TRACEPARENT", trace::parent(run, turn, attempt)),
+        ]);
+        env
+    }
+}
+
+/// What differs between the steps that a shim is given.
+struct Order {
+    argv: Vec<String>,
+    dir: PathBuf,
+    env_file: PathBuf,
+    env: Vec<EnvVar>,
+    tty: Option<Window>,
+    stall_window_ms: Option<u64>,
+    stdin: Option<PathBuf>,
+    heartbeat: Option<PathBuf>,
+}
+
+/// Trying again makes the same of it.
+fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+fn set(name: &str, value: impl Into<OsString>) -> EnvVar {
+    EnvVar { name: OsString::from(name).into(), value: value.into().into() }
 }
 
 /// What a shim that is gone has left; `None` while one lives. Read with the lock in hand, so that no shim can
@@ -107,14 +243,19 @@ pub(super) fn left(dir: &AttemptDir) -> Result<Option<Vec<Record>>, records::Unr
 }
 
 /// Writes down that the attempt never started, unless it has or a shim lives that may.
-pub(super) fn fence(dir: &AttemptDir, at_ms: u64, why: String) -> io::Result<()> {
+pub(super) fn fence(
+    dir: &AttemptDir,
+    at_ms: u64,
+    code: NeverStarted,
+    why: String,
+) -> io::Result<()> {
     files::private_dir(&dir.0)?;
     let Some(_lock) = hold(dir)? else { return Ok(()) };
     let known = records::read(&dir.events()).map_err(io::Error::other)?;
     if records::is_begun(&known) {
         return Ok(());
     }
-    let record = Record::NeverStarted { at_ms, code: NeverStarted::NoResources, why };
+    let record = Record::NeverStarted { at_ms, code, why };
     let mut line = serde_json::to_vec(&record).map_err(io::Error::other)?;
     line.push(b'\n');
     // Whole, because a part of a line that a shim left is not said, and would spoil ours.

@@ -1,9 +1,11 @@
-//! One attempt, kept: launched if it never was, met again if it lives, and reported on until nothing of it
-//! is left.
+//! One step, kept: an attempt or an errand, launched if it never was, met again if it lives, and reported
+//! on until nothing of it is left.
 //!
 //! The order in which things are believed: the shim's socket, its lock, its records, and only then
 //! identities of processes. A lock that is held means: never launch, only ask.
 
+mod ending;
+mod errand;
 mod launch;
 mod orphan;
 mod session;
@@ -11,16 +13,17 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{BootId, Custody, Input, Run, StopMode};
+use outlast_engine::{BootId, Custody, Input, Run, Step, StopMode};
 use outlast_wire::api::Trouble;
-use outlast_wire::layout::AttemptDir;
-use outlast_wire::shim::Record;
+use outlast_wire::layout::{AttemptDir, RunDir};
+use outlast_wire::shim::{NeverStarted, Record};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::conductor::Message;
 use crate::records;
 use crate::supervisor::{Handle, Supervisor};
+use ending::Ending;
 use session::Session;
 
 /// Between two tries to reach a shim that lives and does not answer.
@@ -30,18 +33,16 @@ const LAST_RETRY: Duration = Duration::from_secs(10);
 /// After this many tries in vain a shim is called unreachable.
 const PATIENCE: u32 = 6;
 
-/// Which attempt is kept.
+/// Which step is kept.
 pub(crate) struct Task {
     pub(crate) run: Arc<Run>,
-    pub(crate) turn: u32,
-    pub(crate) attempt: u32,
+    pub(crate) step: Step,
     pub(crate) boot: BootId,
 }
 
-/// Lets go of the attempt when dropped; the attempt lives on.
+/// Lets go of the step when dropped; the step lives on.
 pub(crate) struct Keeper {
-    turn: u32,
-    attempt: u32,
+    step: Step,
     stop: watch::Sender<Option<StopMode>>,
     task: AbortHandle,
 }
@@ -56,20 +57,30 @@ pub(crate) struct OutputWatch {
 
 impl Keeper {
     pub(crate) fn start(supervisor: Arc<Supervisor>, task: Task, handle: Handle) -> Self {
-        let (turn, attempt) = (task.turn, task.attempt);
+        let step = task.step;
         let (stop, ordered) = watch::channel(None);
-        let dir = supervisor.layout.run(task.run.id.as_str()).attempt(turn, attempt);
-        let work = Work { supervisor, task, dir, handle, stop: ordered, tries: 0, has_met: false };
+        let dir = step_dir(&supervisor.layout.run(task.run.id.as_str()), step);
+        let work = Work {
+            supervisor,
+            task,
+            dir,
+            handle,
+            stop: ordered,
+            tries: 0,
+            has_met: false,
+            ending: None,
+            baseline: None,
+        };
         #[expect(
             clippy::disallowed_methods,
             reason = "a keeper is owned by its conductor, which aborts it"
         )]
         let task = tokio::spawn(work.keep()).abort_handle();
-        Self { turn, attempt, stop, task }
+        Self { step, stop, task }
     }
 
-    pub(crate) fn is_for(&self, turn: u32, attempt: u32) -> bool {
-        self.turn == turn && self.attempt == attempt
+    pub(crate) fn is_for(&self, step: Step) -> bool {
+        self.step == step
     }
 
     /// `None` takes nothing back: it only says that no order is out, so that the next one is news.
@@ -91,11 +102,23 @@ struct Work {
     handle: Handle,
     stop: watch::Receiver<Option<StopMode>>,
     tries: u32,
-    /// True once this daemon has talked with the attempt's shim.
+    /// True once this daemon has talked with the step's shim.
     has_met: bool,
+    /// What was found when the main process had ended.
+    ending: Option<Ending>,
+    /// The workspace as a loop's first attempt finds it.
+    baseline: Option<String>,
 }
 
-/// What is there of an attempt.
+/// Where a step has its files.
+pub(crate) fn step_dir(run: &RunDir, step: Step) -> AttemptDir {
+    match step {
+        Step::Attempt { turn, attempt } => run.attempt(turn, attempt),
+        Step::Errand { errand } => run.errand(errand),
+    }
+}
+
+/// What is there of a step.
 enum Sight {
     /// A shim answered.
     Met(Session),
@@ -124,6 +147,10 @@ impl Work {
                         Ok(None) => self.give_up("no shim answers").await,
                         Err(error) if is_full(&error) => {
                             self.say_trouble("disk_full", error.to_string()).await;
+                        }
+                        // What the step is given cannot be made, and will not be next time either.
+                        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                            self.fence(NeverStarted::BadSpec, error.to_string()).await;
                         }
                         Err(error) => self.give_up(&error.to_string()).await,
                     }
@@ -179,7 +206,7 @@ impl Work {
     }
 
     /// The shim is gone and these are its records.
-    async fn keep_left(self, records: Vec<Record>) {
+    async fn keep_left(mut self, records: Vec<Record>) {
         self.say_shim(None).await;
         self.say_no_trouble().await;
         if records::is_over(&records) {
@@ -194,19 +221,29 @@ impl Work {
     /// No shim can be had. That nothing ran is written down where a late shim would read it, and the next look
     /// finds it there.
     async fn give_up(&self, why: &str) {
+        self.fence(NeverStarted::NoResources, format!("cannot start a shim: {why}")).await;
+    }
+
+    async fn fence(&self, code: NeverStarted, why: String) {
         let at_ms = self.supervisor.world.now().0;
-        let why = format!("cannot start a shim: {why}");
-        tracing::error!(run = %self.task.run.id, %why, "attempt not launched");
-        if let Err(error) = launch::fence(&self.dir, at_ms, why) {
+        tracing::error!(run = %self.task.run.id, %why, "step not launched");
+        if let Err(error) = launch::fence(&self.dir, at_ms, code, why) {
             let code = if is_full(&error) { "disk_full" } else { "unreadable" };
             self.say_trouble(code, error.to_string()).await;
         }
     }
 
-    async fn report(&self, custody: Custody, records: &[Record], stops_before: usize) {
-        let report =
-            records::report(self.task.turn, self.task.attempt, custody, records, stops_before);
-        self.post(Message::Input { input: Input::Reported(report), done: None }).await;
+    async fn report(&mut self, custody: Custody, records: &[Record], stops_before: usize) {
+        let report = records::report(self.task.step, custody, records, stops_before);
+        self.post_report(report).await;
+    }
+
+    /// Posts a report, with what was found at the end if there is one.
+    async fn post_report(&mut self, mut report: outlast_engine::Report) {
+        self.look_at_end(&mut report).await;
+        records::in_our_time(&mut report, &self.supervisor.world);
+        let input = Input::Reported(Box::new(report));
+        self.post(Message::Input { input, done: None }).await;
     }
 
     async fn say_trouble(&self, code: &str, message: impl Into<String>) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::select_all;
-use outlast_engine::{Custody, EndCause, Input, Report, StopMode, Survivor, Time, TreeNews};
+use outlast_engine::{Custody, EndCause, Report, StopMode, Survivor, Time, TreeNews};
 use outlast_wire::shim::Record;
 use rustix::process::Signal;
 use tokio::io::Interest;
@@ -16,7 +16,6 @@ use tokio::io::unix::AsyncFd;
 
 use super::launch::GRACE_MS;
 use super::{Work, records};
-use crate::conductor::Message;
 use crate::world::orphans::{self, Marks};
 use crate::world::process::{self, Who};
 
@@ -25,7 +24,7 @@ const KILL_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn keep(mut work: Work, records: Vec<Record>) {
     let main = main_process(&records).or_else(|| work.journalled_process());
-    let marks = Marks::new(&work.task.run.id, work.task.turn, work.task.attempt, main);
+    let marks = Marks::new(&work.task.run.id, work.task.step, main);
     let limit = work.limit(&records);
     let mut ended = Ended::NotTried;
     loop {
@@ -73,19 +72,16 @@ fn main_process(records: &[Record]) -> Option<Who> {
 impl Work {
     /// The main process as the journal has it, for an attempt whose own records cannot be read.
     fn journalled_process(&self) -> Option<Who> {
-        let attempt = self.task.run.attempt.as_ref()?;
-        let is_this = (attempt.turn, attempt.number) == (self.task.turn, self.task.attempt);
-        let process = attempt.process.filter(|_| is_this)?;
+        let process = self.task.run.held(self.task.step)?.process?;
         Some(Who { pid: process.pid, start: process.start })
     }
 
     /// When the shim would have ended the tree, and why: what it was doing, or the turn's own time.
     fn limit(&self, records: &[Record]) -> Option<(Time, EndCause)> {
-        let is_open = self.task.run.live().is_some();
+        let is_open = self.task.run.held(self.task.step).is_some_and(|held| held.end.is_none());
         let begun = records::ending(records).map(|cause| (Time(0), cause));
-        let started =
-            records::report(self.task.turn, self.task.attempt, Custody::Orphan, records, 0).started;
-        let timeout_ms = self.task.run.spec.limits.turn_timeout_ms;
+        let started = records::report(self.task.step, Custody::Orphan, records, 0).started;
+        let timeout_ms = self.timeout_ms();
         let timed = started
             .zip(timeout_ms)
             .map(|(started, ms)| (started.at.plus_ms(ms), EndCause::TimedOut));
@@ -93,7 +89,7 @@ impl Work {
     }
 
     async fn report_left(
-        &self,
+        &mut self,
         records: &[Record],
         is_main_alive: bool,
         left: &[Survivor],
@@ -109,10 +105,9 @@ impl Work {
             Ended::For(cause) => Some(cause),
             Ended::NotTried | Ended::ByOrder => None,
         };
-        let (turn, attempt) = (self.task.turn, self.task.attempt);
         let report =
-            Report { tree, ended_for, ..records::report(turn, attempt, custody, records, 0) };
-        self.post(Message::Input { input: Input::Reported(report), done: None }).await;
+            Report { tree, ended_for, ..records::report(self.task.step, custody, records, 0) };
+        self.post_report(report).await;
     }
 
     /// Waits until one of these is gone, the limit is reached, or somebody gives another order; true for that.

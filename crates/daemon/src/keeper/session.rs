@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use outlast_engine::{Custody, Input, StopMode};
+use outlast_engine::{Custody, Input, Step, StopMode};
 use outlast_wire::hook;
 use outlast_wire::shim::{Decoder, Frame, News, Order, Record, Role};
 use outlast_wire::version;
@@ -96,6 +96,14 @@ impl Session {
     }
 }
 
+/// How a step is named to its shim: an errand is of turn 0.
+pub(super) fn on_the_wire(step: Step) -> (u32, u32) {
+    match step {
+        Step::Attempt { turn, attempt } => (turn, attempt),
+        Step::Errand { errand } => (0, errand),
+    }
+}
+
 impl Work {
     /// Talks with the shim until it is gone.
     pub(super) async fn meet(&mut self, mut session: Session) {
@@ -110,12 +118,12 @@ impl Work {
 
     /// What is to be stopped is not started first.
     pub(super) fn start_order(&self) -> Option<Order> {
-        let (turn, attempt, epoch) = (self.task.turn, self.task.attempt, self.supervisor.epoch);
+        let ((turn, attempt), epoch) = (on_the_wire(self.task.step), self.supervisor.epoch);
         self.stop.borrow().is_none().then_some(Order::Start { turn, attempt, epoch })
     }
 
     async fn converse(&mut self, session: &mut Session) -> io::Result<()> {
-        let (turn, attempt, epoch) = (self.task.turn, self.task.attempt, self.supervisor.epoch);
+        let (step, epoch) = (self.task.step, self.supervisor.epoch);
         self.say_shim(Some(session.shim_pid)).await;
         hook!("daemon.shim-hello");
         if !records::is_begun(&session.records) {
@@ -125,12 +133,14 @@ impl Work {
             }
         } else if !session.is_ours && !self.has_met {
             hook!("daemon.adopted");
-            let input = Input::Adopted { turn, attempt, epoch };
+            let input = Input::Adopted { step, epoch };
             self.post(Message::Input { input, done: None }).await;
         }
         // Whoever is met again after a lost connection was ours already.
         self.has_met = true;
-        let mut stops_before = records::failed_stops(&session.records);
+        // What a shim could not end by itself is news as long as nobody has ordered anything.
+        let is_ordered = self.stop.borrow().is_some();
+        let mut stops_before = if is_ordered { records::failed_stops(&session.records) } else { 0 };
         self.report(Custody::Shim, &session.records, stops_before).await;
         self.order(session, &mut stops_before).await?;
         let mut followers = self.handle.output.followers.subscribe();

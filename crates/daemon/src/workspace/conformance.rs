@@ -7,8 +7,11 @@ use std::path::Path;
 
 use outlast_engine::Strategy;
 
+use super::failure::Failure;
 use super::fixture::{Fixture, check_out, in_git, write};
-use super::{Escape, Failure, Prepared, discard, prepare, sanitised, settle};
+use super::make::Prepared;
+use super::place::Escape;
+use super::{discard, prepare, sanitised, settle};
 
 const CREATED: Prepared = Prepared { created: true };
 const REUSED: Prepared = Prepared { created: false };

@@ -55,7 +55,7 @@ impl Failure {
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Git(error) => !matches!(error, GitError::Missing),
-            Self::Io { .. } => true,
+            Self::Io { source, .. } => may_pass(source),
             Self::Escape(_)
             | Self::Kept(_)
             | Self::Undescribed(_)
@@ -65,5 +65,41 @@ impl Failure {
             | Self::Occupied { .. }
             | Self::HalfMade { .. } => false,
         }
+    }
+}
+
+/// A disk may get room again; what is in the way stays there.
+fn may_pass(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        AlreadyExists, InvalidFilename, InvalidInput, NotADirectory, PermissionDenied,
+        ReadOnlyFilesystem,
+    };
+    !matches!(
+        error.kind(),
+        AlreadyExists
+            | InvalidFilename
+            | InvalidInput
+            | NotADirectory
+            | PermissionDenied
+            | ReadOnlyFilesystem
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_not_waited_for() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let file = dir.path().join("file");
+        std::fs::File::create(&file).expect("the directory is ours");
+        for path in [file.clone(), file.join("below")] {
+            let error = std::fs::create_dir(&path).expect_err("a file is in the way");
+            let failure = Failure::io("making", &path)(error);
+            assert!(!failure.may_pass(), "{failure}");
+        }
+        let full = Failure::io("making", &file)(io::ErrorKind::StorageFull.into());
+        assert!(full.may_pass());
     }
 }

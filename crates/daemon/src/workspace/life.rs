@@ -9,9 +9,11 @@ use std::process::{Command, Stdio};
 use outlast_engine::{RunSpec, Strategy};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::failure::Failure;
 use super::fixture::{Fixture, check_out, check_out_command, commit, in_git, write};
 use super::marks::Marks;
-use super::{Failure, WhyNot, may_remove, prepare, remove, settle};
+use super::remove::WhyNot;
+use super::{may_remove, prepare, remove, settle};
 
 fn dir(spec: &RunSpec) -> &Path {
     Path::new(&spec.dir)

@@ -35,6 +35,12 @@ pub(crate) fn write_whole(path: &Path, content: &[u8], lasting: Lasting) -> io::
     Ok(())
 }
 
+/// Writes a 0600 file that nobody reads before we are done with it, and that is written again if we die.
+pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(content)
+}
+
 /// Makes the name of a file last, and that of the directory it is in, which may be as new.
 fn sync_names(path: &Path) -> io::Result<()> {
     path.ancestors().skip(1).take(2).try_for_each(|dir| File::open(dir)?.sync_all())

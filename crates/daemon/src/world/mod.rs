@@ -3,35 +3,77 @@
 //! Everything else in this crate gets what it needs of these as a value. Nothing here knows what a run is
 //! good for.
 
+pub(crate) mod clock;
 pub(crate) mod files;
 pub(crate) mod git;
 pub(crate) mod orphans;
 pub(crate) mod process;
 pub(crate) mod spawn;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use outlast_engine::{BootId, Moment, Time};
+use clock::{Clock, Reading};
+use outlast_engine::{BootId, Moment, Slot, Time};
+use outlast_wire::shim::EnvVar;
 
 #[derive(Debug, Clone)]
 pub(crate) struct World {
     pub(crate) boot: BootId,
+    clock: Clock,
 }
 
 impl World {
-    pub(crate) fn look() -> std::io::Result<Self> {
-        Ok(Self { boot: BootId(boot_id()?) })
+    /// The world, given what an earlier daemon read of its clocks, and on which boot.
+    pub(crate) fn look(earlier: Option<(BootId, Reading)>) -> std::io::Result<Self> {
+        let boot = BootId(boot_id()?);
+        let earlier = earlier.filter(|(theirs, _)| *theirs == boot).map(|(_, reading)| reading);
+        Ok(Self { boot, clock: Clock::start(earlier) })
     }
 
     pub(crate) fn now(&self) -> Time {
-        #[expect(clippy::disallowed_methods, reason = "this is the daemon's clock")]
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Time(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+        self.clock.now()
     }
 
-    pub(crate) fn moment(&self) -> Moment {
-        Moment { now: self.now(), boot: self.boot.clone() }
+    /// A shim's time, as a time of ours.
+    pub(crate) fn ours(&self, theirs: Time) -> Time {
+        self.clock.ours(theirs)
     }
+
+    /// What the next daemon goes on from.
+    pub(crate) fn reading(&self) -> Reading {
+        self.clock.read()
+    }
+
+    /// The next daemon will find this reading.
+    pub(crate) fn kept(&self, reading: Reading) {
+        self.clock.kept(reading);
+    }
+
+    /// True if the next daemon would be sent back in time.
+    pub(crate) fn has_leapt(&self) -> bool {
+        self.clock.has_leapt()
+    }
+
+    pub(crate) fn moment(&self, slot: Slot) -> Moment {
+        Moment { now: self.now(), boot: self.boot.clone(), slot }
+    }
+}
+
+/// How much memory could be had without swapping; all there can be if that cannot be told.
+pub(crate) fn free_memory_mb() -> u64 {
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return u64::MAX };
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib / 1024)
+}
+
+/// The few names of our own environment that any command needs.
+pub(crate) fn plain_environment() -> Vec<EnvVar> {
+    const NAMES: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "TMPDIR"];
+    let value = |name: &&str| {
+        #[expect(clippy::disallowed_methods, reason = "world is where the environment is read")]
+        let value = std::env::var_os(name)?;
+        Some(EnvVar { name: std::ffi::OsString::from(*name).into(), value: value.into() })
+    };
+    NAMES.iter().filter_map(value).collect()
 }
 
 /// Bytes nobody can guess.

@@ -7,43 +7,39 @@
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
-use outlast_engine::{RunId, Survivor};
+use outlast_engine::{RunId, Step, Survivor};
 use rustix::process::Signal;
 
 use super::process::{self, Who};
 
-/// What marks a process as part of one attempt.
+/// What marks a process as part of one step.
 #[derive(Debug, Clone)]
 pub(crate) struct Marks {
-    run: Vec<u8>,
-    turn: Vec<u8>,
-    attempt: Vec<u8>,
+    environment: Vec<Vec<u8>>,
     /// The main process, whose number is also its session's.
     main: Option<Who>,
 }
 
 impl Marks {
-    pub(crate) fn new(run: &RunId, turn: u32, attempt: u32, main: Option<Who>) -> Self {
-        Self {
-            run: format!("OUTLAST_RUN_ID={run}").into_bytes(),
-            turn: format!("OUTLAST_TURN={turn}").into_bytes(),
-            attempt: format!("OUTLAST_ATTEMPT={attempt}").into_bytes(),
-            main,
-        }
+    pub(crate) fn new(run: &RunId, step: Step, main: Option<Who>) -> Self {
+        let of_step = match step {
+            Step::Attempt { turn, attempt } => {
+                vec![format!("OUTLAST_TURN={turn}"), format!("OUTLAST_ATTEMPT={attempt}")]
+            }
+            Step::Errand { errand } => vec![format!("OUTLAST_ERRAND={errand}")],
+        };
+        let marks = std::iter::once(format!("OUTLAST_RUN_ID={run}")).chain(of_step);
+        Self { environment: marks.map(String::into_bytes).collect(), main }
     }
 
     fn are_on(&self, pid: u32, stat: &process::Stat) -> bool {
         let in_session =
             self.main.is_some_and(|main| stat.session == main.pid && stat.start >= main.start);
-        in_session || self.are_in_environment(pid)
-    }
-
-    fn are_in_environment(&self, pid: u32) -> bool {
-        has_in_environment(pid, &[&self.run, &self.turn, &self.attempt])
+        in_session || has_in_environment(pid, &self.environment)
     }
 }
 
-fn has_in_environment(pid: u32, marks: &[&[u8]]) -> bool {
+fn has_in_environment(pid: u32, marks: &[Vec<u8>]) -> bool {
     // Unreadable means another user's, or just gone: either way not ours to signal.
     let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
     let has = |mark: &[u8]| environment.split(|byte| *byte == 0).any(|variable| variable == mark);
@@ -53,7 +49,7 @@ fn has_in_environment(pid: u32, marks: &[&[u8]]) -> bool {
 /// Everybody alive whom any attempt of this run has started.
 pub(crate) fn of_run(run: &RunId) -> Vec<Survivor> {
     let mark = format!("OUTLAST_RUN_ID={run}").into_bytes();
-    alive(|pid, _| has_in_environment(pid, &[&mark]))
+    alive(|pid, _| has_in_environment(pid, std::slice::from_ref(&mark)))
 }
 
 /// Everybody alive who carries the marks.

@@ -5,38 +5,88 @@
 //! answered.
 
 mod adopted;
+mod answered;
 mod created;
 mod finished;
+mod paused;
+mod removal;
 mod reported;
+mod resumed;
+mod sent;
 mod stop;
+mod workspace;
 
-use crate::{BootId, Event, Fact, Run, StopMode, Time, advance};
+use crate::{BootId, Decision, Event, Fact, Run, Step, StopMode, Time, advance};
 
 pub use created::create;
 pub use reported::{Custody, End, EndCause, Report, Started, TreeNews};
 
-/// When and on which boot something is decided.
+/// When, on which boot and with what room something is decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
     pub now: Time,
     pub boot: BootId,
+    pub slot: Slot,
+}
+
+impl Moment {
+    /// A moment with room for everybody.
+    pub fn new(now: Time, boot: BootId) -> Self {
+        Self { now, boot, slot: Slot::Free }
+    }
+}
+
+/// Whether there is a place for one more run to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    Free,
+    Taken,
 }
 
 /// News for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// How an attempt looks from outside just now.
-    Reported(Report),
-    /// A daemon met an attempt alive that it had not launched itself.
+    /// How a step looks from outside just now.
+    Reported(Box<Report>),
+    /// A daemon met a step alive that it had not launched itself.
     Adopted {
-        turn: u32,
-        attempt: u32,
+        step: Step,
         epoch: u64,
     },
     StopAsked {
         mode: StopMode,
     },
-    /// Time has passed.
+    PauseAsked,
+    ResumeAsked,
+    /// A person answers a blocked run; `text` is theirs if there is one.
+    Answered {
+        decision: Decision,
+        message: Option<(String, String)>,
+    },
+    /// Somebody has something to say to the run.
+    Sent {
+        message: String,
+        from: String,
+        text: String,
+    },
+    WorkspaceMade {
+        created: bool,
+    },
+    WorkspaceRefused {
+        why: String,
+    },
+    WorkspaceDiscarded {
+        problem: Option<String>,
+    },
+    /// The workspace of an ended run is to go.
+    RemovalAsked,
+    WorkspaceRemoved {
+        bytes: u64,
+    },
+    WorkspaceKept {
+        why: String,
+    },
+    /// Time has passed, or there may be room.
     Woke,
     /// What a finishing run had to tidy up is tidied up.
     Finished,
@@ -48,10 +98,24 @@ impl Run {
         let mut draft = Draft::new(self);
         match input {
             Input::Reported(report) => reported::handle(&mut draft, report, moment),
-            Input::Adopted { turn, attempt, epoch } => {
-                adopted::handle(&mut draft, *turn, *attempt, *epoch, moment);
-            }
+            Input::Adopted { step, epoch } => adopted::handle(&mut draft, *step, *epoch, moment),
             Input::StopAsked { mode } => stop::handle(&mut draft, *mode, moment),
+            Input::PauseAsked => paused::handle(&mut draft, moment),
+            Input::ResumeAsked => resumed::handle(&mut draft, moment),
+            Input::Answered { decision, message } => {
+                answered::handle(&mut draft, *decision, message.as_ref(), moment);
+            }
+            Input::Sent { message, from, text } => {
+                sent::handle(&mut draft, message, from, text, moment);
+            }
+            Input::WorkspaceMade { created } => workspace::made(&mut draft, *created, moment),
+            Input::WorkspaceRefused { why } => workspace::refused(&mut draft, why, moment),
+            Input::WorkspaceDiscarded { problem } => {
+                workspace::discarded(&mut draft, problem.as_ref(), moment);
+            }
+            Input::RemovalAsked => removal::asked(&mut draft, moment),
+            Input::WorkspaceRemoved { bytes } => removal::removed(&mut draft, *bytes, moment),
+            Input::WorkspaceKept { why } => removal::kept(&mut draft, why, moment),
             Input::Woke => {}
             Input::Finished => finished::handle(&mut draft),
         }
@@ -77,7 +141,7 @@ impl Draft {
 
     pub(crate) fn push(&mut self, at: Time, fact: Fact) {
         let event = Event { seq: self.run.seq() + 1, at, fact };
-        self.run = self.run.clone().apply(&event).expect("the engine answers legal events only");
+        self.run.apply_in_place(&event).expect("the engine answers legal events only");
         self.events.push(event);
     }
 

@@ -1,15 +1,19 @@
-//! How an attempt looks from outside: what its shim has written, who holds it, who is left of its tree.
+//! How a step looks from outside: what its shim has written, who holds it, who is left of its tree.
 //!
 //! A report is a view of everything, not a step, so it may be late, repeated or out of order: what it
 //! says is compared with what is known, and only the difference becomes events.
 
+use crate::emit;
 use crate::handle::Draft;
-use crate::{Attempt, Exit, Fact, Moment, NeverStarted, Outcome, Run, Survivor, Time};
+use crate::run::Previous;
+use crate::{
+    Answer, Attempt, Exit, Fact, Held, Moment, NeverStarted, Outcome, RefusedCall, Response, Run,
+    Step, Survivor, Time, TurnStatus, spend,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    pub turn: u32,
-    pub attempt: u32,
+    pub step: Step,
     pub custody: Custody,
     pub started: Option<Started>,
     pub end: Option<End>,
@@ -17,9 +21,36 @@ pub struct Report {
     pub ended_for: Option<EndCause>,
     pub tree: TreeNews,
     pub output_bytes: u64,
+    /// (an attempt that has ended) What it answered.
+    pub answer: Answer,
+    /// Calls of that answer which will not be made.
+    pub refused: Vec<RefusedCall>,
+    /// The workspace as it is now: at the start of the first attempt, and at the end of each.
+    pub workspace: Option<String>,
+    /// (an errand that has ended) The end of what it wrote.
+    pub tail: String,
 }
 
-/// Who holds the attempt.
+impl Report {
+    /// Nothing but who holds the step.
+    pub fn of(step: Step, custody: Custody) -> Self {
+        Self {
+            step,
+            custody,
+            started: None,
+            end: None,
+            ended_for: None,
+            tree: TreeNews::Unknown,
+            output_bytes: 0,
+            answer: Answer::None,
+            refused: Vec::new(),
+            workspace: None,
+            tail: String::new(),
+        }
+    }
+}
+
+/// Who holds the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Custody {
     /// Its shim lives.
@@ -64,60 +95,168 @@ pub enum TreeNews {
 }
 
 pub(super) fn handle(draft: &mut Draft, report: &Report, moment: &Moment) {
-    let Some(attempt) =
-        draft.run().attempt.clone().filter(|known| known.is(report.turn, report.attempt))
-    else {
-        return;
-    };
-    if attempt.end.is_none() {
-        handle_live(draft, &attempt, report, moment);
-    } else {
-        handle_left(draft, &attempt, report, moment);
+    let report = &in_its_time(report, draft.run(), moment);
+    match report.step {
+        Step::Attempt { turn, attempt } => {
+            let known = draft.run().attempt.clone().filter(|known| known.is(turn, attempt));
+            if let Some(known) = known {
+                handle_attempt(draft, &known, report, moment);
+            }
+        }
+        Step::Errand { errand } => {
+            let known = draft.run().errand.as_ref().filter(|known| known.number == errand);
+            if let Some(held) = known.map(|known| known.held.clone()) {
+                handle_errand(draft, errand, &held, report, moment);
+            }
+        }
     }
 }
 
-fn handle_live(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Moment) {
-    let (turn, attempt) = (report.turn, report.attempt);
+/// The report with its times by our clock. A shim reads the wall clock, which may have been set back or forth
+/// since: nothing it saw was before the state that the run is in, and nothing is after now.
+fn in_its_time(report: &Report, run: &Run, moment: &Moment) -> Report {
+    let ours = |at: Time| at.min(moment.now).max(run.since);
+    let mut report = report.clone();
+    if let Some(started) = &mut report.started {
+        started.at = ours(started.at);
+    }
+    if let Some(End::Exited { at, .. } | End::NeverStarted { at, .. }) = &mut report.end {
+        *at = ours(*at);
+    }
+    report
+}
+
+fn handle_attempt(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Moment) {
+    let (turn, attempt) = (known.turn, known.number);
+    if !known.held.is_live() {
+        if is_emptied(&known.held, report) {
+            draft.push(moment.now, Fact::TreeEmptied { turn, attempt });
+        } else if let Some(survivors) = would_not_go(draft.run(), report) {
+            draft.push(moment.now, Fact::StopIncomplete { turn, attempt, survivors });
+        }
+        return;
+    }
     let ran = !matches!(report.end, Some(End::NeverStarted { .. }));
     if let Some(Started { at, pid, start }) =
-        report.started.filter(|_| known.process.is_none() && ran)
+        report.started.filter(|_| known.held.process.is_none() && ran)
     {
-        draft.push(at, Fact::AttemptStarted { turn, attempt, pid, start });
+        // The first attempt shows what the loop began with.
+        let is_first = (turn, attempt) == (1, 1) && report.end.is_none();
+        let workspace = report.workspace.clone().filter(|_| is_first);
+        draft.push(at, Fact::AttemptStarted { turn, attempt, pid, start, workspace });
     }
-    let has_started = draft.run().live().is_some_and(|live| live.process.is_some());
-    if report.custody == Custody::Orphan && has_started && !known.is_orphaned {
+    let has_started = draft.run().live().is_some_and(|live| live.held.process.is_some());
+    if report.custody == Custody::Orphan && has_started && !known.held.is_orphaned {
         draft.push(moment.now, Fact::AttemptOrphaned { turn, attempt });
     }
     if let Some((at, outcome)) = outcome(draft.run(), report, moment) {
+        end_attempt(draft, (turn, attempt), report, at, outcome);
+    }
+    if let Some(survivors) = would_not_go(draft.run(), report) {
+        draft.push(moment.now, Fact::StopIncomplete { turn, attempt, survivors });
+    }
+}
+
+fn end_attempt(
+    draft: &mut Draft,
+    (turn, attempt): (u32, u32),
+    report: &Report,
+    at: Time,
+    outcome: Outcome,
+) {
+    let (outcome, response) = answered(outcome, &report.answer);
+    let survivors = survivors(report).to_vec();
+    let output_bytes = report.output_bytes;
+    let ran = draft.run().live().is_some_and(|live| live.held.process.is_some());
+    let usage = response.as_ref().and_then(|response| response.usage.as_ref());
+    let charge = ran.then(|| spend::charge(&draft.run().spec.limits, usage)).flatten();
+    let ended = Fact::AttemptEnded { turn, attempt, outcome, output_bytes, survivors, charge };
+    draft.push(at, ended);
+    if let Some(response) = response {
+        let committed = committed(draft.run(), (turn, attempt), report, response);
+        draft.push(at, committed);
+    }
+}
+
+/// The outcome in the light of what was answered, and the answer that counts.
+fn answered(outcome: Outcome, answer: &Answer) -> (Outcome, Option<Response>) {
+    if !outcome.is_by_itself() {
+        return (outcome, None);
+    }
+    match answer {
+        Answer::Given(response) => (outcome, Some((**response).clone())),
+        Answer::Bad { why } => {
+            (Outcome::BadResponse { exit: outcome.exit(), why: why.clone() }, None)
+        }
+        // Without a word, the exit status is the answer.
+        Answer::None if outcome == (Outcome::Exited { code: 0 }) => (outcome, Some(done())),
+        Answer::None => (outcome, None),
+    }
+}
+
+fn done() -> Response {
+    Response {
+        status: TurnStatus::Done,
+        summary: String::new(),
+        next_task: None,
+        tool_calls: Vec::new(),
+        usage: None,
+        wait: None,
+    }
+}
+
+/// The commit of a turn: what it said, and what that was worth.
+fn committed(run: &Run, (turn, attempt): (u32, u32), report: &Report, response: Response) -> Fact {
+    let Response { status, summary, next_task, tool_calls, wait, .. } = response;
+    let now = Previous::new(turn, status, &summary, next_task.as_ref(), &tool_calls, &[]);
+    let is_progress = run.is_progress(&now, report.workspace.as_deref(), wait.is_some());
+    let outcome = emit::classify(&run.spec.output, status, tool_calls.len(), is_progress);
+    Fact::TurnCommitted {
+        turn,
+        attempt,
+        status,
+        outcome,
+        summary,
+        next_task,
+        tool_calls,
+        refused: report.refused.clone(),
+        wait,
+        workspace: report.workspace.clone(),
+    }
+}
+
+fn handle_errand(draft: &mut Draft, errand: u32, known: &Held, report: &Report, moment: &Moment) {
+    let ending = known.is_live().then(|| outcome(draft.run(), report, moment)).flatten();
+    if let Some((at, outcome)) = ending {
         let survivors = survivors(report).to_vec();
-        let output_bytes = report.output_bytes;
-        draft.push(at, Fact::AttemptEnded { turn, attempt, outcome, output_bytes, survivors });
+        let (output_bytes, tail) = (report.output_bytes, report.tail.clone());
+        draft.push(at, Fact::ErrandEnded { errand, outcome, output_bytes, tail, survivors });
+    } else if is_emptied(known, report) {
+        draft.push(moment.now, Fact::ErrandEmptied { errand });
     }
-    note_failed_stop(draft, known, report, moment);
+    if let Some(survivors) = would_not_go(draft.run(), report) {
+        draft.push(moment.now, Fact::ErrandIncomplete { errand, survivors });
+    }
 }
 
-/// News of whoever outlived an attempt that has ended.
-fn handle_left(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Moment) {
-    let (turn, attempt) = (report.turn, report.attempt);
+/// True if whoever had outlived a step is gone now.
+fn is_emptied(known: &Held, report: &Report) -> bool {
     let is_empty = matches!(report.tree, TreeNews::Empty) || report.custody == Custody::Rebooted;
-    if is_empty && known.has_survivors() {
-        draft.push(moment.now, Fact::TreeEmptied { turn, attempt });
-    } else if known.has_survivors() {
-        note_failed_stop(draft, known, report, moment);
-    }
+    is_empty && known.has_survivors()
 }
 
-fn note_failed_stop(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Moment) {
-    let TreeNews::Left { survivors, stop_failed: true } = &report.tree else { return };
-    let is_rebooted = report.custody == Custody::Rebooted;
-    if !known.stop_incomplete && !survivors.is_empty() && !is_rebooted {
-        let (turn, attempt) = (report.turn, report.attempt);
-        draft
-            .push(moment.now, Fact::StopIncomplete { turn, attempt, survivors: survivors.clone() });
-    }
+/// Who is left although a stop was tried, if that is news.
+fn would_not_go(run: &Run, report: &Report) -> Option<Vec<Survivor>> {
+    let TreeNews::Left { survivors, stop_failed: true } = &report.tree else { return None };
+    let held = run.held(report.step)?;
+    let is_news = !held.stop_incomplete
+        && !survivors.is_empty()
+        && report.custody != Custody::Rebooted
+        && (held.is_live() || held.has_survivors());
+    is_news.then(|| survivors.clone())
 }
 
-/// How the attempt has ended, once that is certain.
+/// How the step has ended, once that is certain.
 fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome)> {
     let is_empty = matches!(report.tree, TreeNews::Empty) || report.custody == Custody::Rebooted;
     match (&report.end, report.custody) {
@@ -134,7 +273,7 @@ fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome
             let why = "the shim died before the command was released".to_owned();
             Some((moment.now, Outcome::NeverStarted { code: NeverStarted::NoShim, why }))
         }
-        (None, Custody::Nobody) if run.stop.is_some() => {
+        (None, Custody::Nobody) if is_being_stopped(run, report.step) => {
             is_empty.then_some((moment.now, Outcome::Stopped { exit: None }))
         }
         (None, Custody::Nobody) => match report.ended_for {
@@ -145,6 +284,10 @@ fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome
             Some((moment.now, Outcome::Interrupted { by: "reboot".to_owned() }))
         }
     }
+}
+
+fn is_being_stopped(run: &Run, step: Step) -> bool {
+    run.held(step).is_some_and(|held| held.stop.is_some())
 }
 
 fn by_itself(exit: Exit) -> Outcome {

@@ -4,6 +4,8 @@ use outlast_wire::api::{RunView, exit_status};
 
 use crate::args::Attach;
 use crate::ask::{Ask, run_path};
+use crate::problem::Problem;
+use crate::progress::{About, Progress};
 use crate::session::Session;
 use crate::signals::Detach;
 use crate::world::World;
@@ -18,6 +20,22 @@ pub(crate) async fn attach(world: &World, args: Attach) -> Answer {
     if view.tty && goes_on && terminal::is_there() {
         tty::attach(session, &view.id, detach).await
     } else {
-        attached::attach(session, &view.id, detach).await
+        let progress = joined(world, &view);
+        attached::attach(session, &view.id, &progress, detach).await
     }
+}
+
+/// The progress of a run that was there before us.
+pub(super) async fn join<'w>(
+    session: &mut Session<'w>,
+    run: &str,
+) -> Result<Progress<'w>, Problem> {
+    let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
+    Ok(joined(session.world(), &view))
+}
+
+fn joined<'w>(world: &'w World, view: &RunView) -> Progress<'w> {
+    let progress = Progress::new(world, &view.id, About::from(view));
+    progress.joined(view);
+    progress
 }

@@ -1,134 +1,104 @@
 //! `outlast events`: what has happened to a run.
 
-use std::time::Duration;
-
-use http_body_util::BodyExt;
-use outlast_wire::api::{RunView, exit_status};
-use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use tokio::time::sleep;
 
 use crate::Answer;
 use crate::args::Events;
 use crate::ask::{Ask, run_path};
+use crate::journal::{Event, Journal};
 use crate::output::{self, printable};
 use crate::problem::Problem;
-use crate::session::{Session, unreadable};
-use crate::sse;
+use crate::session::Session;
 use crate::world::World;
 
-const RETRY: Duration = Duration::from_millis(50);
+/// In characters: what a field may take of a line.
+const LONGEST_VALUE: usize = 120;
 
 pub(crate) async fn events(world: &World, args: Events) -> Answer {
     let mut session = Session::new(world);
-    let mut reader = Reader { json: args.json, last: args.after, ended: false };
     if args.follow {
-        follow(&mut session, &args.run, &mut reader).await?;
-    } else {
-        let ask = Ask::get(&run_path(&args.run, "/events")).query("after", args.after);
-        let events: Vec<Box<RawValue>> = session.call(&ask).await?;
-        for event in events {
-            reader.take(event.get())?;
+        let mut journal = Journal::new(session, &args.run, args.after);
+        while let Some(event) = journal.next().await? {
+            print(&event, args.json)?;
         }
+        return Ok(0);
+    }
+    let ask = Ask::get(&run_path(&args.run, "/events")).query("after", args.after);
+    let events: Vec<Box<RawValue>> = session.call(&ask).await?;
+    for event in events {
+        print(&Event::read(event.get())?, args.json)?;
     }
     Ok(0)
 }
 
-async fn follow(session: &mut Session<'_>, run: &str, reader: &mut Reader) -> Result<(), Problem> {
-    loop {
-        let ask = Ask::get(&run_path(run, "/events"))
-            .query("after", reader.last)
-            .query("follow", true)
-            .accept("text/event-stream");
-        let (connection, response) = session.open(&ask).await?;
-        let mut body = response.into_body();
-        let mut events = sse::Events::default();
-        while let Some(Ok(frame)) = body.frame().await {
-            events.feed(&frame.into_data().unwrap_or_default());
-            while let Some(event) = events.next() {
-                match event {
-                    sse::Event::Data(json) => reader.take(&json)?,
-                    sse::Event::Error(why) => return Err(Problem::unreachable(why)),
-                }
-            }
-        }
-        drop(connection);
-        if reader.ended || is_over(session, run, reader.last).await? {
-            return Ok(());
-        }
-        sleep(RETRY).await;
-    }
-}
-
-/// A stream that stopped without the end of the run broke off, unless the end was before its start.
-async fn is_over(session: &mut Session<'_>, run: &str, last: u64) -> Result<bool, Problem> {
-    let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
-    let is_terminal =
-        view.ended_at.is_some() && exit_status(&view.state, view.reason_code.as_deref()).is_some();
-    Ok(is_terminal && view.seq <= last)
-}
-
-struct Reader {
-    json: bool,
-    /// The number of the last event printed.
-    last: u64,
-    ended: bool,
-}
-
-#[derive(Deserialize)]
-struct Event {
-    seq: u64,
-    at: String,
-    kind: String,
-    #[serde(flatten)]
-    fields: Map<String, Value>,
-}
-
-impl Reader {
-    fn take(&mut self, json: &str) -> Result<(), Problem> {
-        let event: Event = serde_json::from_str(json).map_err(|error| unreadable(&error))?;
-        // After a reconnect nothing is printed twice.
-        if event.seq <= self.last {
-            return Ok(());
-        }
-        self.last = event.seq;
-        self.ended |= event.kind == "RunEnded";
-        output::print_line(&if self.json { json.to_owned() } else { line(&event) })
-    }
+fn print(event: &Event, json: bool) -> Result<(), Problem> {
+    if json { output::print_line(&event.json) } else { output::print_line(&line(event)) }
 }
 
 fn line(event: &Event) -> String {
     let details = match event.kind.as_str() {
-        "StateChanged" => change(&event.fields),
-        _ => fields(&event.fields),
+        "StateChanged" => change(event),
+        _ => fields(event),
     };
-    let Event { seq, at, kind, .. } = event;
-    format!("{seq:>5}  {at}  {kind:<16} {details}").trim_end().to_owned()
+    let at = event.text("at").unwrap_or("-");
+    format!("{:>5}  {at}  {:<16} {details}", event.seq, event.kind).trim_end().to_owned()
 }
 
-fn change(fields: &Map<String, Value>) -> String {
-    let text =
-        |key: &str| fields.get(key).and_then(Value::as_str).map(printable).unwrap_or_default();
+fn change(event: &Event) -> String {
+    let text = |key: &str| event.text(key).map(printable).unwrap_or_default();
     format!("{} → {}: {}", text("from"), text("to"), text("reason"))
 }
 
-fn fields(fields: &Map<String, Value>) -> String {
-    let shown = fields.iter().filter(|(key, _)| *key != "run" && *key != "spec");
-    let words = shown.map(|(key, value)| match value {
-        Value::String(text) => format!("{key}={}", printable(text)),
-        other => format!("{key}={other}"),
-    });
-    words.collect::<Vec<_>>().join(" ")
+/// Where the event is first, then the rest by name. What is not known is left out, and so is what a run was
+/// asked to be, which has pages.
+fn fields(event: &Event) -> String {
+    let is_place = |key: &str| ["turn", "attempt", "number"].contains(&key);
+    let place = ["turn", "attempt", "number"]
+        .into_iter()
+        .filter_map(|key| Some((key, event.get(key)?)))
+        .map(|(key, value)| format!("{key}={value}"));
+    let rest = event
+        .own_fields()
+        .filter(|(key, value)| !is_place(key) && key.as_str() != "spec" && !is_nothing(value))
+        .map(|(key, value)| format!("{key}={}", worded(value)));
+    place.chain(rest).collect::<Vec<_>>().join(" ")
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Text with blanks in it stands in quotes, so that one can see where it ends.
+fn worded(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) if !text.contains(char::is_whitespace) && !text.is_empty() => {
+            printable(text)
+        }
+        Value::String(text) => format!("\"{}\"", printable(text)),
+        other => printable(&other.to_string()),
+    };
+    match text.char_indices().nth(LONGEST_VALUE) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(json: &str) -> String {
+        line(&Event::read(json).expect("an event"))
+    }
+
     #[test]
     fn an_event_is_one_line_for_people() {
-        let read = |json| line(&serde_json::from_str(json).expect("an event"));
         let changed = r#"{"seq":2,"at":"2026-11-15T11:57:00Z","run":"k3m","kind":"StateChanged",
             "from":"queued","to":"running","reason":"a slot is free","reason_code":"slot_free","evidence":[]}"#;
         assert_eq!(
@@ -138,7 +108,23 @@ mod tests {
         let ended = r#"{"seq":5,"at":"2026-11-15T11:58:00Z","run":"k3m","kind":"AttemptEnded","turn":1,"outcome":"lost"}"#;
         assert_eq!(
             read(ended),
-            "    5  2026-11-15T11:58:00Z  AttemptEnded     outcome=lost turn=1"
+            "    5  2026-11-15T11:58:00Z  AttemptEnded     turn=1 outcome=lost"
         );
+    }
+
+    #[test]
+    fn an_event_that_we_do_not_know_is_told_by_its_fields() {
+        let said = r#"{"seq":7,"at":"2026-11-15T11:58:00Z","run":"k3m","kind":"GhostSeen","number":3,
+            "who":"the\nold one","why":null,"evidence":[],"weights":[1,2],"spec":{"a":1}}"#;
+        assert_eq!(
+            read(said),
+            "    7  2026-11-15T11:58:00Z  GhostSeen        number=3 weights=[1,2] who=\"the·old one\""
+        );
+    }
+
+    #[test]
+    fn a_long_value_does_not_take_the_screen() {
+        let said = format!(r#"{{"seq":1,"at":"-","kind":"K","text":"{}"}}"#, "ö".repeat(500));
+        assert_eq!(read(&said).chars().filter(|c| *c == 'ö').count(), LONGEST_VALUE);
     }
 }

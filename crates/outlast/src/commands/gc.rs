@@ -26,10 +26,15 @@ pub(crate) async fn gc(world: &World, args: Gc) -> Answer {
 fn page(report: &GcReport) -> String {
     let would = if report.dry_run { "would remove" } else { "removed" };
     let mut lines: Vec<String> = report.removed.iter().map(|item| line(would, item)).collect();
+    lines.extend(report.skipped.iter().filter(|item| item.overdue).map(kept));
     let freed = figures::bytes(report.freed_bytes);
-    let runs = figures::count(report.removed.len(), "run");
-    lines.push(format!("{would} {runs}, {freed}; kept {}", report.skipped.len()));
+    let things = figures::count(report.removed.len(), "thing");
+    lines.push(format!("{would} {things}, {freed}; kept {}", report.skipped.len()));
     lines.join("\n") + "\n"
+}
+
+fn kept(item: &GcItem) -> String {
+    format!("kept {}: {}", item.run, printable(&item.why))
 }
 
 fn line(would: &str, item: &GcItem) -> String {

@@ -2,8 +2,8 @@
 
 use crate::Answer;
 use crate::args::{Logs, Stream};
-use crate::attached::{self, Pulse};
-use crate::follow::{Output, Selection, Until};
+use crate::follow::{Output, Piece, Selection, Until};
+use crate::output::bytes;
 use crate::printer::{Printer, Timestamps};
 use crate::session::Session;
 use crate::world::World;
@@ -20,6 +20,12 @@ pub(crate) async fn logs(world: &World, args: Logs) -> Answer {
     let mut output = Output::new(Session::new(world), &args.run, selection);
     let timestamps = if args.timestamps { Timestamps::EachLine } else { Timestamps::None };
     let mut printer = Printer::new(timestamps);
-    attached::show(&mut output, &mut printer, &Pulse::default()).await?;
-    Ok(0)
+    loop {
+        let piece = output.next().await?;
+        if piece == Piece::End {
+            return Ok(0);
+        }
+        let (target, bytes) = printer.render(piece);
+        bytes::stream(target, bytes).await?;
+    }
 }

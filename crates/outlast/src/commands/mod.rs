@@ -1,16 +1,22 @@
 //! One file for each verb.
 
+mod answer;
 mod attach;
+mod check;
 mod completions;
 mod daemon;
 mod doctor;
 mod events;
 mod gc;
+mod import;
 mod logs;
 mod man;
+mod pause;
 mod ps;
+mod resume;
 mod rm;
 mod run;
+mod send;
 mod show;
 mod stop;
 mod version;
@@ -18,11 +24,18 @@ mod wait;
 
 use std::process::ExitCode;
 
+use outlast_wire::api::RunView;
+
 use crate::Answer;
 use crate::args::{Command, Daemon, DaemonCommand};
+use crate::ask::{Ask, run_path};
 use crate::output::errors;
 use crate::problem::Problem;
+use crate::session::Session;
 use crate::world::World;
+
+pub(crate) use check::Check;
+pub(crate) use import::Import;
 
 pub(crate) fn dispatch(command: Command, world: &World) -> Result<ExitCode, Problem> {
     match command {
@@ -36,18 +49,24 @@ pub(crate) fn dispatch(command: Command, world: &World) -> Result<ExitCode, Prob
 
 fn dispatch_verb(command: Command, world: &World) -> Answer {
     match command {
-        Command::Run(args) => block_on(run::run(world, args)),
+        Command::Run(args) => block_on(run::run(world, *args)),
         Command::Ps(args) => block_on(ps::ps(world, args)),
         Command::Show(args) => block_on(show::show(world, args)),
         Command::Logs(args) => block_on(logs::logs(world, args)),
         Command::Attach(args) => block_on(attach::attach(world, args)),
         Command::Wait(args) => block_on(wait::wait(world, args)),
         Command::Stop(args) => block_on(stop::stop(world, args)),
+        Command::Send(args) => block_on(send::send(world, args)),
+        Command::Answer(args) => block_on(answer::answer(world, args)),
+        Command::Pause(args) => block_on(pause::pause(world, args)),
+        Command::Resume(args) => block_on(resume::resume(world, args)),
         Command::Events(args) => block_on(events::events(world, args)),
         Command::Rm(args) => block_on(rm::rm(world, args)),
         Command::Gc(args) => block_on(gc::gc(world, args)),
         Command::Daemon(args) => block_on(daemon::daemon(world, args.command)),
         Command::Doctor(args) => block_on(doctor::doctor(world, args)),
+        Command::Check(args) => check::check(world, args),
+        Command::Import(args) => import::import(world, args),
         Command::Completions(args) => completions::completions(args),
         Command::Man(args) => man::man(args),
         Command::Version(args) => version::version(args),
@@ -86,6 +105,22 @@ async fn each(
         }
     }
     Ok(first)
+}
+
+/// Gives a run an order and answers with what the run is then. An order that had to be repeated may be refused
+/// with `done`, which says that it was carried out the first time.
+async fn order(
+    session: &mut Session<'_>,
+    run: &str,
+    ask: &Ask,
+    done: &str,
+) -> Result<RunView, Problem> {
+    match session.call(ask).await {
+        Err(problem) if session.was_repeated() && problem.has_code(done) => {
+            session.call(&Ask::get(&run_path(run, ""))).await
+        }
+        answer => answer,
+    }
 }
 
 fn errors_as(json: bool) -> errors::Errors {

@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use crate::Answer;
 use crate::args::{Ps, State};
 use crate::ask::Ask;
-use crate::output::state::Condition;
+use crate::output::state::{Condition, spaced};
 use crate::output::table::{Cell, Column, Look, Table};
-use crate::output::{self, colour, time};
+use crate::output::{self, colour, figures, time};
 use crate::problem::Problem;
 use crate::session::{Session, unreadable};
 use crate::world::World;
@@ -26,11 +26,32 @@ pub(crate) async fn ps(world: &World, args: Ps) -> Answer {
         return Ok(0);
     }
     let now = world.now();
-    let mut table = empty_table();
-    each_row(world, &ask(&args), |row| table.push(cells(row, now))).await?;
+    let mut list = List::new();
+    each_row(world, &ask(&args), |row| list.push(row, now)).await?;
     let look = Look { columns: world.columns(), colours: world.colours() };
-    output::print(&table.render(look))?;
+    output::print(&list.table().render(look))?;
     Ok(0)
+}
+
+/// The table as it grows. What runs have spent is worth a column once one of them has spent anything.
+struct List {
+    table: Table,
+    has_spend: bool,
+}
+
+impl List {
+    fn new() -> Self {
+        Self { table: empty_table(), has_spend: false }
+    }
+
+    fn push(&mut self, row: &Listed<'_>, now: Timestamp) {
+        self.has_spend |= figures::spent(row.cost_usd, row.tokens).is_some();
+        self.table.push(cells(row, now));
+    }
+
+    fn table(self) -> Table {
+        if self.has_spend { self.table } else { self.table.without("SPEND") }
+    }
 }
 
 /// What of a [`outlast_wire::api::RunRow`] stands in the table, borrowed from the line that it came in.
@@ -52,6 +73,14 @@ struct Listed<'a> {
     exit: Option<Exit>,
     survivors: u32,
     trouble: Option<Trouble>,
+    #[serde(borrow, default)]
+    phase: Option<Cow<'a, str>>,
+    #[serde(default)]
+    max_turns: Option<u32>,
+    #[serde(default)]
+    cost_usd: f64,
+    #[serde(default)]
+    tokens: u64,
 }
 
 impl Listed<'_> {
@@ -110,7 +139,8 @@ fn empty_table() -> Table {
         column("STATE", 18),
         column("AGE", 4),
         column("RUNTIME", 7),
-        column("TURN", 4),
+        column("TURN", 7),
+        column("SPEND", 10),
         column("COMMAND", 12),
     ])
 }
@@ -120,10 +150,11 @@ fn cells(row: &Listed<'_>, now: Timestamp) -> Vec<Cell> {
     vec![
         Cell::new(row.id),
         Cell::new(row.name.as_deref().unwrap_or_default()),
-        Cell::coloured(&row.condition().words(), colour::of_state(row.state)),
+        Cell::coloured(&state(row), colour::of_state(row.state)),
         Cell::new(&age),
         Cell::new(&runtime(row, now)),
         Cell::new(&turn(row)),
+        Cell::new(&figures::spent(row.cost_usd, row.tokens).unwrap_or_default()),
         Cell::new(&row.what),
     ]
 }
@@ -135,12 +166,25 @@ fn runtime(row: &Listed<'_>, now: Timestamp) -> String {
     ms.map_or_else(|| "-".to_owned(), time::span)
 }
 
-/// `2`, or `2.3` for the third attempt at the second turn.
+/// The state, and what a loop is at if the state alone leaves that open.
+fn state(row: &Listed<'_>) -> String {
+    let words = row.condition().words();
+    match &row.phase {
+        // The turn has a column of its own.
+        Some(phase) if words == row.state && !phase.starts_with("turn ") => {
+            format!("{words}: {}", spaced(phase))
+        }
+        _ => words,
+    }
+}
+
+/// `2`, or `2.3` for the third attempt at the second turn; `2/20` where there is a most.
 fn turn(row: &Listed<'_>) -> String {
+    let most = row.max_turns.map(|most| format!("/{most}")).unwrap_or_default();
     match (row.turn, row.attempt) {
         (0, _) => "-".to_owned(),
-        (turn, 0 | 1) => turn.to_string(),
-        (turn, attempt) => format!("{turn}.{attempt}"),
+        (turn, 0 | 1) => format!("{turn}{most}"),
+        (turn, attempt) => format!("{turn}.{attempt}{most}"),
     }
 }
 
@@ -152,18 +196,22 @@ mod tests {
     const FAILED: &str = r#"{"id":"0a1b2c3d4e5f","name":"nightly-build","state":"failed","reason_code":"exit_code","health":"healthy","what":"sleep 100","turn":1,"attempt":1,"created_at":"2026-11-15T11:55:00Z","started_at":"2026-11-15T11:55:01Z","ended_at":"2026-11-15T11:55:03.5Z","exit":{"code":7},"labels":{"a":"b"},"survivors":0,"trouble":null}"#;
     const QUEUED: &str = r#"{"id":"zzzzzzzzzzzz","name":null,"state":"queued","reason_code":null,"health":"healthy","what":"sleep 100","turn":0,"attempt":0,"created_at":"2026-11-15T11:55:00Z","started_at":null,"ended_at":null,"exit":null,"labels":{},"survivors":0,"trouble":null}"#;
 
-    fn render(columns: Option<usize>) -> String {
+    const LOOP: &str = r#"{"id":"0a1b2c3d4e5g","name":"port","state":"verifying","reason_code":null,"health":"healthy","what":"port the parser","turn":3,"attempt":2,"created_at":"2026-11-15T11:55:00Z","started_at":"2026-11-15T11:55:01Z","ended_at":null,"exit":null,"labels":{},"survivors":0,"trouble":null,"phase":"check done 2/3","last_line":"ok","max_turns":20,"cost_usd":0.42,"tokens":15400}"#;
+    const TURN: &str = r#"{"id":"0a1b2c3d4e5h","name":"docs","state":"running","reason_code":null,"health":"healthy","what":"write the docs","turn":1,"attempt":1,"created_at":"2026-11-15T11:55:00Z","started_at":"2026-11-15T11:55:01Z","ended_at":null,"exit":null,"labels":{},"survivors":0,"trouble":null,"phase":"turn 1 attempt 1","tokens":900}"#;
+    const COMMANDS: [&str; 3] = [ORPHAN, FAILED, QUEUED];
+
+    fn render(lines: &[&str], columns: Option<usize>) -> String {
         let now = "2026-11-15T12:00:00Z".parse().expect("a time");
-        let mut table = empty_table();
-        for line in [ORPHAN, FAILED, QUEUED] {
-            table.push(cells(&serde_json::from_str(line).expect("a row"), now));
+        let mut list = List::new();
+        for line in lines {
+            list.push(&serde_json::from_str(line).expect("a row"), now);
         }
-        table.render(Look { columns, colours: false })
+        list.table().render(Look { columns, colours: false })
     }
 
     #[test]
     fn into_a_pipe_nothing_is_cut() {
-        insta::assert_snapshot!(render(None), @r"
+        insta::assert_snapshot!(render(&COMMANDS, None), @r"
         ID            NAME           STATE               AGE  RUNTIME  TURN  COMMAND
         k3mx7q9w2r5t                 running (orphaned)  5m   4m 59s   1.3   sh -c 'while true; do make -j8 check; done'
         0a1b2c3d4e5f  nightly-build  failed (exit 7)     5m   2s       1     sleep 100
@@ -173,7 +221,7 @@ mod tests {
 
     #[test]
     fn on_80_columns_commands_give_way() {
-        insta::assert_snapshot!(render(Some(80)), @r"
+        insta::assert_snapshot!(render(&COMMANDS, Some(80)), @r"
         ID            NAME          STATE               AGE  RUNTIME  TURN  COMMAND
         k3mx7q9w2r5t                running (orphaned)  5m   4m 59s   1.3   sh -c 'whil…
         0a1b2c3d4e5f  nightly-bui…  failed (exit 7)     5m   2s       1     sleep 100
@@ -183,11 +231,27 @@ mod tests {
 
     #[test]
     fn on_72_columns_names_give_way_too() {
-        insta::assert_snapshot!(render(Some(72)), @r"
+        insta::assert_snapshot!(render(&COMMANDS, Some(72)), @r"
         ID            NAME      STATE               AGE  RUNTIME  TURN  COMMAND
         k3mx7q9w2r5t            running (orphaned)  5m   4m 59s   1.3   sh -c 'whil…
         0a1b2c3d4e5f  nightly…  failed (exit 7)     5m   2s       1     sleep 100
         zzzzzzzzzzzz            queued              5m   -        -     sleep 100
+        ");
+    }
+
+    #[test]
+    fn a_loop_shows_what_it_is_at_and_what_it_has_spent() {
+        insta::assert_snapshot!(render(&[LOOP, TURN, QUEUED], None), @r"
+        ID            NAME  STATE                      AGE  RUNTIME  TURN    SPEND       COMMAND
+        0a1b2c3d4e5g  port  verifying: check done 2/3  5m   4m 59s   3.2/20  $0.42       port the parser
+        0a1b2c3d4e5h  docs  running                    5m   4m 59s   1       900 tokens  write the docs
+        zzzzzzzzzzzz        queued                     5m   -        -                   sleep 100
+        ");
+        insta::assert_snapshot!(render(&[LOOP, TURN, QUEUED], Some(84)), @r"
+        ID            NAME  STATE               AGE  RUNTIME  TURN    SPEND       COMMAND
+        0a1b2c3d4e5g  port  verifying: check …  5m   4m 59s   3.2/20  $0.42       port the pa…
+        0a1b2c3d4e5h  docs  running             5m   4m 59s   1       900 tokens  write the d…
+        zzzzzzzzzzzz        queued              5m   -        -                   sleep 100
         ");
     }
 

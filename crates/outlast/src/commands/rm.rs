@@ -10,8 +10,9 @@ use crate::world::World;
 
 pub(crate) async fn rm(world: &World, args: Rm) -> Answer {
     let mut session = Session::new(world);
+    let keep = if args.keep_workspace { "?keep_workspace=true" } else { "" };
     each(&args.runs, errors_as(args.json), async |run| {
-        session.fetch(&Ask::delete(&run_path(run, ""))).await?;
+        session.fetch(&Ask::delete(&run_path(run, keep))).await?;
         output::print_line(&format!("removed {run}"))?;
         Ok(0)
     })

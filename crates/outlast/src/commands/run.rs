@@ -8,19 +8,26 @@ use outlast_wire::OsText;
 use outlast_wire::api::{AskedLimits, CreateRun, Created};
 use outlast_wire::shim::{EnvVar, Window};
 
+use super::attach;
 use crate::args::Run;
 use crate::ask::Ask;
 use crate::duration::as_ms;
+use crate::output::errors;
 use crate::problem::Problem;
+use crate::progress::{About, Progress};
 use crate::session::Session;
 use crate::signals::Detach;
 use crate::world::{self, World};
-use crate::{Answer, attached, output, run_id, terminal, tty};
+use crate::{Answer, attached, loop_file, output, run_id, terminal, tty};
 
 /// The window of a terminal that nobody looks at yet.
 const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
 
 pub(crate) async fn run(world: &World, args: Run) -> Answer {
+    if args.command.is_empty() && args.file.is_none() {
+        let problem = Problem::refusal("usage", "there is no COMMAND to run and no loop file");
+        return Err(problem.hint(loop_file::hint(&world.current_dir()?)));
+    }
     if args.detach {
         return start(world, args).await;
     }
@@ -33,12 +40,23 @@ pub(crate) async fn run(world: &World, args: Run) -> Answer {
     let detach = Detach::listen()?;
     let has_tty = args.tty;
     let mut session = Session::new(world);
-    let created = create(&mut session, &body(world, args)?).await?;
+    let body = body(world, args)?;
+    let created = create(&mut session, &body).await?;
     if has_tty {
-        tty::attach(session, &created.id, detach).await
-    } else {
-        attached::attach(session, &created.id, detach).await
+        return tty::attach(session, &created.id, detach).await;
     }
+    let progress = if created.existed {
+        attach::join(&mut session, &created.id).await?
+    } else {
+        Progress::new(world, &created.id, about(&body))
+    };
+    attached::attach(session, &created.id, &progress, detach).await
+}
+
+fn about(body: &CreateRun) -> About {
+    let is_command =
+        body.workflow.is_none() && body.agent.as_deref().is_none_or(|kind| kind == "exec");
+    if is_command { About::COMMAND } else { About::LOOP }
 }
 
 async fn start(world: &World, args: Run) -> Answer {
@@ -53,31 +71,51 @@ async fn start(world: &World, args: Run) -> Answer {
 }
 
 async fn create(session: &mut Session<'_>, body: &CreateRun) -> Result<Created, Problem> {
-    session.call(&Ask::post("/v1/runs", body)).await
+    let created: Created = session.call(&Ask::post("/v1/runs", body)).await?;
+    errors::warn(&created.warnings);
+    Ok(created)
 }
 
 fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
     let tty = args.tty.then(|| world::window().unwrap_or(ANY_WINDOW));
+    let workflow = match &args.file {
+        Some(file) => Some(loop_file::named(&world.current_dir()?, file)?),
+        None => None,
+    };
+    let limits = limits(&args);
+    let set = assignments(&args.env)?;
     Ok(CreateRun {
         id: Some(run_id::new()?),
         name: args.name,
         key: args.key,
         task: args.task,
+        workflow,
+        agent: args.agent,
+        workspace: args.workspace.map(|strategy| strategy.word().to_owned()),
+        priority: args.priority,
         command: command(args.command)?,
         dir: directory(world, args.dir)?,
-        env: environment(&world.env, &args.env)?,
+        env: vars(merged(&world.env, &set)),
+        env_set: vars(set),
         umask: world::umask(),
         tty,
         labels: args.label.into_iter().collect(),
         parent: args.parent,
-        limits: AskedLimits {
-            turn_timeout_ms: args.turn_timeout.map(as_ms),
-            stall_window_ms: args.stall.map(as_ms),
-            run_timeout_ms: args.run_timeout.map(as_ms),
-        },
+        limits,
         retry: args.retry,
         backoff_ms: args.backoff.map(as_ms),
     })
+}
+
+fn limits(args: &Run) -> AskedLimits {
+    AskedLimits {
+        turn_timeout_ms: args.turn_timeout.map(as_ms),
+        stall_window_ms: args.stall.map(as_ms),
+        run_timeout_ms: args.run_timeout.map(as_ms),
+        max_turns: args.max_turns,
+        max_tokens: args.max_tokens,
+        max_cost_usd_micros: args.max_cost.map(|cost| cost.0),
+    }
 }
 
 fn command(words: Vec<OsString>) -> Result<Vec<String>, Problem> {
@@ -104,18 +142,29 @@ fn directory(world: &World, dir: Option<PathBuf>) -> Result<String, Problem> {
     })
 }
 
-/// Our environment, with what `--env` says on top of it.
-fn environment(ours: &[(OsString, OsString)], added: &[OsString]) -> Result<Vec<EnvVar>, Problem> {
-    let mut merged: Vec<(OsString, OsString)> = ours.to_vec();
-    for assignment in added {
-        let (name, value) = assigned(assignment)?;
-        match merged.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, old)) => *old = value,
-            None => merged.push((name, value)),
+type Variable = (OsString, OsString);
+
+/// What `--env` says; the last one of a name counts.
+fn assignments(added: &[OsString]) -> Result<Vec<Variable>, Problem> {
+    let added: Vec<Variable> = added.iter().map(assigned).collect::<Result<_, _>>()?;
+    Ok(merged(&[], &added))
+}
+
+/// Variables, with others on top of them.
+fn merged(ours: &[Variable], added: &[Variable]) -> Vec<Variable> {
+    let mut merged = ours.to_vec();
+    for (name, value) in added {
+        match merged.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => old.clone_from(value),
+            None => merged.push((name.clone(), value.clone())),
         }
     }
+    merged
+}
+
+fn vars(variables: Vec<Variable>) -> Vec<EnvVar> {
     let var = |(name, value)| EnvVar { name: OsText(name), value: OsText(value) };
-    Ok(merged.into_iter().map(var).collect())
+    variables.into_iter().map(var).collect()
 }
 
 fn assigned(assignment: &OsString) -> Result<(OsString, OsString), Problem> {
@@ -135,12 +184,15 @@ fn assigned(assignment: &OsString) -> Result<(OsString, OsString), Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::Parser;
 
-    fn merged(added: &[&str]) -> Result<String, Problem> {
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn environment(added: &[&str]) -> Result<String, Problem> {
         let ours = [("PATH", "/bin"), ("A", "1")].map(|(name, value)| (name.into(), value.into()));
         let added: Vec<OsString> = added.iter().map(Into::into).collect();
-        let lines = environment(&ours, &added)?
+        let lines = vars(merged(&ours, &assignments(&added)?))
             .iter()
             .map(|var| format!("{}={}", var.name.0.display(), var.value.0.display()))
             .collect::<Vec<_>>();
@@ -149,14 +201,47 @@ mod tests {
 
     #[test]
     fn env_comes_on_top_and_the_last_one_counts() {
-        assert_eq!(merged(&[]), Ok("PATH=/bin A=1".to_owned()));
-        assert_eq!(merged(&["A=2", "B=x=y", "A=3", "C="]), Ok("PATH=/bin A=3 B=x=y C=".to_owned()));
+        assert_eq!(environment(&[]), Ok("PATH=/bin A=1".to_owned()));
+        assert_eq!(
+            environment(&["A=2", "B=x=y", "A=3", "C="]),
+            Ok("PATH=/bin A=3 B=x=y C=".to_owned())
+        );
     }
 
     #[test]
     fn env_without_a_name_or_a_value_is_refused() {
-        assert!(merged(&["A"]).is_err());
-        assert!(merged(&["=1"]).is_err());
+        assert!(environment(&["A"]).is_err());
+        assert!(environment(&["=1"]).is_err());
+    }
+
+    #[test]
+    fn a_loop_file_and_what_stands_beside_it_are_sent() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("WORKFLOW.md");
+        std::fs::File::create(&file).expect("a file");
+        let line = format!(
+            "outlast run -f {} --agent claude --workspace worktree --max-turns 9 --max-tokens 1000 \
+             --max-cost 0.25 --priority -2 --env A=1 --env A=2",
+            file.display()
+        );
+        let Command::Run(args) =
+            Cli::try_parse_from(line.split(' ')).expect("a good command line").command
+        else {
+            panic!("run")
+        };
+        let sent = body(&World::new(Vec::new()), *args).expect("it can be sent");
+        assert_eq!(sent.workflow.map(|file| file.path), Some(file.display().to_string()));
+        assert_eq!(
+            (sent.agent.as_deref(), sent.workspace.as_deref()),
+            (Some("claude"), Some("worktree"))
+        );
+        assert_eq!((sent.priority, sent.retry), (Some(-2), None));
+        let AskedLimits { max_turns, max_tokens, max_cost_usd_micros, .. } = sent.limits;
+        assert_eq!(
+            (max_turns, max_tokens, max_cost_usd_micros),
+            (Some(9), Some(1000), Some(250_000))
+        );
+        assert_eq!((sent.env_set.len(), sent.env.len()), (1, 1));
     }
 
     #[test]

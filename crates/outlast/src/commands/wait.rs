@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::Answer;
 use crate::args::Wait;
 use crate::ask::{Ask, run_path};
+use crate::output::state::spaced;
 use crate::output::{self, outcome, time};
 use crate::problem::{DETACHED, Problem, TIMED_OUT};
 use crate::session::Session;
@@ -61,7 +62,7 @@ impl Waiting<'_> {
     }
 
     /// The code of the run that was first to end.
-    async fn any(self, runs: Vec<RunView>) -> Answer {
+    async fn any(mut self, runs: Vec<RunView>) -> Answer {
         let world = self.session.world();
         let ends = runs.iter().map(|run| Box::pin(wait::for_rest(world, &run.id)));
         let first = select_all(ends);
@@ -71,7 +72,10 @@ impl Waiting<'_> {
         };
         match (ended, runs.first()) {
             (Some((view, _, _)), _) => self.ended(&view?),
-            (None, Some(run)) => Err(self.timed_out(run)),
+            (None, Some(run)) => {
+                let now: RunView = self.session.call(&Ask::get(&run_path(&run.id, ""))).await?;
+                Err(self.timed_out(&now))
+            }
             (None, None) => unreachable!("at least one run is named"),
         }
     }
@@ -120,18 +124,40 @@ fn is_at_rest(view: &RunView) -> bool {
     exit_status(&view.state, view.reason_code.as_deref()).is_some()
 }
 
+/// Its state, what it is at, and what it will not fall behind of.
 fn still(view: &RunView, now: jiff::Timestamp) -> String {
     let progress = view.last_progress_at.as_deref().and_then(|at| at.parse().ok());
     let progress = progress.map_or_else(
         || "no output yet".to_owned(),
         |at| format!("progress {}", time::relative(at, now)),
     );
-    let checkpoint = match view.turns_committed {
-        0 => "none".to_owned(),
-        committed => format!("turn {committed} committed"),
+    let RunView { id, state, turn, attempt, turns_committed, .. } = view;
+    let phase = match (&view.phase, turn) {
+        (Some(phase), _) => spaced(phase),
+        (None, 0) => "not started".to_owned(),
+        (None, _) => format!("turn {turn} attempt {attempt}"),
     };
-    let RunView { id, state, turn, attempt, .. } = view;
-    format!(
-        "run {id} is still {state} (turn {turn}, attempt {attempt}; last checkpoint: {checkpoint}, {progress})"
-    )
+    let checkpoint = match (&view.checkpoint, turns_committed) {
+        (Some(checkpoint), _) => checkpoint.clone(),
+        (None, 0) => "none".to_owned(),
+        (None, _) => format!("turn {turns_committed} committed"),
+    };
+    format!("run {id} is still {state}; phase: {phase}; checkpoint: {checkpoint}; {progress}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    #[test]
+    fn who_waited_in_vain_learns_where_the_run_stands() {
+        let now = "2026-11-15T12:00:00Z".parse().expect("a time");
+        let mut view = sample::running_loop();
+        insta::assert_snapshot!(still(&view, now), @"run k3mx7q9w2r5t is still running; phase: turn 3 attempt 1; checkpoint: turn 2 committed; progress 1m ago");
+        (view.phase, view.checkpoint, view.last_progress_at) = (None, None, None);
+        insta::assert_snapshot!(still(&view, now), @"run k3mx7q9w2r5t is still running; phase: turn 3 attempt 1; checkpoint: turn 2 committed; no output yet");
+        (view.turn, view.turns_committed) = (0, 0);
+        insta::assert_snapshot!(still(&view, now), @"run k3mx7q9w2r5t is still running; phase: not started; checkpoint: none; no output yet");
+    }
 }

@@ -40,8 +40,9 @@ pub(crate) fn write_all(target: Target, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Writes without holding up whoever waits for signals: a reader may have stopped reading for good.
-pub(crate) async fn stream(target: Target, bytes: Vec<u8>) -> Result<(), Problem> {
-    tokio::task::spawn_blocking(move || write_all(target, &bytes))
+/// Gives back what was written.
+pub(crate) async fn stream(target: Target, bytes: Vec<u8>) -> Result<Vec<u8>, Problem> {
+    tokio::task::spawn_blocking(move || write_all(target, &bytes).map(|()| bytes))
         .await
         .expect("writing does not panic")
         .map_err(|error| Problem::unwritable(&error))

@@ -24,9 +24,19 @@ pub(crate) fn report(problem: &Problem, errors: Errors) {
 
 fn for_people(info: &ErrorInfo) -> String {
     let ErrorInfo { message, hint, .. } = info;
-    match hint {
-        Some(hint) => format!("outlast: {message}\nhint: {hint}"),
-        None => format!("outlast: {message}"),
+    // What is wrong with a file may be several things: the first line says that, the others say which.
+    let lines: Vec<String> = message.trim_end().lines().map(output::printable).collect();
+    let mut told = format!("outlast: {}", lines.join("\n  "));
+    if let Some(hint) = hint {
+        told.push_str(&format!("\nhint: {hint}"));
+    }
+    told
+}
+
+/// What is odd and was done all the same.
+pub(crate) fn warn(warnings: &[String]) {
+    for warning in warnings {
+        output::tell(&format!("warning: {}", output::printable(warning)));
     }
 }
 
@@ -40,5 +50,17 @@ mod tests {
         let Problem::Told { info, exit } = problem else { panic!("a refusal is told") };
         assert_eq!(for_people(&info), "outlast: no run called x\nhint: outlast ps -a");
         assert_eq!(exit, 2);
+    }
+
+    #[test]
+    fn several_problems_stand_below_the_first_line() {
+        let message = "WORKFLOW.md cannot be used\nline 3: no such kind\nline 9: not a number\n";
+        let Problem::Told { info, .. } = Problem::refusal("bad_workflow", message) else {
+            panic!("a refusal is told")
+        };
+        assert_eq!(
+            for_people(&info),
+            "outlast: WORKFLOW.md cannot be used\n  line 3: no such kind\n  line 9: not a number"
+        );
     }
 }

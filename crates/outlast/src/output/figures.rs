@@ -1,5 +1,9 @@
 //! Numbers with their units.
 
+use outlast_wire::api::Usage;
+
+use crate::money;
+
 /// `512 B`, `1.5 KiB`, `3.0 GiB`.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -14,6 +18,28 @@ pub(crate) fn bytes(count: u64) -> String {
 /// `1 survivor`, `2 survivors`.
 pub(crate) fn count(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// `950 tokens`, `12k tokens`, `3.4M tokens`.
+pub(crate) fn tokens(count: u64) -> String {
+    match count {
+        1 => "1 token".to_owned(),
+        ..1000 => format!("{count} tokens"),
+        1000..1_000_000 => format!("{}k tokens", count / 1000),
+        _ => format!("{}.{}M tokens", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// What was spent, in the one unit that says most; nothing if nothing was.
+pub(crate) fn spend(usage: &Usage) -> Option<String> {
+    spent(usage.cost_usd, usage.input_tokens.saturating_add(usage.output_tokens))
+}
+
+pub(crate) fn spent(cost_usd: f64, count: u64) -> Option<String> {
+    if cost_usd > 0.0 {
+        return Some(money::dollars(cost_usd));
+    }
+    (count > 0).then(|| tokens(count))
 }
 
 /// `SIGKILL` for 9, and `signal 40` for what has no name.
@@ -75,5 +101,16 @@ mod tests {
         assert_eq!(signal(9), "SIGKILL");
         assert_eq!(signal(15), "SIGTERM");
         assert_eq!(signal(63), "signal 63");
+    }
+
+    #[test]
+    fn spend_is_told_in_one_unit() {
+        let usage = |cost_usd, input_tokens| Usage { cost_usd, input_tokens, ..Usage::default() };
+        assert_eq!(spend(&usage(0.0, 0)), None);
+        assert_eq!(spend(&usage(0.0, 1)), Some("1 token".to_owned()));
+        assert_eq!(spend(&usage(0.0, 999)), Some("999 tokens".to_owned()));
+        assert_eq!(spend(&usage(0.0, 12_345)), Some("12k tokens".to_owned()));
+        assert_eq!(spend(&usage(0.0, 3_450_000)), Some("3.4M tokens".to_owned()));
+        assert_eq!(spend(&usage(1.25, 3_450_000)), Some("$1.25".to_owned()));
     }
 }

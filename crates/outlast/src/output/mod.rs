@@ -5,6 +5,10 @@ pub(crate) mod colour;
 pub(crate) mod errors;
 pub(crate) mod figures;
 pub(crate) mod outcome;
+pub(crate) mod page;
+pub(crate) mod rest;
+#[cfg(test)]
+pub(crate) mod sample;
 pub(crate) mod state;
 pub(crate) mod table;
 pub(crate) mod time;
@@ -41,6 +45,30 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
 }
 
+/// The last line in there that says something, without what a terminal would obey.
+pub(crate) fn last_line(bytes: &[u8]) -> Option<String> {
+    let tail = &bytes[bytes.len().saturating_sub(LONGEST_LINE)..];
+    let text = String::from_utf8_lossy(tail);
+    text.lines().rev().map(|line| without_sequences(line.trim())).find(|line| !line.is_empty())
+}
+
+/// In bytes; no terminal is wider.
+const LONGEST_LINE: usize = 4096;
+
+/// Colours and cursor movements are gone; other control characters are left to [`printable`].
+fn without_sequences(line: &str) -> String {
+    let mut kept = String::new();
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        if c != '\x1b' {
+            kept.push(c);
+        } else if chars.next() == Some('[') {
+            chars.find(|c| ('@'..='~').contains(c));
+        }
+    }
+    printable(kept.trim())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +76,12 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_not_printed() {
         assert_eq!(printable("a\x1b[2Jb\nc\u{9b}d — ok"), "a·[2Jb·c·d — ok");
+    }
+
+    #[test]
+    fn the_last_line_is_what_was_said_last() {
+        assert_eq!(last_line(b"one\ntwo\n\n  \n"), Some("two".to_owned()));
+        assert_eq!(last_line(b"\x1b[32mok\x1b[0m\r\n\x1b[K"), Some("ok".to_owned()));
+        assert_eq!(last_line(b"\n"), None);
     }
 }

@@ -3,6 +3,7 @@
 use outlast_wire::api::RunView;
 use outlast_wire::shim::Exit;
 
+use crate::output::rest::next_steps;
 use crate::output::state::spaced;
 use crate::output::{figures, printable, tell};
 
@@ -20,7 +21,7 @@ fn lines(view: &RunView) -> Vec<String> {
         _ => vec![format!("outlast: run {} {}{}", view.id, view.state, because(view))],
     };
     if view.state == "blocked" {
-        lines.push(format!("hint: outlast show {}", view.id));
+        lines.extend(at_rest(view));
     }
     if !view.survivors.is_empty() {
         let left = figures::count(view.survivors.len(), "survivor");
@@ -30,8 +31,22 @@ fn lines(view: &RunView) -> Vec<String> {
     lines
 }
 
+/// What it asks, and how to go on.
+fn at_rest(view: &RunView) -> Vec<String> {
+    let question = view.blocked.as_ref().and_then(|blocked| blocked.question.as_deref());
+    let asked =
+        question.map(|question| format!("outlast: it asks: {}", printable(question.trim())));
+    let steps = next_steps(view).into_iter().map(|step| format!("hint: {step}"));
+    let look = format!("hint: outlast show {}  shows more", view.id);
+    asked.into_iter().chain(steps).chain([look]).collect()
+}
+
 fn because(view: &RunView) -> String {
-    match (view.outcome.as_deref(), view.exit) {
+    // How the last attempt ended says nothing about why a loop rests, or about one that failed for another
+    // reason.
+    let is_about_the_attempt =
+        matches!(view.reason_code.as_deref(), None | Some("exit_code" | "signaled" | "stopped"));
+    match (view.outcome.as_deref().filter(|_| is_about_the_attempt), view.exit) {
         (Some("exited"), Some(Exit::Code(code))) => format!(": exit code {code}"),
         (Some("signaled"), Some(Exit::Signal(signal))) => {
             format!(": killed by {}", figures::signal(signal))
@@ -57,4 +72,35 @@ fn never_started(view: &RunView) -> Vec<String> {
         lines.push(format!("hint: nothing was run; see outlast show {}", view.id));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    #[test]
+    fn a_run_that_rests_says_why_and_how_to_go_on() {
+        let view = sample::blocked("needs_approval", Some("may I push?\n"));
+        insta::assert_snapshot!(lines(&view).join("\n"), @r"
+        outlast: run k3mx7q9w2r5t blocked: it needs a person
+        outlast: it asks: may I push?
+        hint: outlast answer k3mx7q9w2r5t --approve  lets it
+        hint: outlast answer k3mx7q9w2r5t --deny  does not
+        hint: outlast show k3mx7q9w2r5t  shows more
+        ");
+    }
+
+    #[test]
+    fn a_loop_does_not_fail_because_its_last_attempt_exited_well() {
+        let view = RunView {
+            state: "failed".to_owned(),
+            outcome: Some("exited".to_owned()),
+            exit: Some(Exit::Code(0)),
+            reason: Some("the agent gave up".to_owned()),
+            reason_code: Some("agent_failed".to_owned()),
+            ..sample::running_loop()
+        };
+        insta::assert_snapshot!(lines(&view).join("\n"), @"outlast: run k3mx7q9w2r5t failed: the agent gave up");
+    }
 }

@@ -57,6 +57,17 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// Leaves a column out.
+    pub(crate) fn without(mut self, title: &str) -> Self {
+        if let Some(index) = self.columns.iter().position(|column| column.title == title) {
+            self.columns.remove(index);
+            for row in &mut self.rows {
+                row.remove(index);
+            }
+        }
+        self
+    }
+
     pub(crate) fn render(&self, look: Look) -> String {
         let widths = fit(&self.columns, self.natural_widths(), look.columns);
         let titles: Vec<Cell> =
@@ -110,16 +121,30 @@ fn cut(cell: &Cell, width: usize) -> Cow<'_, str> {
     if cell.width <= width {
         return Cow::Borrowed(&cell.text);
     }
+    let (mut kept, left) = shortened(&cell.text, width);
+    kept.extend(std::iter::repeat_n(' ', left));
+    Cow::Owned(kept)
+}
+
+/// At most `columns` of a line; what is missing shows as `…`.
+pub(crate) fn clipped(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(shortened(text, columns).0)
+}
+
+/// What fits with a `…` behind it, and how many columns are left.
+fn shortened(text: &str, columns: usize) -> (String, usize) {
     let mut kept = String::new();
-    let mut left = width.saturating_sub(1);
-    for c in cell.text.chars() {
+    let mut left = columns.saturating_sub(1);
+    for c in text.chars() {
         let Some(rest) = left.checked_sub(c.width().unwrap_or(0)) else { break };
         left = rest;
         kept.push(c);
     }
     kept.push('…');
-    kept.extend(std::iter::repeat_n(' ', left));
-    Cow::Owned(kept)
+    (kept, left)
 }
 
 /// Most of what is listed is plain, and then its width is its length.

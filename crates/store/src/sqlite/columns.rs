@@ -13,7 +13,8 @@ use crate::Error;
 /// The columns that [`row`] reads.
 pub(super) const ROW: &str =
     "id, name, key, state, reason_code, health, what, turn, attempt, created_at,
-    started_at, ended_at, exit_code, exit_signal, labels, survivors, open";
+    started_at, ended_at, exit_code, exit_signal, labels, survivors, open, phase, tokens,
+    cost_usd_micros, max_turns";
 
 /// The columns that [`event`] reads.
 pub(super) const EVENT: &str = "seq, at, body";
@@ -80,6 +81,10 @@ impl Reader<'_> {
             labels: self.labels(14)?,
             survivors: usize::try_from(self.get::<i64>(15)?).map_err(|error| error.to_string())?,
             is_open: self.get(16)?,
+            phase: self.get(17)?,
+            tokens: self.get::<i64>(18)?.cast_unsigned(),
+            cost_usd_micros: self.get::<i64>(19)?.cast_unsigned(),
+            max_turns: self.get(20)?,
         })
     }
 

@@ -157,7 +157,7 @@ mod tests {
         }))
         .unwrap();
         let run = RunId(format!("aaaa{n:08}"));
-        let events = create(&run, spec, &Moment { now: Time(1), boot: BootId("boot".to_owned()) });
+        let events = create(&run, spec, &Moment::new(Time(1), BootId("boot".to_owned())));
         let row = Run::replay(&run, &events).unwrap().row();
         Append { run, expected_seq: 0, epoch: 0, events, row }
     }

@@ -12,10 +12,13 @@ use super::file;
 use crate::Error;
 
 /// The newest shape that this version knows.
-pub(super) const KNOWN: u32 = 1;
+pub(super) const KNOWN: u32 = 2;
 
 /// The step to each shape from the one before.
-const MIGRATIONS: [(u32, &str); KNOWN as usize] = [(1, include_str!("../../migrations/0001.sql"))];
+const MIGRATIONS: [(u32, &str); KNOWN as usize] = [
+    (1, include_str!("../../migrations/0001.sql")),
+    (2, include_str!("../../migrations/0002.sql")),
+];
 
 /// Looking through a larger file at every start would take too long.
 const QUICK_CHECK_MOST_BYTES: u64 = 256 << 20;

@@ -21,13 +21,15 @@ const SELECT_NAME: &str = "SELECT id FROM runs WHERE name = ?1 AND open = 1
     AND state NOT IN ('completed', 'failed', 'stopped', 'exhausted') ORDER BY no LIMIT 1";
 const INSERT_RUN: &str = "INSERT INTO runs
     (id, seq, open, state, reason_code, health, turn, attempt, survivors, created_at, started_at, ended_at,
-     exit_code, exit_signal, name, key, labels, what)
+     exit_code, exit_signal, name, key, labels, what, phase, tokens, cost_usd_micros, max_turns)
     VALUES (:id, :seq, :open, :state, :reason_code, :health, :turn, :attempt, :survivors, :created_at,
-     :started_at, :ended_at, :exit_code, :exit_signal, :name, :key, :labels, :what)";
+     :started_at, :ended_at, :exit_code, :exit_signal, :name, :key, :labels, :what, :phase, :tokens,
+     :cost_usd_micros, :max_turns)";
 // Leaves out every column that stands in an index, so that no page of an index is touched.
 const UPDATE_RUN: &str = "UPDATE runs SET seq = :seq, state = :state, reason_code = :reason_code,
     health = :health, turn = :turn, attempt = :attempt, survivors = :survivors, started_at = :started_at,
-    ended_at = :ended_at, exit_code = :exit_code, exit_signal = :exit_signal WHERE no = :no";
+    ended_at = :ended_at, exit_code = :exit_code, exit_signal = :exit_signal, phase = :phase,
+    tokens = :tokens, cost_usd_micros = :cost_usd_micros WHERE no = :no";
 const UPDATE_OPEN: &str = "UPDATE runs SET open = ?2 WHERE no = ?1";
 const INSERT_EVENT: &str =
     "INSERT INTO events (run, seq, at, kind, epoch, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -103,6 +105,8 @@ impl<'a> Group<'a> {
                 ":created_at": columns::time(row.created_at), ":started_at": row.started_at.map(columns::time),
                 ":ended_at": row.ended_at.map(columns::time), ":exit_code": exit_code, ":exit_signal": exit_signal,
                 ":name": row.name, ":key": row.key, ":labels": columns::labels(row), ":what": row.what,
+                ":phase": row.phase, ":tokens": row.tokens.cast_signed(),
+                ":cost_usd_micros": row.cost_usd_micros.cast_signed(), ":max_turns": row.max_turns,
             },
         )?;
         Ok(self.connection.last_insert_rowid())
@@ -118,6 +122,8 @@ impl<'a> Group<'a> {
                 ":reason_code": row.reason_code, ":health": row.health, ":turn": row.turn, ":attempt": row.attempt,
                 ":survivors": survivors(row), ":started_at": row.started_at.map(columns::time),
                 ":ended_at": row.ended_at.map(columns::time), ":exit_code": exit_code, ":exit_signal": exit_signal,
+                ":phase": row.phase, ":tokens": row.tokens.cast_signed(),
+                ":cost_usd_micros": row.cost_usd_micros.cast_signed(),
             },
         )?;
         if row.is_open != found.is_open {

@@ -40,7 +40,7 @@ pub(crate) fn labelled(labels: &[(&str, &str)]) -> RunSpec {
 }
 
 pub(crate) fn moment() -> Moment {
-    Moment { now: Time(1_000_000), boot: BootId("boot-1".to_owned()) }
+    Moment::new(Time(1_000_000), BootId("boot-1".to_owned()))
 }
 
 /// The append that creates a run, and the run it makes.
@@ -90,19 +90,21 @@ impl Held {
     }
 
     pub(crate) fn started(&self) -> Input {
-        Input::Reported(self.report())
+        Input::Reported(Box::new(self.report()))
     }
 
     pub(crate) fn exited(&self, code: i32) -> Input {
         let end = Some(End::Exited { at: moment().now, exit: Exit::Code(code), cause: None });
-        Input::Reported(Report { end, tree: TreeNews::Empty, ..self.report() })
+        Input::Reported(Box::new(Report { end, tree: TreeNews::Empty, ..self.report() }))
     }
 
     /// Some news that a run in this state always has something to say to.
     pub(crate) fn next_news(&self) -> Input {
         match &self.run.attempt {
-            Some(attempt) if attempt.end.is_none() && attempt.process.is_none() => self.started(),
-            Some(attempt) if attempt.end.is_none() => self.exited(1),
+            Some(attempt) if attempt.held.end.is_none() && attempt.held.process.is_none() => {
+                self.started()
+            }
+            Some(attempt) if attempt.held.end.is_none() => self.exited(1),
             Some(_) | None => Input::Woke,
         }
     }
@@ -117,14 +119,8 @@ impl Held {
     fn report(&self) -> Report {
         let attempt = self.run.attempt.as_ref().unwrap();
         Report {
-            turn: attempt.turn,
-            attempt: attempt.number,
-            custody: Custody::Shim,
             started: Some(Started { at: moment().now, pid: 41, start: 7 }),
-            end: None,
-            ended_for: None,
-            tree: TreeNews::Unknown,
-            output_bytes: 0,
+            ..Report::of(attempt.step(), Custody::Shim)
         }
     }
 }

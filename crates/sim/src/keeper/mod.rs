@@ -1,21 +1,23 @@
-//! One attempt, kept: the twin of the daemon's keeper, one step at a time.
+//! One step, kept: the twin of the daemon's keeper, one step at a time.
 //!
 //! Believes in the same order: the shim's socket, its lock, its records, and only then processes.
 
+mod ending;
+mod orphan;
+
 use outlast_engine::{
-    BootId, Custody, End, Input, NeverStarted, Report, StopMode, Survivor, TreeNews,
+    BootId, Custody, End, Input, NeverStarted, Report, Run, StopMode, Survivor, TreeNews,
 };
 
 use crate::options::Sabotage;
 use crate::record::{self, Record};
-use crate::tree::Signal;
 use crate::wire::{Conn, ConnId, News, Order};
 use crate::world::{Durability, Key, World, boot_id};
+use ending::Ending;
+use orphan::Ended;
 
-/// After this many launches in vain the attempt is given up. Fewer than in production, to get there.
+/// After this many launches in vain the step is given up. Fewer than in production, to get there.
 const PATIENCE: u32 = 2;
-/// Rounds of KILL for a tree without a shim.
-const ROUNDS: u8 = 4;
 
 #[derive(Debug)]
 pub(crate) struct Keeper {
@@ -26,8 +28,14 @@ pub(crate) struct Keeper {
     /// The order about the stop has changed since it was last looked at.
     is_stop_news: bool,
     tries: u32,
-    /// This daemon has talked with the attempt's shim before.
+    /// This daemon has talked with the step's shim before.
     has_met: bool,
+    /// The run as it was when this keeper began.
+    run: Box<Run>,
+    /// What was found when the main process had ended.
+    ending: Option<Ending>,
+    /// The workspace as a loop's first attempt finds it.
+    baseline: Option<String>,
     at: At,
 }
 
@@ -46,7 +54,10 @@ enum At {
     FirstOrder(Session),
     Talk(Session),
     Left(Vec<Record>),
-    OrphanLook(Vec<Record>),
+    OrphanLook {
+        records: Vec<Record>,
+        ended: Ended,
+    },
     OrphanReport {
         records: Vec<Record>,
         left: Vec<Survivor>,
@@ -54,11 +65,13 @@ enum At {
     },
     OrphanEnd {
         records: Vec<Record>,
+        ended: Ended,
         rounds: u8,
     },
     OrphanWait {
         records: Vec<Record>,
         left: Vec<Survivor>,
+        ended: Ended,
     },
     Done,
 }
@@ -71,15 +84,8 @@ struct Session {
     stops_before: usize,
 }
 
-/// Whether a look at an orphaned tree comes after a try to end it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    NotTried,
-    Tried,
-}
-
 impl Keeper {
-    pub(crate) fn new(key: Key, boot: BootId, epoch: u64) -> Self {
+    pub(crate) fn new(key: Key, boot: BootId, epoch: u64, run: Run) -> Self {
         Self {
             key,
             boot,
@@ -88,6 +94,9 @@ impl Keeper {
             is_stop_news: false,
             tries: 0,
             has_met: false,
+            run: Box::new(run),
+            ending: None,
+            baseline: None,
             at: At::Look,
         }
     }
@@ -127,31 +136,39 @@ impl Keeper {
             At::AwaitFirstHello(conn) => self.await_first_hello(world, conn, &mut said),
             At::Met(session) => self.meet(world, session, &mut said),
             At::FirstReport(session) => {
-                said.push(self.report(Custody::Shim, &session.records, session.stops_before));
+                said.push(self.report(
+                    world,
+                    Custody::Shim,
+                    &session.records,
+                    session.stops_before,
+                ));
                 At::FirstOrder(session)
             }
             At::FirstOrder(session) => self.order(world, session),
             At::Talk(session) => self.talk(world, session, &mut said),
-            At::Left(records) => self.left(records, &mut said),
-            At::OrphanLook(records) => {
-                let left = world.attempt(self.key).tree.members();
-                At::OrphanReport { records, left, ended: Ended::NotTried }
+            At::Left(records) => self.left(world, records, &mut said),
+            At::OrphanLook { records, ended } => {
+                let left = world.site(self.key).tree.members();
+                At::OrphanReport { records, left, ended }
             }
             At::OrphanReport { records, left, ended } => {
                 self.orphan_report(world, records, left, ended, &mut said)
             }
-            At::OrphanEnd { records, rounds } => self.orphan_end(world, records, rounds),
-            At::OrphanWait { records, left } => self.orphan_wait(world, records, left),
+            At::OrphanEnd { records, ended, rounds } => {
+                self.orphan_end(world, records, ended, rounds)
+            }
+            At::OrphanWait { records, left, ended } => {
+                self.orphan_wait(world, records, left, ended)
+            }
             At::Done => At::Done,
         };
         said
     }
 
     /// Another boot: what was written is all there is, and no process is looked for.
-    fn rebooted(&self, world: &mut World) -> Input {
-        let records = world.attempt(self.key).records.clone();
-        let Key { turn, attempt, .. } = self.key;
-        Input::Reported(record::report(turn, attempt, Custody::Rebooted, &records, 0))
+    fn rebooted(&mut self, world: &mut World) -> Input {
+        let records = world.site(self.key).records.clone();
+        self.report(world, Custody::Rebooted, &records, 0)
     }
 
     fn connect(&mut self, world: &mut World) -> At {
@@ -183,7 +200,9 @@ impl Keeper {
         let is_gone = conn.shim_is_gone;
         match news {
             Some(News::Hello { records }) => {
-                let stops_before = record::failed_stops(&records);
+                // Without an order of ours, what the shim tried in vain by itself is news.
+                let is_ordered = self.stop.is_some();
+                let stops_before = if is_ordered { record::failed_stops(&records) } else { 0 };
                 Heard::Session(Session { conn: id, records, is_ours: false, stops_before })
             }
             None if !is_gone && !world.rng.chance(30) => Heard::Nothing,
@@ -196,7 +215,7 @@ impl Keeper {
 
     /// A lock that is held means: never launch, only ask.
     fn ask_lock(&mut self, world: &mut World) -> At {
-        let holder = world.attempt(self.key).lock;
+        let holder = world.site(self.key).lock;
         if holder.is_some_and(|shim| world.shims.contains_key(&shim)) {
             return At::Look;
         }
@@ -208,7 +227,7 @@ impl Keeper {
     }
 
     fn read(&mut self, world: &mut World) -> At {
-        let records = world.attempt(self.key).records.clone();
+        let records = world.site(self.key).records.clone();
         if record::is_begun(&records) { At::Left(records) } else { At::WriteSpec }
     }
 
@@ -216,7 +235,8 @@ impl Keeper {
         if world.rng.chance(world.faults.launch) && world.rng.chance(300) {
             return self.give_up(world, said);
         }
-        world.attempt(self.key).has_spec = true;
+        self.write_request(world);
+        world.site(self.key).has_spec = true;
         At::SpawnShim
     }
 
@@ -248,9 +268,9 @@ impl Keeper {
     fn give_up(&mut self, world: &mut World, said: &mut Vec<Input>) -> At {
         let goes_on = world.is_sabotaged(Sabotage::GivesUpAndGoesOn);
         let is_fenced = !goes_on && !world.is_sabotaged(Sabotage::GivesUpUnfenced);
-        let holder = world.attempt(self.key).lock;
+        let holder = world.site(self.key).lock;
         let is_held = holder.is_some_and(|shim| world.shims.contains_key(&shim));
-        if is_fenced && (is_held || record::is_begun(&world.attempt(self.key).records)) {
+        if is_fenced && (is_held || record::is_begun(&world.site(self.key).records)) {
             return At::Look;
         }
         world.stats.launches_given_up += 1;
@@ -259,25 +279,15 @@ impl Keeper {
             world.record(self.key, Record::NeverStarted { at, code }, Durability::Machine);
         }
         let end = Some(End::NeverStarted { at, code, why: "cannot start a shim".to_owned() });
-        let Key { turn, attempt, .. } = self.key;
-        let (custody, tree) = (Custody::NeverHeld, TreeNews::Empty);
-        said.push(Input::Reported(Report {
-            turn,
-            attempt,
-            custody,
-            started: None,
-            end,
-            ended_for: None,
-            tree,
-            output_bytes: 0,
-        }));
+        let tree = TreeNews::Empty;
+        let report = Report { end, tree, ..Report::of(self.key.step, Custody::NeverHeld) };
+        said.push(Input::Reported(Box::new(report)));
         if goes_on { At::Look } else { At::Done }
     }
 
     fn meet(&mut self, world: &mut World, session: Session, said: &mut Vec<Input>) -> At {
         self.tries = 0;
-        let Key { turn, attempt, .. } = self.key;
-        let epoch = self.epoch;
+        let (step, epoch) = (self.key.step, self.epoch);
         if !record::is_begun(&session.records) {
             let starts_anyway = world.is_sabotaged(Sabotage::StartsToStop);
             if self.stop.is_none() || starts_anyway {
@@ -290,7 +300,7 @@ impl Keeper {
                 );
             }
         } else if !session.is_ours && !self.has_met {
-            said.push(Input::Adopted { turn, attempt, epoch });
+            said.push(Input::Adopted { step, epoch });
         }
         self.has_met = true;
         At::FirstReport(session)
@@ -322,7 +332,12 @@ impl Keeper {
         match conn.to_daemon.pop_front() {
             Some(News::Record(record)) => {
                 session.records.push(record);
-                said.push(self.report(Custody::Shim, &session.records, session.stops_before));
+                said.push(self.report(
+                    world,
+                    Custody::Shim,
+                    &session.records,
+                    session.stops_before,
+                ));
                 At::Talk(session)
             }
             Some(News::Hello { .. }) => At::Talk(session),
@@ -335,102 +350,28 @@ impl Keeper {
     }
 
     /// The shim is gone and these are its records.
-    fn left(&mut self, records: Vec<Record>, said: &mut Vec<Input>) -> At {
+    fn left(&mut self, world: &mut World, records: Vec<Record>, said: &mut Vec<Input>) -> At {
         if record::is_over(&records) {
-            said.push(self.report(Custody::Nobody, &records, 0));
+            said.push(self.report(world, Custody::Nobody, &records, 0));
             return At::Done;
         }
         if record::started(&records).is_none() {
-            said.push(self.report(Custody::NeverHeld, &records, 0));
+            said.push(self.report(world, Custody::NeverHeld, &records, 0));
             return At::Done;
         }
-        At::OrphanLook(records)
+        At::OrphanLook { records, ended: Ended::NotTried }
     }
 
-    fn orphan_report(
+    fn report(
         &mut self,
         world: &mut World,
-        records: Vec<Record>,
-        left: Vec<Survivor>,
-        ended: Ended,
-        said: &mut Vec<Input>,
-    ) -> At {
-        let is_main_alive = world.attempt(self.key).tree.is_main_alive();
-        said.push(self.report_left(world, &records, is_main_alive, &left, ended));
-        if left.is_empty() && (!is_main_alive || ended == Ended::Tried) {
-            return At::Done;
-        }
-        if ended == Ended::Tried {
-            return At::OrphanWait { records, left };
-        }
-        self.is_stop_news = false;
-        match self.stop {
-            Some(_) => At::OrphanEnd { records, rounds: 0 },
-            None => At::OrphanWait { records, left },
-        }
-    }
-
-    fn report_left(
-        &self,
-        world: &World,
+        custody: Custody,
         records: &[Record],
-        is_main_alive: bool,
-        left: &[Survivor],
-        ended: Ended,
+        stops_before: usize,
     ) -> Input {
-        let custody = if is_main_alive { Custody::Orphan } else { Custody::Nobody };
-        let tree = match left {
-            [] => TreeNews::Empty,
-            some => TreeNews::Left { survivors: some.to_vec(), stop_failed: ended == Ended::Tried },
-        };
-        let mut report =
-            Report { tree, ..record::report(self.key.turn, self.key.attempt, custody, records, 0) };
-        if world.is_sabotaged(Sabotage::LostIsSuccess)
-            && custody == Custody::Nobody
-            && report.end.is_none()
-        {
-            let exit = outlast_engine::Exit::Code(0);
-            report.end = Some(End::Exited { at: world.now(), exit, cause: None });
-        }
-        Input::Reported(report)
-    }
-
-    /// TERM first unless there is no time, then KILL in rounds.
-    fn orphan_end(&mut self, world: &mut World, records: Vec<Record>, rounds: u8) -> At {
-        let is_first = rounds == 0 && self.stop != Some(StopMode::Now);
-        world.signal(self.key, if is_first { Signal::Term } else { Signal::Kill });
-        let left = world.attempt(self.key).tree.members();
-        if left.is_empty() || rounds == ROUNDS {
-            return At::OrphanReport { records, left, ended: Ended::Tried };
-        }
-        At::OrphanEnd { records, rounds: rounds + 1 }
-    }
-
-    /// Waits until one of these is gone, or somebody wants them to be, or their time is over.
-    fn orphan_wait(&mut self, world: &mut World, records: Vec<Record>, left: Vec<Survivor>) -> At {
-        let now_left = world.attempt(self.key).tree.members();
-        let is_any_gone = left.is_empty() || left.iter().any(|one| !now_left.contains(one));
-        if is_any_gone || self.is_stop_news {
-            return At::OrphanLook(records);
-        }
-        let has_limit = world.runs[self.key.run].spec.limits.turn_timeout_ms.is_some()
-            && !record::has_exited(&records);
-        let is_ending = records.iter().any(|record| matches!(record, Record::Ending { .. }));
-        let is_over = (has_limit || is_ending) && world.rng.chance(50);
-        if is_over && !world.is_sabotaged(Sabotage::LimitsDieWithShim) {
-            return At::OrphanEnd { records, rounds: 0 };
-        }
-        At::OrphanWait { records, left }
-    }
-
-    fn report(&self, custody: Custody, records: &[Record], stops_before: usize) -> Input {
-        Input::Reported(record::report(
-            self.key.turn,
-            self.key.attempt,
-            custody,
-            records,
-            stops_before,
-        ))
+        let mut report = record::report(self.key.step, custody, records, stops_before);
+        self.look_at_end(world, &mut report);
+        Input::Reported(Box::new(report))
     }
 }
 

@@ -1,0 +1,294 @@
+//! What a run is asked to be, made out of the request, the loop file and the operator's config. Everything
+//! that is wrong with these is said here, before anything starts.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use outlast_engine::{Run, RunId, RunSpec, Slot, Strategy, Window, Workspace};
+use outlast_wire::api::CreateRun;
+use outlast_wire::shim::EnvVar;
+use outlast_workflow::{
+    self as workflow, Effective, Loaded, Overrides, Problem, Source, Surroundings,
+};
+
+use super::error::{Answer, ApiError, bad_request};
+use crate::refusal::Refusal;
+use crate::request;
+use crate::supervisor::Supervisor;
+use crate::workspace;
+
+/// Bounds on what is written into every journal.
+const LONGEST_NAME: usize = 100;
+const MOST_LABELS: usize = 64;
+
+/// A run that can be made.
+#[derive(Clone)]
+pub(super) struct Wanted {
+    pub(super) spec: RunSpec,
+    /// What its commands get, whole.
+    pub(super) env: Vec<EnvVar>,
+    pub(super) workflow_text: Option<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Blocks: reads the config and looks at directories.
+pub(super) fn of(
+    supervisor: &Supervisor,
+    id: &RunId,
+    asked: &CreateRun,
+    parent: Option<RunId>,
+) -> Answer<Wanted> {
+    if !id.is_well_formed() {
+        return Err(bad_request(format!("{id:?} is not a run id")));
+    }
+    check_name(asked.name.as_deref())?;
+    check_key(asked.key.as_deref())?;
+    check_dir(&asked.dir)?;
+    check_labels(asked)?;
+    let loaded = load(supervisor, asked)?;
+    let effective = loaded.effective;
+    workflow::runnable(&effective).map_err(|problem| refusal(&[problem]))?;
+    outlast_agents::plan(&effective.agent).map_err(|error| {
+        Refusal::new("bad_command", error.to_string()).hint("put the command after `--`")
+    })?;
+    let env = environment(asked, effective.env.as_deref());
+    let spec = spec(supervisor, id, asked, parent, effective)?;
+    try_prompt(supervisor, id, &spec)?;
+    let workflow_text = asked.workflow.as_ref().map(|file| file.text.clone());
+    let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+    Ok(Wanted { spec, env, workflow_text, warnings })
+}
+
+fn load(supervisor: &Supervisor, asked: &CreateRun) -> Answer<Loaded> {
+    let config = supervisor.config().map_err(|problems| refusal(&problems))?;
+    let overrides = overrides(asked)?;
+    let Some(file) = &asked.workflow else {
+        return workflow::plain(&config, &overrides).map_err(|problems| plain_refusal(&problems));
+    };
+    if file.text.len() > workflow::LARGEST_FILE {
+        return Err(bad_request(format!("{} is bigger than 1 MiB", file.path)));
+    }
+    let path = Path::new(&file.path);
+    if !path.is_absolute() {
+        return Err(bad_request(format!("{} is not an absolute path", file.path)));
+    }
+    refuse_own_file(supervisor, path)?;
+    let home = variable(&asked.env, "HOME").map(PathBuf::from);
+    let around = Surroundings {
+        home: home.as_deref(),
+        env: &|name| variable(&asked.env, name),
+        temp_dir: &std::env::temp_dir(),
+        default_root: &supervisor.layout.workspaces(),
+    };
+    let source = Source { path, text: &file.text };
+    workflow::load(&source, &config, &overrides, &around).map_err(|problems| refusal(&problems))
+}
+
+/// An agent could write there what the next run is allowed to do.
+fn refuse_own_file(supervisor: &Supervisor, path: &Path) -> Answer<()> {
+    let roots = [supervisor.layout.workspaces(), supervisor.layout.runs()];
+    if !roots.iter().any(|root| path.starts_with(root)) {
+        return Ok(());
+    }
+    let message =
+        format!("{} is in a workspace of Outlast, where an agent can change it", path.display());
+    Err(Refusal::new("workflow_in_workspace", message)
+        .hint("use the file of your repository")
+        .into())
+}
+
+fn try_prompt(supervisor: &Supervisor, id: &RunId, spec: &RunSpec) -> Answer<()> {
+    let Some(workflow) = &spec.workflow else { return Ok(()) };
+    let moment = supervisor.world.moment(Slot::Taken);
+    let events = outlast_engine::create(id, spec.clone(), &moment);
+    let run = Run::replay(id, &events).map_err(|error| Refusal::new("bug", error.to_string()))?;
+    request::try_out(&run, moment.now).map_err(|error| {
+        Refusal::new("template_render_error", format!("{}: {error}", workflow.path))
+            .hint("what is not there in every turn is asked for first: {% if note %}…{% endif %}")
+            .into()
+    })
+}
+
+fn overrides(asked: &CreateRun) -> Answer<Overrides> {
+    let limits = &asked.limits;
+    Ok(Overrides {
+        agent_kind: asked.agent.clone(),
+        command: Some(asked.command.clone()).filter(|command| !command.is_empty()),
+        workspace: asked.workspace.as_deref().map(strategy).transpose()?,
+        turn_timeout_ms: limits.turn_timeout_ms,
+        stall_window_ms: limits.stall_window_ms,
+        run_timeout_ms: limits.run_timeout_ms,
+        max_turns: limits.max_turns,
+        max_attempts: asked.retry.map(|retry| retry.saturating_add(1)),
+        max_tokens: limits.max_tokens,
+        max_cost_usd_micros: limits.max_cost_usd_micros,
+        priority: asked.priority,
+        backoff_ms: asked.backoff_ms,
+    })
+}
+
+fn strategy(word: &str) -> Answer<Strategy> {
+    match word {
+        "inplace" => Ok(Strategy::Inplace),
+        "dir" => Ok(Strategy::Dir),
+        "worktree" => Ok(Strategy::Worktree),
+        other => Err(Refusal::new("bad_request", format!("{other:?} is not a workspace strategy"))
+            .hint("one of inplace, dir, worktree")
+            .into()),
+    }
+}
+
+fn variable(env: &[EnvVar], name: &str) -> Option<String> {
+    let is_it = |var: &&EnvVar| os(&var.name) == OsStr::new(name);
+    let value = os(&env.iter().find(is_it)?.value).to_str()?.to_owned();
+    Some(value).filter(|value| !value.is_empty())
+}
+
+fn os(text: &outlast_wire::OsText) -> &OsStr {
+    text.as_os_str()
+}
+
+/// What of the client's environment the run gets: all of it, or what the file names and `--env` sets.
+fn environment(asked: &CreateRun, allowed: Option<&[String]>) -> Vec<EnvVar> {
+    let Some(allowed) = allowed else { return asked.env.clone() };
+    let is_allowed = |var: &&EnvVar| {
+        let name = os(&var.name).to_string_lossy();
+        allowed.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => *pattern == name,
+        })
+    };
+    let is_set = |var: &&EnvVar| !asked.env_set.iter().any(|set| set.name == var.name);
+    let kept = asked.env.iter().filter(is_allowed).filter(is_set);
+    kept.chain(&asked.env_set).cloned().collect()
+}
+
+fn spec(
+    supervisor: &Supervisor,
+    id: &RunId,
+    asked: &CreateRun,
+    parent: Option<RunId>,
+    effective: Effective,
+) -> Answer<RunSpec> {
+    let (dir, workspace) = place(supervisor, id, asked, &effective)?;
+    Ok(RunSpec {
+        name: asked.name.clone(),
+        key: asked.key.clone(),
+        task: asked.task.clone(),
+        agent: effective.agent,
+        dir,
+        umask: asked.umask,
+        tty: asked.tty.map(|window| Window { rows: window.rows.max(1), cols: window.cols.max(1) }),
+        labels: asked.labels.clone(),
+        parent,
+        limits: effective.limits,
+        retry: effective.retry,
+        workflow: effective.workflow,
+        workspace,
+        hooks: effective.hooks,
+        checks: effective.checks,
+        output: effective.output,
+        tools: effective.tools,
+        model_class: effective.model_class,
+        on_interrupt: effective.on_interrupt,
+        queue: effective.queue,
+    })
+}
+
+/// The directory that the run works in, and how it comes to be there.
+fn place(
+    supervisor: &Supervisor,
+    id: &RunId,
+    asked: &CreateRun,
+    effective: &Effective,
+) -> Answer<(String, Workspace)> {
+    let retain = effective.retain;
+    let strategy = effective.strategy;
+    if strategy == Strategy::Inplace {
+        let workspace = Workspace { strategy, root: None, repository: None, retain };
+        return Ok((asked.dir.clone(), workspace));
+    }
+    let root = effective.root.clone().unwrap_or_else(|| supervisor.layout.workspaces());
+    let key = workspace::sanitised(asked.name.as_deref().unwrap_or(id.as_str()));
+    let dir = workspace::path(&root, &key).map_err(|escape| {
+        Refusal::new("workspace_escapes", escape.to_string()).hint(escape.hint())
+    })?;
+    let text = |path: &Path| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| bad_request(format!("{} is not text", path.display())))
+    };
+    let repository = (strategy == Strategy::Worktree).then(|| asked.dir.clone());
+    let workspace = Workspace { strategy, root: Some(text(&root)?), repository, retain };
+    Ok((text(&dir)?, workspace))
+}
+
+/// Everything that is wrong, the first of it as the message and its hint.
+fn refusal(problems: &[Problem]) -> ApiError {
+    let code = problems.first().map_or("bad_request", |problem| problem.code);
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let mut refusal = Refusal::new(code, lines.join("\n"));
+    refusal.hint = problems.iter().find_map(|problem| problem.hint.clone());
+    refusal.into()
+}
+
+/// A command without a file has no lines to point at.
+fn plain_refusal(problems: &[Problem]) -> ApiError {
+    match problems {
+        [problem] if problem.code == "missing_command" => {
+            Refusal::new("bad_command", "there is no command to run")
+                .hint("put the command after `--`")
+                .into()
+        }
+        problems => refusal(problems),
+    }
+}
+
+fn check_labels(asked: &CreateRun) -> Answer<()> {
+    if asked.labels.len() > MOST_LABELS {
+        let count = asked.labels.len();
+        return Err(bad_request(format!("{count} labels are more than {MOST_LABELS}")));
+    }
+    Ok(())
+}
+
+fn check_name(name: Option<&str>) -> Answer<()> {
+    let Some(name) = name else { return Ok(()) };
+    let is_plain = |char: char| {
+        char.is_alphanumeric() || matches!(char, '.' | '_' | '-' | ' ' | '/' | ':' | '@' | '#')
+    };
+    if name.is_empty()
+        || name.len() > LONGEST_NAME
+        || !name.chars().all(is_plain)
+        || name.starts_with('-')
+    {
+        let refusal = Refusal::new("bad_request", format!("{name:?} is not a name for a run"));
+        return Err(refusal.hint(format!("letters, digits, `.` `_` `-` `/` `:` `@` `#` and spaces, up to {LONGEST_NAME} bytes")).into());
+    }
+    Ok(())
+}
+
+fn check_key(key: Option<&str>) -> Answer<()> {
+    match key {
+        Some(key) if key.is_empty() || key.len() > 1024 => {
+            let refusal = Refusal::new("bad_request", "a key has 1 to 1024 bytes");
+            Err(refusal.hint("any text that names the work, such as build-42").into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn check_dir(dir: &str) -> Answer<()> {
+    let path = Path::new(dir);
+    if !path.is_absolute() {
+        return Err(bad_request(format!("{dir:?} is not an absolute path")));
+    }
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err(Refusal::new("no_directory", format!("{dir} is not a directory"))
+            .hint("--dir names the directory to run in")
+            .into()),
+        Err(error) => Err(Refusal::new("no_directory", format!("cannot run in {dir}: {error}"))
+            .hint("--dir names the directory to run in")
+            .into()),
+    }
+}

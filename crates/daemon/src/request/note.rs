@@ -1,0 +1,61 @@
+//! The note by which an attempt learns what became of the one before it.
+//!
+//! Built from the journal; the cause is one neutral word, and no provider's error text is passed on.
+
+use outlast_engine::{Outcome, Run};
+use serde_json::{Value, json};
+
+pub(crate) struct Note {
+    pub(crate) cause: &'static str,
+    pub(crate) text: String,
+}
+
+/// The note for the current attempt; none for the first at its turn.
+pub(super) fn of(run: &Run) -> Option<Note> {
+    let attempt = run.attempt.as_ref()?;
+    let after = attempt.after.as_ref()?;
+    let (cause, happened) = cause(after);
+    let (turn, number) = (attempt.turn, attempt.number);
+    let mut text = format!(
+        "This is the same run, turn {turn}, attempt {number}. The attempt before it {happened}. \
+         Continue from the workspace as it is; do not start over."
+    );
+    if let Outcome::BadResponse { why, .. } = after {
+        text.push_str(&format!(" What was wrong with the response: {why}."));
+    }
+    if run.given().next().is_some() {
+        text.push_str(" Messages that it may have seen are given again.");
+    }
+    Some(Note { cause, text })
+}
+
+/// In one word, and in a few.
+fn cause(outcome: &Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::Exited { .. } | Outcome::Signaled { .. } => ("crashed", "ended without an answer"),
+        Outcome::BadResponse { .. } => {
+            ("bad_response", "ended with a response that cannot be used")
+        }
+        Outcome::Stalled { .. } => ("stalled", "was silent for too long and was ended"),
+        Outcome::TimedOut { .. } => ("timed_out", "took too long and was ended"),
+        Outcome::Stopped { .. } => ("stopped", "was stopped"),
+        Outcome::Interrupted { .. } => {
+            ("interrupted", "was interrupted when the machine went down")
+        }
+        Outcome::Lost => ("lost", "ended unseen, so how far it came is not known"),
+        Outcome::NeverStarted { .. } => ("never_started", "never started"),
+    }
+}
+
+impl Note {
+    pub(super) fn json(&self, run: &Run) -> Value {
+        let attempt = run.attempt.as_ref();
+        json!({
+            "cause": self.cause,
+            "text": self.text,
+            "turn": attempt.map(|it| it.turn),
+            "attempt": attempt.map(|it| it.number),
+            "previous_attempt": attempt.map(|it| it.number.saturating_sub(1)),
+        })
+    }
+}

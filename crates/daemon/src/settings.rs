@@ -1,0 +1,93 @@
+//! The operator's `config.toml`, as it was last right.
+//!
+//! Read again when it has changed, before each new run; runs that go on keep what they were made with. A
+//! file that is wrong changes nothing, and `doctor` shows why; one that was never right lets nothing start.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outlast_workflow::{Config, LastGood, News, Problem, Source, Stamp};
+
+pub(crate) struct Settings {
+    path: PathBuf,
+    held: Mutex<Held>,
+}
+
+struct Held {
+    config: LastGood<Config>,
+    warnings: Vec<Problem>,
+}
+
+impl Settings {
+    /// No file is an empty one.
+    pub(crate) fn read(path: PathBuf) -> Self {
+        let held = Held { config: LastGood::new(&path), warnings: Vec::new() };
+        Self { path, held: Mutex::new(held) }
+    }
+
+    /// What holds for whatever starts now; what is wrong with the file if it never was right, because what an
+    /// operator forbids there must not be allowed for a slip of the pen.
+    pub(crate) fn current(&self) -> Result<Config, Vec<Problem>> {
+        let mut held = self.lock();
+        let stamp = stamp(&self.path);
+        if held.config.is_news(stamp.as_ref().ok()) {
+            self.reload(&mut held, stamp);
+        }
+        held.config.good().cloned().ok_or_else(|| held.config.problems().to_vec())
+    }
+
+    fn reload(&self, held: &mut Held, stamp: io::Result<Stamp>) {
+        let read = match &stamp {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            _ => std::fs::read(&self.path).map_err(|error| error.kind()),
+        };
+        let Held { config, warnings } = held;
+        let path = &self.path;
+        let mut noted = Vec::new();
+        let news = config.reload(stamp.ok(), read, |text| {
+            let (config, warned) = Config::parse(&Source { path, text })?;
+            noted = warned;
+            Ok(config)
+        });
+        match news {
+            News::None => {}
+            News::Changed => {
+                tracing::info!(path = %path.display(), "config read");
+                *warnings = noted;
+            }
+            News::Refused => {
+                for problem in config.problems() {
+                    tracing::error!(%problem, "config refused");
+                }
+            }
+        }
+    }
+
+    /// What is wrong with the file as it is now; the last good one holds meanwhile.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        let _reloaded = self.current();
+        self.lock().config.problems().to_vec()
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<Problem> {
+        self.lock().warnings.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        // Nothing panics while it holds this.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stamp(path: &Path) -> io::Result<Stamp> {
+    let metadata = std::fs::metadata(path)?;
+    Ok(Stamp {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        bytes: metadata.len(),
+        modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
+            + i128::from(metadata.mtime_nsec()),
+    })
+}

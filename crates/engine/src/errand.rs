@@ -1,0 +1,142 @@
+//! Errands: commands of the host that a run needs between its attempts. Hooks, checks, tool calls.
+//!
+//! An errand is launched, held and ended exactly as an attempt is, so that a hook survives a daemon's
+//! death, dies with its whole tree at its timeout, and has its output and its exit on disk.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Held, Outcome, RunSpec};
+
+/// What an errand is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "purpose", rename_all = "snake_case")]
+pub enum Purpose {
+    /// The worktree is checked out.
+    Checkout,
+    Hook {
+        hook: Hook,
+    },
+    /// The check of this number, from 0, of those before the first turn.
+    Ready {
+        check: u32,
+    },
+    /// The check of this number, from 0, of those that verify a claim of done.
+    Done {
+        check: u32,
+    },
+    /// The call of this number, from 0, of the turn that was committed last.
+    Tool {
+        call: u32,
+        name: String,
+        key: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hook {
+    AfterCreate,
+    BeforeRun,
+    AfterTurn,
+    AfterRun,
+    BeforeRemove,
+}
+
+impl Hook {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::AfterCreate => "after_create",
+            Self::BeforeRun => "before_run",
+            Self::AfterTurn => "after_turn",
+            Self::AfterRun => "after_run",
+            Self::BeforeRemove => "before_remove",
+        }
+    }
+}
+
+impl Purpose {
+    /// What is run for it, as somebody wrote it.
+    pub(crate) fn command(&self, spec: &RunSpec) -> String {
+        let check = |checks: &[String], at: u32| {
+            usize::try_from(at).ok().and_then(|at| checks.get(at).cloned())
+        };
+        let hooks = &spec.hooks;
+        let command = match self {
+            Self::Checkout => Some("git worktree add".to_owned()),
+            Self::Hook { hook } => match hook {
+                Hook::AfterCreate => hooks.after_create.clone(),
+                Hook::BeforeRun => hooks.before_run.clone(),
+                Hook::AfterTurn => hooks.after_turn.clone(),
+                Hook::AfterRun => hooks.after_run.clone(),
+                Hook::BeforeRemove => hooks.before_remove.clone(),
+            },
+            Self::Ready { check: at } => check(&spec.checks.before_run, *at),
+            Self::Done { check: at } => check(&spec.checks.done, *at),
+            Self::Tool { name, .. } => {
+                let tool = spec.tools.iter().find(|tool| tool.name == *name);
+                tool.map(|tool| tool.command.join(" "))
+            }
+        };
+        command.unwrap_or_default()
+    }
+
+    /// In few words, for people.
+    pub fn label(&self) -> String {
+        match self {
+            Self::Checkout => "checkout".to_owned(),
+            Self::Hook { hook } => format!("hook {}", hook.word()),
+            Self::Ready { check } => format!("check before_run {}", check + 1),
+            Self::Done { check } => format!("check done {}", check + 1),
+            Self::Tool { name, .. } => format!("tool {name}"),
+        }
+    }
+}
+
+/// The errand that is alive, or the last one there was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Errand {
+    /// 1, 2, 3, … within the run.
+    pub number: u32,
+    pub purpose: Purpose,
+    pub held: Held,
+    pub tail: String,
+    /// How many errands before it had the same purpose, and no end that anybody saw.
+    pub earlier_tries: u32,
+}
+
+/// What the end of an errand says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Result {
+    Passed,
+    Failed {
+        why: String,
+    },
+    /// Nobody saw an end, or nothing ran.
+    Unknown {
+        may_have_run: bool,
+    },
+}
+
+impl Errand {
+    pub(crate) fn result(&self) -> Option<Result> {
+        self.held.end.as_ref().map(|(outcome, _)| result(outcome))
+    }
+}
+
+pub(crate) fn result(outcome: &Outcome) -> Result {
+    let failed = |why: String| Result::Failed { why };
+    match outcome {
+        Outcome::Exited { code: 0 } => Result::Passed,
+        Outcome::Exited { code } => failed(format!("exit code {code}")),
+        Outcome::Signaled { signal } => failed(format!("killed by signal {signal}")),
+        Outcome::TimedOut { .. } => failed("it took too long".to_owned()),
+        Outcome::Stalled { .. } => failed("it was silent for too long".to_owned()),
+        Outcome::Stopped { .. } => failed("it was stopped".to_owned()),
+        Outcome::BadResponse { why, .. } => failed(why.clone()),
+        Outcome::NeverStarted { code, .. } if code.is_ours() => {
+            Result::Unknown { may_have_run: false }
+        }
+        Outcome::NeverStarted { why, .. } => failed(format!("never started: {why}")),
+        Outcome::Interrupted { .. } | Outcome::Lost => Result::Unknown { may_have_run: true },
+    }
+}

@@ -1,0 +1,392 @@
+//! How each event changes a run. Decides nothing: what is legal is the legality table's business.
+
+mod errands;
+
+use std::sync::Arc;
+
+use crate::legal::{self, Illegal};
+use crate::run::{
+    Attempt, Claim, Clock, Counters, Done, Emission, Place, Preparation, Previous, Removal,
+    Settling,
+};
+use crate::state::state_of;
+use crate::{
+    BootId, Charge, Decision, Errand, Event, Fact, Held, Inbox, Message, Outcome, Process, Reason,
+    Run, RunId, Spend, State, Survivor, Time, TurnStatus, WaitCause,
+};
+
+impl Run {
+    /// Folds a journal. The first event must be `RunCreated`, and each must be legal after the one before.
+    pub fn replay<'a>(
+        id: &RunId,
+        events: impl IntoIterator<Item = &'a Event>,
+    ) -> Result<Self, Illegal> {
+        let mut events = events.into_iter();
+        let first = events.next().ok_or(Illegal::Empty)?;
+        let mut run = Self::created(id, first)?;
+        for event in events {
+            run.apply_in_place(event)?;
+        }
+        Ok(run)
+    }
+
+    /// The run that its first event makes.
+    pub fn created(id: &RunId, event: &Event) -> Result<Self, Illegal> {
+        let Fact::RunCreated { spec } = &event.fact else {
+            return Err(Illegal::NotCreated { kind: event.fact.kind() });
+        };
+        if event.seq != 1 {
+            return Err(Illegal::Seq { expected: 1, found: event.seq });
+        }
+        let why = Reason {
+            reason: "created".to_owned(),
+            reason_code: "created".to_owned(),
+            evidence: Vec::new(),
+            actor: crate::Actor::User,
+        };
+        Ok(Self {
+            id: id.clone(),
+            seq: 1,
+            spec: Arc::new((**spec).clone()),
+            state: State::Queued,
+            why,
+            since: event.at,
+            created_at: event.at,
+            started_at: None,
+            ended_at: None,
+            clock: Clock::default(),
+            preparation: Preparation::default(),
+            attempt: None,
+            errand: None,
+            errands: 0,
+            turns_committed: 0,
+            settling: None,
+            claim: None,
+            task: spec.task.clone(),
+            previous: None,
+            digest: None,
+            inbox: Inbox::default(),
+            spend: Spend::default(),
+            counters: Counters::default(),
+            calls: std::collections::BTreeMap::new(),
+            is_paused: false,
+            is_released: false,
+            has_cleaned_up: false,
+            removal: Removal::default(),
+            stop: None,
+            limit: None,
+        })
+    }
+
+    /// The run after one more event, or why there can be no such event now.
+    pub fn apply(mut self, event: &Event) -> Result<Self, Illegal> {
+        self.apply_in_place(event)?;
+        Ok(self)
+    }
+
+    pub(crate) fn apply_in_place(&mut self, event: &Event) -> Result<(), Illegal> {
+        if event.seq != self.seq + 1 {
+            return Err(Illegal::Seq { expected: self.seq + 1, found: event.seq });
+        }
+        legal::check(self, &event.fact)?;
+        self.seq = event.seq;
+        self.fold(event);
+        Ok(())
+    }
+
+    fn fold(&mut self, event: &Event) {
+        let at = event.at;
+        match &event.fact {
+            Fact::RunCreated { .. } => {
+                unreachable!("the legality table refuses a second RunCreated")
+            }
+            Fact::StateChanged { to, why, cause, until, verdict, .. } => {
+                self.change_state(state_of(*to, *cause, at, *until, *verdict), why, at);
+            }
+            Fact::TurnStarted { turn, attempt, boot, messages } => {
+                self.begin_attempt(*turn, *attempt, boot, *messages);
+            }
+            Fact::ToolsOffered { .. } | Fact::AttemptAdopted { .. } => {}
+            Fact::AttemptStarted { pid, start, workspace, .. } => {
+                self.started_at.get_or_insert(at);
+                if workspace.is_some() {
+                    self.digest.clone_from(workspace);
+                }
+                self.the_attempt().held.process = Some(Process { pid: *pid, start: *start, at });
+            }
+            Fact::AttemptOrphaned { .. } => self.the_attempt().held.is_orphaned = true,
+            Fact::AttemptEnded { outcome, output_bytes, survivors, charge, .. } => {
+                self.end_attempt(outcome, at, *output_bytes, survivors, charge.as_ref());
+            }
+            Fact::TreeEmptied { .. } => self.the_attempt().held.emptied(),
+            Fact::StopIncomplete { survivors, .. } => {
+                self.the_attempt().held.would_not_go(survivors);
+            }
+            Fact::TurnCommitted { .. } => self.commit(&event.fact),
+            Fact::WorkspacePrepared { created } => {
+                self.preparation.workspace = Place::Ready { created: *created };
+            }
+            Fact::WorkspaceRefused { why } => {
+                self.preparation.workspace = Place::Refused { why: why.clone() };
+            }
+            Fact::WorkspaceDiscarded { .. } => self.preparation.workspace = Place::Discarded,
+            Fact::ErrandStarted { errand, purpose, boot, .. } => {
+                self.begin_errand(*errand, purpose, boot);
+            }
+            Fact::ErrandEnded { outcome, output_bytes, tail, survivors, .. } => {
+                self.end_errand(outcome, at, *output_bytes, tail, survivors);
+            }
+            Fact::ErrandEmptied { .. } => self.the_errand().held.emptied(),
+            Fact::ErrandIncomplete { survivors, .. } => {
+                self.the_errand().held.would_not_go(survivors);
+            }
+            Fact::CallAnswered { call, key, .. } => self.answer_call(*call, key),
+            Fact::Emitted { .. } | Fact::EmissionDenied { .. } => {
+                if let Some(settling) = &mut self.settling {
+                    settling.emission = Emission::Settled;
+                }
+            }
+            Fact::MessageReceived { message, from, text } => self.inbox.receive(Message {
+                seq: event.seq,
+                id: message.clone(),
+                from: from.clone(),
+                text: text.clone(),
+                at,
+            }),
+            Fact::PauseRequested { .. } => {
+                self.is_paused = true;
+                self.wind(at);
+            }
+            Fact::ResumeRequested { .. } => {
+                self.is_paused = false;
+                self.wind(at);
+                self.release();
+            }
+            Fact::Answered { decision, .. } => self.answer(*decision),
+            Fact::RemovalRequested { .. } => self.removal = Removal::Asked,
+            Fact::WorkspaceRemoved { .. } => self.removal = Removal::Removed,
+            Fact::WorkspaceKept { why } => self.removal = Removal::Kept { why: why.clone() },
+            Fact::StopRequested { mode, .. } => self.order_stop(*mode),
+            Fact::LimitReached { limit } => self.limit = Some(*limit),
+            Fact::RunEnded { .. } => self.ended_at = Some(at),
+        }
+    }
+
+    fn change_state(&mut self, to: State, why: &Reason, at: Time) {
+        // What is left of a turn is only its status, and that is what the run now acts on.
+        if self.state == State::Running
+            && self.settling.as_ref().is_some_and(|it| it.is_complete(self))
+        {
+            self.settling = None;
+        }
+        match &to {
+            State::Verifying if self.claim.is_none() => self.claim = Some(Claim::default()),
+            State::Blocked if self.claim.is_some_and(|claim| claim.has_failed) => self.claim = None,
+            State::Running => {
+                self.claim = None;
+                self.preparation.before_run = Done::Well;
+            }
+            _ => {}
+        }
+        if let Some(attempt) = &mut self.attempt {
+            attempt.is_settled |= !attempt.held.is_live() && to != State::Running;
+        }
+        self.is_released = false;
+        self.state = to;
+        self.wind(at);
+        self.why = why.clone();
+        self.since = at;
+    }
+
+    /// Has the run's clock go or stand, as from `at` on it should.
+    fn wind(&mut self, at: Time) {
+        self.clock.used_ms = self.clock.used_ms(at);
+        let rests = self.is_paused && matches!(self.state, State::Waiting { .. });
+        self.clock.ticking_since = (is_ticking(&self.state) && !rests).then_some(at);
+    }
+
+    fn begin_attempt(&mut self, turn: u32, number: u32, boot: &BootId, messages: u64) {
+        let last = self.attempt.take();
+        let is_same_turn = last.as_ref().is_some_and(|last| last.turn == turn);
+        if !is_same_turn {
+            self.counters.attempts = 0;
+            self.counters.free_attempts = 0;
+        }
+        let after = last.filter(|_| is_same_turn).and_then(|last| last.held.end).map(|end| end.0);
+        match &after {
+            Some(Outcome::Stalled { .. }) => self.counters.stall_restarts += 1,
+            Some(_) => self.counters.crash_restarts += 1,
+            None => {}
+        }
+        self.settling = None;
+        self.attempt = Some(Attempt {
+            turn,
+            number,
+            held: Held::new(boot),
+            after,
+            messages,
+            is_settled: false,
+        });
+    }
+
+    fn end_attempt(
+        &mut self,
+        outcome: &Outcome,
+        at: Time,
+        output_bytes: u64,
+        survivors: &[Survivor],
+        charge: Option<&Charge>,
+    ) {
+        let counts_stalls = self.spec.limits.max_stall_restarts.is_some();
+        match outcome {
+            Outcome::NeverStarted { code, .. } if code.is_ours() => {
+                self.counters.free_attempts += 1;
+            }
+            Outcome::Stalled { .. } if counts_stalls => {
+                self.counters.stalls += 1;
+            }
+            _ => self.counters.attempts += 1,
+        }
+        let ran = self.the_attempt().held.process.is_some();
+        if ran {
+            self.spend.add(charge);
+        }
+        self.the_attempt().held.ended(outcome, at, output_bytes, survivors);
+    }
+
+    fn commit(&mut self, committed: &Fact) {
+        let Fact::TurnCommitted {
+            turn,
+            status,
+            summary,
+            next_task,
+            tool_calls,
+            refused,
+            wait,
+            workspace,
+            ..
+        } = committed
+        else {
+            unreachable!("asked for a TurnCommitted")
+        };
+        let now = Previous::new(*turn, *status, summary, next_task.as_ref(), tool_calls, refused);
+        let is_progress = self.is_progress(&now, workspace.as_deref(), wait.is_some());
+        self.counters.no_progress = if is_progress { 0 } else { self.counters.no_progress + 1 };
+        if *status != TurnStatus::Done {
+            self.counters.failed_claims = 0;
+        }
+        self.counters.stalls = 0;
+        self.turns_committed += 1;
+        let attempt = self.the_attempt();
+        attempt.is_settled = true;
+        let taken = attempt.messages;
+        self.inbox.take(taken);
+        if next_task.is_some() {
+            self.task.clone_from(next_task);
+        }
+        self.digest.clone_from(workspace);
+        // A turn that cannot go on has nothing done for it.
+        let gives_up = matches!(status, TurnStatus::Blocked | TurnStatus::Failed);
+        let calls = if gives_up { Vec::new() } else { tool_calls.clone() };
+        self.previous = Some(Previous {
+            results: if gives_up { Vec::new() } else { now.results.clone() },
+            ..now
+        });
+        self.settling = Some(Settling {
+            turn: *turn,
+            status: *status,
+            calls,
+            wait: *wait,
+            after_turn: if self.spec.hooks.after_turn.is_some() {
+                Done::NotYet
+            } else {
+                Done::Well
+            },
+            emission: Emission::Undecided,
+            needs_person: false,
+        });
+    }
+
+    /// Whether a turn changed anything: in the workspace, or in what it asks for. Prose does not count, and
+    /// what cannot be told is not held against it.
+    pub(crate) fn is_progress(
+        &self,
+        now: &Previous,
+        workspace: Option<&str>,
+        is_waiting: bool,
+    ) -> bool {
+        let is_changed = match (&self.digest, workspace) {
+            (Some(before), Some(after)) => before != after,
+            (None, _) | (_, None) => true,
+        };
+        let asks_anew = match &self.previous {
+            Some(before) => {
+                (before.status, &before.next_task, &before.calls)
+                    != (now.status, &now.next_task, &now.calls)
+            }
+            None => now.next_task.is_some() || !now.calls.is_empty(),
+        };
+        is_changed || asks_anew || is_waiting
+    }
+
+    fn answer(&mut self, decision: Decision) {
+        if let Some(settling) = &mut self.settling
+            && settling.emission == Emission::Undecided
+            && decision == Decision::Approve
+        {
+            settling.emission = Emission::Approved;
+        }
+        self.release();
+    }
+
+    /// A person lets the run go on: what had it blocked is counted anew.
+    fn release(&mut self) {
+        self.is_released = self.state == State::Blocked;
+        self.counters.stalls = 0;
+        self.counters.no_progress = 0;
+        self.counters.failed_claims = 0;
+        if let Some(settling) = &mut self.settling {
+            settling.needs_person = false;
+        }
+        if self.state == State::Blocked && !self.is_prepared() {
+            self.preparation.ready = 0;
+            self.preparation.has_asked = false;
+        }
+    }
+
+    fn order_stop(&mut self, mode: crate::StopMode) {
+        self.stop = Some(self.stop.map_or(mode, |asked| asked.max(mode)));
+        if let Some(attempt) = &mut self.attempt {
+            attempt.held.order_stop(mode);
+        }
+        if let Some(errand) = &mut self.errand {
+            errand.held.order_stop(mode);
+        }
+    }
+
+    fn the_attempt(&mut self) -> &mut Attempt {
+        self.attempt
+            .as_mut()
+            .expect("the legality table asks for an attempt before anything happens to it")
+    }
+
+    pub(super) fn the_errand(&mut self) -> &mut Errand {
+        self.errand
+            .as_mut()
+            .expect("the legality table asks for an errand before anything happens to it")
+    }
+}
+
+/// Whether a run's time passes in this state: not while it waits for a person or for its place.
+fn is_ticking(state: &State) -> bool {
+    match state {
+        State::Preparing | State::Running | State::Verifying => true,
+        State::Waiting { cause, .. } => match cause {
+            WaitCause::Backoff | WaitCause::Timer | WaitCause::Children | WaitCause::RateLimit => {
+                true
+            }
+            WaitCause::Slot | WaitCause::Message | WaitCause::Paused => false,
+        },
+        State::Queued | State::Blocked | State::Finishing { .. } | State::Ended { .. } => false,
+    }
+}

@@ -1,0 +1,57 @@
+//! Messages to a run, until a committed turn has taken them.
+
+use crate::Time;
+
+/// More than this wait for no run.
+pub const MOST_MESSAGES: usize = 256;
+
+/// No message is longer, in bytes.
+pub const LONGEST_MESSAGE: usize = 64 << 10;
+
+/// How many ids of messages are remembered, so that one that is sent again is known.
+const REMEMBERED: usize = 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The number of the event that brought it.
+    pub seq: u64,
+    pub id: String,
+    pub from: String,
+    pub text: String,
+    pub at: Time,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inbox {
+    /// Not yet taken, the oldest first.
+    pub unread: Vec<Message>,
+    ids: Vec<String>,
+}
+
+impl Inbox {
+    pub fn has_had(&self, id: &str) -> bool {
+        self.ids.iter().any(|known| known == id)
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.unread.len() >= MOST_MESSAGES
+    }
+
+    /// The number of the newest; 0 if there is none.
+    pub(crate) fn last(&self) -> u64 {
+        self.unread.last().map_or(0, |message| message.seq)
+    }
+
+    pub(crate) fn receive(&mut self, message: Message) {
+        if self.ids.len() >= REMEMBERED {
+            self.ids.remove(0);
+        }
+        self.ids.push(message.id.clone());
+        self.unread.push(message);
+    }
+
+    /// The turn that was given these has committed.
+    pub(crate) fn take(&mut self, up_to: u64) {
+        self.unread.retain(|message| message.seq > up_to);
+    }
+}

@@ -1,0 +1,125 @@
+//! How one process tree ended: an attempt's, or that of a command of the host.
+
+use serde::{Deserialize, Serialize};
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    Exited {
+        code: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+    NeverStarted {
+        code: NeverStarted,
+        why: String,
+    },
+    Stalled {
+        exit: Option<Exit>,
+    },
+    TimedOut {
+        exit: Option<Exit>,
+    },
+    /// It ended by itself, and what it answered cannot be used.
+    BadResponse {
+        exit: Option<Exit>,
+        why: String,
+    },
+    /// Ended on request, and its tree is proven empty.
+    Stopped {
+        exit: Option<Exit>,
+    },
+    Interrupted {
+        by: String,
+    },
+    /// Nobody saw the end.
+    Lost,
+}
+
+impl Outcome {
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Exited { .. } => "exited",
+            Self::Signaled { .. } => "signaled",
+            Self::NeverStarted { .. } => "never_started",
+            Self::Stalled { .. } => "stalled",
+            Self::TimedOut { .. } => "timed_out",
+            Self::BadResponse { .. } => "bad_response",
+            Self::Stopped { .. } => "stopped",
+            Self::Interrupted { .. } => "interrupted",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// True if the main process ended without anybody ending it.
+    pub fn is_by_itself(&self) -> bool {
+        match self {
+            Self::Exited { .. } | Self::Signaled { .. } | Self::BadResponse { .. } => true,
+            Self::NeverStarted { .. }
+            | Self::Stalled { .. }
+            | Self::TimedOut { .. }
+            | Self::Stopped { .. }
+            | Self::Interrupted { .. }
+            | Self::Lost => false,
+        }
+    }
+
+    /// The exit that somebody saw, if somebody did.
+    pub fn exit(&self) -> Option<Exit> {
+        match self {
+            Self::Exited { code } => Some(Exit::Code(*code)),
+            Self::Signaled { signal } => Some(Exit::Signal(*signal)),
+            Self::Stalled { exit }
+            | Self::TimedOut { exit }
+            | Self::BadResponse { exit, .. }
+            | Self::Stopped { exit } => *exit,
+            Self::NeverStarted { .. } | Self::Interrupted { .. } | Self::Lost => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NeverStarted {
+    CommandNotFound,
+    NotExecutable,
+    NoDirectory,
+    NoResources,
+    BadSpec,
+    TooLong,
+    /// The shim died before the child had passed its barrier, or could not be started.
+    NoShim,
+    /// Stop came first.
+    Stopped,
+}
+
+impl NeverStarted {
+    /// True if the fault was not the command's, so that trying again can help and costs no attempt.
+    pub fn is_ours(self) -> bool {
+        match self {
+            Self::NoShim | Self::NoResources => true,
+            Self::CommandNotFound
+            | Self::NotExecutable
+            | Self::NoDirectory
+            | Self::BadSpec
+            | Self::TooLong
+            | Self::Stopped => false,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survivor {
+    pub pid: u32,
+    pub start: u64,
+    pub command: String,
+}

@@ -1,0 +1,103 @@
+//! Why a state changes, and the events that say so.
+
+use crate::advance::Facts;
+use crate::{
+    Actor, Exit, Fact, Limit, Moment, Outcome, Purpose, Reason, Run, StateName, Time, Verdict,
+    WaitCause,
+};
+
+pub(crate) fn of(text: &str, code: &str) -> Reason {
+    Reason {
+        reason: text.to_owned(),
+        reason_code: code.to_owned(),
+        evidence: Vec::new(),
+        actor: Actor::Engine,
+    }
+}
+
+pub(crate) fn to_state(run: &Run, to: StateName, why: Reason) -> Fact {
+    let from = run.state.name();
+    Fact::StateChanged { from, to, why, cause: None, until: None, verdict: None }
+}
+
+pub(crate) fn waiting(run: &Run, cause: WaitCause, until: Option<Time>, why: Reason) -> Fact {
+    let (from, to) = (run.state.name(), StateName::Waiting);
+    Fact::StateChanged { from, to, why, cause: Some(cause), until, verdict: None }
+}
+
+pub(crate) fn finishing(run: &Run, at: Time, verdict: Verdict, mut why: Reason) -> (Time, Fact) {
+    if why.evidence.is_empty() {
+        why.evidence = evidence(run);
+    }
+    let (from, to) = (run.state.name(), StateName::Finishing);
+    (at, Fact::StateChanged { from, to, why, cause: None, until: None, verdict: Some(verdict) })
+}
+
+pub(crate) fn blocked(run: &Run, moment: &Moment, mut why: Reason) -> Facts {
+    if why.evidence.is_empty() {
+        why.evidence = evidence(run);
+    }
+    vec![(moment.now, to_state(run, StateName::Blocked, why))]
+}
+
+/// In characters: enough to know it by.
+const LONGEST_COMMAND: usize = 200;
+
+/// The intent to run a command of the host.
+pub(crate) fn errand(run: &Run, moment: &Moment, purpose: Purpose) -> Facts {
+    let turn = run.attempt.as_ref().map_or(0, |last| last.turn);
+    let errand = run.errands + 1;
+    let boot = moment.boot.clone();
+    let command = purpose.command(&run.spec).chars().take(LONGEST_COMMAND).collect();
+    vec![(moment.now, Fact::ErrandStarted { errand, purpose, command, turn, boot })]
+}
+
+/// Where it can be looked up.
+fn evidence(run: &Run) -> Vec<String> {
+    run.attempt.iter().map(|last| format!("attempt t{}.a{}", last.turn, last.number)).collect()
+}
+
+pub(crate) fn errand_evidence(run: &Run) -> Vec<String> {
+    run.errand
+        .iter()
+        .map(|last| format!("errand e{} ({})", last.number, last.purpose.label()))
+        .collect()
+}
+
+/// What a run that is not tried again ends as.
+pub(crate) fn verdict_of(outcome: &Outcome) -> (Verdict, Reason) {
+    match outcome {
+        Outcome::Exited { code } => {
+            (Verdict::Failed, of(&format!("exit code {code}"), "exit_code"))
+        }
+        Outcome::Signaled { signal } => {
+            (Verdict::Failed, of(&format!("killed by signal {signal}"), "signaled"))
+        }
+        Outcome::NeverStarted { why, .. } => {
+            (Verdict::Failed, of(&format!("never started: {why}"), "never_started"))
+        }
+        Outcome::BadResponse { why, .. } => {
+            (Verdict::Failed, of(&format!("bad response: {why}"), "bad_response"))
+        }
+        Outcome::TimedOut { exit } => {
+            (Verdict::Exhausted, limit("the turn's time is over", Limit::TurnTimeout, *exit))
+        }
+        Outcome::Stalled { exit } => {
+            (Verdict::Exhausted, limit("silent for too long", Limit::StallWindow, *exit))
+        }
+        Outcome::Stopped { .. } => (Verdict::Stopped, of("stopped on request", "stopped")),
+        Outcome::Interrupted { by } => {
+            (Verdict::Failed, of(&format!("interrupted by a {by}"), "interrupted"))
+        }
+        Outcome::Lost => (Verdict::Failed, of("nobody saw how it ended", "lost")),
+    }
+}
+
+fn limit(text: &str, limit: Limit, exit: Option<Exit>) -> Reason {
+    let how = match exit {
+        Some(Exit::Code(code)) => format!(" (it then exited with code {code})"),
+        Some(Exit::Signal(signal)) => format!(" (ended by signal {signal})"),
+        None => String::new(),
+    };
+    of(&format!("{text}{how}"), limit.word())
+}

@@ -1,0 +1,68 @@
+//! A run at rest, and how it goes on: the queue, the delay, the pause, what an agent waits for.
+
+use crate::advance::Facts;
+use crate::{Fact, Moment, Reason, Run, Slot, State, WaitCause, reason};
+
+/// What a waiting run does now, if its wait is over.
+pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
+    let State::Waiting { cause, since, until } = run.state else { return None };
+    // A clock that was set back must not make a wait longer.
+    let is_due = until.is_some_and(|until| moment.now >= until) || moment.now < since;
+    let has_message = !run.inbox.unread.is_empty();
+    match cause {
+        WaitCause::Backoff if is_due || until.is_none() => {
+            go_on(run, moment, reason::of("the delay is over", "backoff_over"))
+        }
+        WaitCause::RateLimit if is_due => {
+            go_on(run, moment, reason::of("the rate limit is over", "rate_limit_over"))
+        }
+        WaitCause::Slot => go_on(run, moment, reason::of("a slot is free", "slot_free")),
+        WaitCause::Timer | WaitCause::Children | WaitCause::Message if has_message => {
+            go_on(run, moment, reason::of("a message came", "message"))
+        }
+        WaitCause::Timer if is_due => go_on(run, moment, reason::of("the time has come", "timer")),
+        WaitCause::Paused if !run.is_paused => go_on(run, moment, reason::of("resumed", "resumed")),
+        WaitCause::Backoff
+        | WaitCause::RateLimit
+        | WaitCause::Timer
+        | WaitCause::Children
+        | WaitCause::Message
+        | WaitCause::Paused => None,
+    }
+}
+
+/// Takes the run back to where it was, if it may go there now.
+pub(crate) fn go_on(run: &Run, moment: &Moment, why: Reason) -> Option<Facts> {
+    if run.is_busy() {
+        return None;
+    }
+    if run.is_paused {
+        return Some(pause(run, moment));
+    }
+    match (moment.slot, &run.state) {
+        (Slot::Free, _) => Some(vec![(moment.now, reason::to_state(run, run.home(), why))]),
+        (Slot::Taken, State::Queued | State::Waiting { cause: WaitCause::Slot, .. }) => None,
+        (Slot::Taken, _) => {
+            let why = reason::of("others are running", "slot");
+            Some(vec![(moment.now, reason::waiting(run, WaitCause::Slot, None, why))])
+        }
+    }
+}
+
+/// The run rests before it would start something.
+pub(crate) fn pause(run: &Run, moment: &Moment) -> Facts {
+    vec![(moment.now, reason::waiting(run, WaitCause::Paused, None, paused()))]
+}
+
+fn paused() -> Reason {
+    Reason { actor: crate::Actor::User, ..reason::of("paused on request", "paused") }
+}
+
+/// Starts something, unless the run is to rest before it does.
+pub(crate) fn unless_paused(
+    run: &Run,
+    moment: &Moment,
+    start: impl FnOnce() -> Vec<(crate::Time, Fact)>,
+) -> Facts {
+    if run.is_paused { pause(run, moment) } else { start() }
+}

@@ -1,0 +1,197 @@
+//! What the end of an attempt means for its run, and what has to be done between two turns.
+
+use crate::advance::Facts;
+use crate::emit::{self, Emit};
+use crate::run::{Attempt, CallOutcome, Done, Settling};
+use crate::{
+    Fact, Hook, Limit, Moment, OnInterrupt, Outcome, Purpose, Reason, Run, StateName, TurnStatus,
+    Verdict, Wait, WaitCause, limits, reason, rest, retry, tools,
+};
+
+pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
+    if run.live().is_some() || run.live_errand().is_some() {
+        return None;
+    }
+    if let Some(settling) = &run.settling {
+        return settle(run, settling, moment);
+    }
+    match &run.attempt {
+        Some(attempt) if !attempt.is_settled => failed(run, attempt, moment),
+        _ if run.has_survivors() => None,
+        Some(_) | None => start(run, moment),
+    }
+}
+
+/// An attempt that ended without an answer. A loop is not over while somebody of its last attempt is left.
+fn failed(run: &Run, attempt: &Attempt, moment: &Moment) -> Option<Facts> {
+    let (outcome, at) = attempt.held.end.as_ref().expect("it has ended");
+    let (verdict, why) = reason::verdict_of(outcome);
+    let stalled_too_often = limits::stalls_are_spent(run);
+    let is_unseen = matches!(outcome, Outcome::Interrupted { .. } | Outcome::Lost);
+    match outcome {
+        Outcome::Stalled { .. } if stalled_too_often => {
+            let text = format!("{}, {} times in a row", why.reason, run.counters.stalls);
+            let why = reason::of(&text, "stall_restarts_exhausted");
+            Some(reason::blocked(run, moment, why))
+        }
+        _ if is_unseen && run.spec.on_interrupt == OnInterrupt::Block => {
+            Some(reason::blocked(run, moment, reason::of(&why.reason, "interrupted")))
+        }
+        _ => match retry::delay_ms(run, outcome) {
+            Some(delay_ms) => {
+                let until = Some(moment.now.plus_ms(delay_ms));
+                Some(vec![(*at, reason::waiting(run, WaitCause::Backoff, until, why))])
+            }
+            None if run.has_survivors() && run.spec.workflow.is_some() => None,
+            None => Some(vec![reason::finishing(run, *at, verdict, tries(run, why))]),
+        },
+    }
+}
+
+/// How often it was tried, if more than once.
+fn tries(run: &Run, why: Reason) -> Reason {
+    match run.counters.attempts {
+        0 | 1 => why,
+        tries => Reason { reason: format!("{} ({tries} attempts)", why.reason), ..why },
+    }
+}
+
+/// A turn has committed: its calls, its hook, what it has to say, and then what it wants.
+fn settle(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
+    if run.has_survivors() && !lets_survivors_be(run, settling) {
+        return None;
+    }
+    if settling.needs_person {
+        return Some(reason::blocked(run, moment, unknown_call(run)));
+    }
+    if let Some((call, wanted)) = run.next_call() {
+        let key = wanted
+            .key
+            .clone()
+            .unwrap_or_else(|| format!("{}/t{}/c{}", run.id, settling.turn, call));
+        if run.calls.contains_key(&key) {
+            let turn = settling.turn;
+            return Some(vec![(moment.now, Fact::CallAnswered { turn, call, key })]);
+        }
+        let purpose = Purpose::Tool { call, name: wanted.name.clone(), key };
+        return Some(rest::unless_paused(run, moment, || reason::errand(run, moment, purpose)));
+    }
+    if settling.after_turn == Done::NotYet {
+        let purpose = Purpose::Hook { hook: Hook::AfterTurn };
+        return Some(rest::unless_paused(run, moment, || reason::errand(run, moment, purpose)));
+    }
+    match emit::decide(run, settling) {
+        Emit::Now { to, text } => {
+            Some(vec![(moment.now, Fact::Emitted { turn: settling.turn, to, text })])
+        }
+        Emit::Ask => {
+            let why = reason::of("what the turn has to say needs approval", "needs_approval");
+            Some(reason::blocked(run, moment, why))
+        }
+        Emit::Nothing => act(run, settling, moment),
+    }
+}
+
+/// A single command may leave processes behind; they are listed. A loop's next step meets none of the last.
+fn lets_survivors_be(run: &Run, settling: &Settling) -> bool {
+    settling.status == TurnStatus::Done
+        && run.spec.workflow.is_none()
+        && run.spec.checks.done.is_empty()
+        && !run.spec.needs_preparation()
+        && settling.after_turn != Done::NotYet
+        && run.next_call().is_none()
+}
+
+/// What the turn wants to be next.
+fn act(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
+    let ended_at = run.attempt.as_ref().and_then(|it| it.held.end.as_ref()).map(|(_, at)| *at);
+    // What came between is part of the run: a hook, a person's word.
+    let is_last = |at: &crate::Time| run.errand.is_none() && *at >= run.since;
+    let at = ended_at.filter(is_last).unwrap_or(moment.now);
+    match settling.status {
+        TurnStatus::Done if run.spec.checks.done.is_empty() => {
+            let why = reason::of("done", "done");
+            Some(vec![reason::finishing(run, at, Verdict::Completed, why)])
+        }
+        TurnStatus::Done => {
+            let why = reason::of("the agent says it is done", "claimed_done");
+            Some(vec![(moment.now, reason::to_state(run, StateName::Verifying, why))])
+        }
+        TurnStatus::Blocked => {
+            Some(reason::blocked(run, moment, said(run, "the agent is blocked", "agent_blocked")))
+        }
+        TurnStatus::Failed => {
+            let why = said(run, "the agent gave up", "agent_failed");
+            Some(vec![reason::finishing(run, at, Verdict::Failed, why)])
+        }
+        TurnStatus::Continue if limits::is_going_nowhere(run) => {
+            let turns = run.counters.no_progress;
+            let text = format!("{turns} turns in a row changed nothing");
+            Some(reason::blocked(run, moment, reason::of(&text, "no_progress")))
+        }
+        TurnStatus::Continue => match wait(run, settling) {
+            Some((cause, until)) => {
+                let why = reason::of("the agent waits", cause.word());
+                Some(vec![(moment.now, reason::waiting(run, cause, until, why))])
+            }
+            None => start(run, moment),
+        },
+    }
+}
+
+fn wait(run: &Run, settling: &Settling) -> Option<(WaitCause, Option<crate::Time>)> {
+    let has_message = !run.inbox.unread.is_empty();
+    match settling.wait? {
+        _ if has_message => None,
+        Wait::Until(until) => Some((WaitCause::Timer, Some(until))),
+        Wait::Message => Some((WaitCause::Message, None)),
+        // A run without children waits for none.
+        Wait::Children => None,
+    }
+}
+
+fn said(run: &Run, otherwise: &str, code: &str) -> Reason {
+    let summary = run.previous.as_ref().map(|it| it.summary.trim()).unwrap_or_default();
+    let text = if summary.is_empty() { otherwise } else { summary };
+    reason::of(&text.chars().take(2000).collect::<String>(), code)
+}
+
+fn unknown_call(run: &Run) -> Reason {
+    let results = run.previous.iter().flat_map(|previous| previous.results.iter().flatten());
+    let unknown: Vec<&str> = results
+        .filter(|result| result.outcome == CallOutcome::Unknown)
+        .map(|result| result.name.as_str())
+        .collect();
+    let text = format!("nobody saw how the call of {} ended", unknown.join(", "));
+    Reason { evidence: reason::errand_evidence(run), ..reason::of(&text, "unknown_call_outcome") }
+}
+
+/// The next attempt: at the same turn while that is uncommitted, or else the first at the next.
+fn start(run: &Run, moment: &Moment) -> Option<Facts> {
+    let (turn, attempt) = match &run.attempt {
+        Some(last) if last.turn > run.turns_committed => (last.turn, last.number + 1),
+        Some(_) | None => (run.turns_committed + 1, 1),
+    };
+    if let Some(limit) = limits::spent(run, attempt) {
+        return Some(vec![(moment.now, Fact::LimitReached { limit })]);
+    }
+    Some(rest::unless_paused(run, moment, || {
+        let messages = run.inbox.unread.last().map_or(0, |message| message.seq);
+        let boot = moment.boot.clone();
+        let started = Fact::TurnStarted { turn, attempt, boot, messages };
+        let offered = tools::offered(&run.spec, turn, attempt);
+        std::iter::once(started).chain(offered).map(|fact| (moment.now, fact)).collect()
+    }))
+}
+
+/// What an exhausted run says of its limit.
+pub(crate) fn limit_text(limit: Limit) -> &'static str {
+    match limit {
+        Limit::RunTimeout => "the run's time is over",
+        Limit::TurnTimeout => "the turn's time is over",
+        Limit::StallWindow => "silent for too long",
+        Limit::MaxTurns => "all its turns are used",
+        Limit::MaxTokens => "all its tokens are used",
+        Limit::MaxCost => "all its money is spent",
+    }
+}

@@ -1,0 +1,135 @@
+//! What the verbs take that change a run: `stop`, `send`, `answer`, `pause`, `resume`, `rm`, `gc`.
+
+use clap::Args;
+
+/// End runs and everything they started
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast stop k3m          ask first, kill what is left
+  outlast stop --now k3m    kill at once
+
+Returns when every process of the run is proven gone. Also ends what a run left behind.")]
+pub(crate) struct Stop {
+    /// Each by its id, the first 3 or more characters of it, or its name
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Kill at once instead of asking first
+    #[arg(long)]
+    pub(crate) now: bool,
+    /// Print each run as JSON when it has stopped, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Send a run a message for its next turn
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast send k3m 'the tests are in tests/suite'
+  git diff | outlast send k3m -
+
+Wakes a run that waits for a message, a timer or its children. Returns once the message is safe on disk.")]
+pub(crate) struct Send {
+    /// Its id, the first 3 or more characters of it, or its name
+    pub(crate) run: String,
+    /// The message; - reads it from standard input
+    pub(crate) text: String,
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Answer a run that is blocked on a person
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("answer").required(true))]
+#[command(override_usage = "outlast answer [OPTIONS] <RUN> <--approve|--deny|TEXT>")]
+#[command(after_help = "\
+Examples:
+  outlast answer k3m --approve
+  outlast answer k3m --deny
+  outlast answer k3m 'use the staging database'
+
+outlast show RUN says what it asks.")]
+pub(crate) struct Answer {
+    /// Its id, the first 3 or more characters of it, or its name
+    pub(crate) run: String,
+    /// Let it do what it asks for
+    #[arg(long, group = "answer")]
+    pub(crate) approve: bool,
+    /// Do not let it
+    #[arg(long, group = "answer")]
+    pub(crate) deny: bool,
+    /// The answer in words; - reads it from standard input
+    #[arg(group = "answer")]
+    pub(crate) text: Option<String>,
+    /// Print the run as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Let runs rest after the turn they are at
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast pause k3m
+  outlast pause $(outlast ps --label repo=web --json | jq -r '.[].id')
+
+outlast resume lets them go on.")]
+pub(crate) struct Pause {
+    /// Each by its id, the first 3 or more characters of it, or its name
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Print each run as JSON, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Let runs go on that are paused or blocked
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast resume k3m
+
+A run that asks for a decision needs outlast answer instead.")]
+pub(crate) struct Resume {
+    /// Each by its id, the first 3 or more characters of it, or its name
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Print each run as JSON, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Remove runs that have ended, with their output
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast rm k3m
+  outlast rm $(outlast ps --state failed --json | jq -r '.[].id')")]
+pub(crate) struct Rm {
+    /// Each by its id, the first 3 or more characters of it, or its name
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Leave the workspace where it is
+    #[arg(long)]
+    pub(crate) keep_workspace: bool,
+    /// Print errors as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Remove what the retention rules no longer keep
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast gc --dry-run    only say what would go
+  outlast gc")]
+pub(crate) struct Gc {
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

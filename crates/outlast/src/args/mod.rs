@@ -1,0 +1,160 @@
+//! The command line: every verb, its arguments and its help, one file for each group of verbs.
+
+mod control;
+mod daemon;
+mod list;
+mod program;
+mod run;
+mod watch;
+
+pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
+pub(crate) use daemon::{Daemon, DaemonCommand, DaemonRun, Doctor};
+pub(crate) use list::{Events, Logs, Ps, Show, State, Stream};
+pub(crate) use program::{Completions, Man, Version};
+pub(crate) use run::Run;
+pub(crate) use watch::{Attach, Wait};
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{Check, Import};
+use crate::output::errors::Errors;
+
+/// Run agent loops that outlast the terminal, the daemon and the machine's uptime
+#[derive(Debug, Parser)]
+#[command(name = "outlast", version, max_term_width = 100, subcommand_required = true)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "\
+Examples:
+  outlast run -d -- make -j8      start a run and get its id
+  outlast run -f WORKFLOW.md      start the loop that a file describes, and watch it
+  outlast ps                      what is going on
+  outlast attach k3m              come back to it by the first letters of its id
+  outlast wait k3m && deploy      go on when it has completed
+
+A run is named by its id, the first 3 or more characters of it, or its name.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Box<Run>),
+    Ps(Ps),
+    Show(Show),
+    Logs(Logs),
+    Attach(Attach),
+    Wait(Wait),
+    Stop(Stop),
+    Send(Send),
+    Answer(Answer),
+    Pause(Pause),
+    Resume(Resume),
+    Events(Events),
+    Rm(Rm),
+    Gc(Gc),
+    Check(Check),
+    Import(Import),
+    Daemon(Daemon),
+    Doctor(Doctor),
+    Completions(Completions),
+    Man(Man),
+    Version(Version),
+}
+
+impl Command {
+    /// Who reads this command's errors.
+    pub(crate) fn errors(&self) -> Errors {
+        let json = match self {
+            // A watched run's standard output is its own.
+            Self::Run(run) => run.json && run.detach,
+            Self::Ps(ps) => ps.json,
+            Self::Show(show) => show.json,
+            Self::Wait(wait) => wait.json,
+            Self::Stop(stop) => stop.json,
+            Self::Send(send) => send.json,
+            Self::Answer(answer) => answer.json,
+            Self::Pause(pause) => pause.json,
+            Self::Resume(resume) => resume.json,
+            Self::Check(check) => check.json,
+            Self::Import(import) => import.json,
+            Self::Events(events) => events.json,
+            Self::Rm(rm) => rm.json,
+            Self::Gc(gc) => gc.json,
+            Self::Daemon(daemon) => daemon.command.json(),
+            Self::Doctor(doctor) => doctor.json,
+            Self::Version(version) => version.json,
+            Self::Logs(_) | Self::Attach(_) | Self::Completions(_) | Self::Man(_) => false,
+        };
+        if json { Errors::Json } else { Errors::ForPeople }
+    }
+}
+
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    Cli::try_parse()
+}
+
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("a label is written key=value".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_has_examples() {
+        for verb in Cli::command().get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Examples:") || verb.has_subcommands(), "{}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn a_command_keeps_its_own_options() {
+        let cli =
+            Cli::try_parse_from(["outlast", "run", "-d", "--", "sh", "-c", "exit 1", "--json"]);
+        let Command::Run(run) = cli.expect("a good command line").command else { panic!("run") };
+        assert_eq!(run.command, ["sh", "-c", "exit 1", "--json"]);
+        assert!(!run.json);
+    }
+
+    #[test]
+    fn an_answer_is_one_of_three() {
+        let answer = |args: &[&str]| {
+            Cli::try_parse_from([&["outlast", "answer", "k3m"], args].concat()).is_ok()
+        };
+        for good in [&["--approve"][..], &["--deny"], &["use the other one"], &["-"]] {
+            assert!(answer(good), "{good:?}");
+        }
+        for bad in [&[][..], &["--approve", "--deny"], &["--approve", "yes"]] {
+            assert!(!answer(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn ceilings_of_nothing_are_refused() {
+        for option in ["--max-turns", "--max-tokens", "--max-cost"] {
+            let run = |value| Cli::try_parse_from(["outlast", "run", option, value, "--", "true"]);
+            assert!(run("0").is_err(), "{option} 0");
+            assert!(run("3").is_ok(), "{option} 3");
+        }
+    }
+
+    #[test]
+    fn a_bad_duration_says_what_to_write() {
+        let error = Cli::try_parse_from(["outlast", "run", "--stall", "5x", "--", "true"]);
+        let text = error.expect_err("not a duration").to_string();
+        assert!(text.contains("write 90s, 5m, 2h, 1h30m or 500ms"), "{text}");
+    }
+}

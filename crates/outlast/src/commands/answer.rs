@@ -1,0 +1,53 @@
+//! `outlast answer`: what a run that is blocked on a person asked for.
+
+use outlast_wire::api::{self, AnswerRun};
+
+use super::order;
+use crate::ask::{Ask, run_path};
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::world::World;
+use crate::{Answer, args, output, run_id, text};
+
+pub(crate) async fn answer(world: &World, args: args::Answer) -> Answer {
+    let (run, json) = (args.run.clone(), args.json);
+    let answer = AnswerRun { id: Some(run_id::new()?), answer: chosen(args)? };
+    let ask = Ask::post(&run_path(&run, "/answer"), &answer);
+    let view = order(&mut Session::new(world), &run, &ask, "not_blocked").await?;
+    if json {
+        output::print_json(&view)?;
+    } else {
+        output::print_line(&format!("answered {}", view.id))?;
+    }
+    Ok(0)
+}
+
+fn chosen(args: args::Answer) -> Result<api::Answer, Problem> {
+    match (args.approve, args.deny, args.text) {
+        (true, _, _) => Ok(api::Answer::Approve),
+        (_, true, _) => Ok(api::Answer::Deny),
+        (_, _, Some(given)) => Ok(api::Answer::Text(text::given(given)?)),
+        (false, false, None) => unreachable!("one of them is required"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn each_answer_is_sent_as_what_it_is() {
+        let sent = |arg: &str| {
+            let cli = Cli::try_parse_from(["outlast", "answer", "k3m", arg]).expect("an answer");
+            let Command::Answer(args) = cli.command else { panic!("an answer") };
+            let answer = chosen(args).expect("an answer");
+            serde_json::to_string(&AnswerRun { id: None, answer }).expect("plain data")
+        };
+        assert_eq!(sent("--approve"), r#"{"id":null,"answer":"approve"}"#);
+        assert_eq!(sent("--deny"), r#"{"id":null,"answer":"deny"}"#);
+        assert_eq!(sent("approve"), r#"{"id":null,"answer":{"text":"approve"}}"#);
+    }
+}

@@ -1,0 +1,72 @@
+//! What a person can do about a run that rests.
+
+use outlast_wire::api::RunView;
+
+/// Commands to type, the likeliest first, each with what it is for.
+pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
+    let id = &view.id;
+    if view.paused {
+        return vec![format!("outlast resume {id}  lets it go on")];
+    }
+    let Some(code) = blocked_by(view) else { return Vec::new() };
+    match code {
+        "unknown_call_outcome" => vec![
+            format!("outlast answer {id} TEXT  tells it what became of the call"),
+            format!("outlast resume {id}  lets it find out by itself"),
+        ],
+        "needs_approval" => vec![
+            format!("outlast answer {id} --approve  lets it"),
+            format!("outlast answer {id} --deny  does not"),
+        ],
+        "needs_input" | "agent_blocked" => {
+            vec![format!("outlast answer {id} TEXT  answers it")]
+        }
+        "stall_restarts_exhausted" | "no_progress" => vec![
+            format!("outlast send {id} TEXT  gives it a word on the way"),
+            format!("outlast resume {id}  lets it try again"),
+        ],
+        "auth_expired" => vec![format!("log the agent in again, then outlast resume {id}")],
+        _ => vec![format!("put right what is wrong, then outlast resume {id}")],
+    }
+}
+
+/// Why it is blocked, if it is.
+fn blocked_by(view: &RunView) -> Option<&str> {
+    match &view.blocked {
+        Some(blocked) => Some(&blocked.reason_code),
+        None if view.state == "blocked" => Some(view.reason_code.as_deref().unwrap_or("unknown")),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    #[test]
+    fn each_reason_has_its_way_on() {
+        let steps = |code: &str| {
+            let view = sample::blocked(code, None);
+            next_steps(&view).join("\n")
+        };
+        insta::assert_snapshot!(steps("needs_approval"), @r"
+        outlast answer k3mx7q9w2r5t --approve  lets it
+        outlast answer k3mx7q9w2r5t --deny  does not
+        ");
+        insta::assert_snapshot!(steps("agent_blocked"), @"outlast answer k3mx7q9w2r5t TEXT  answers it");
+        insta::assert_snapshot!(steps("preflight_failed"), @"put right what is wrong, then outlast resume k3mx7q9w2r5t");
+        insta::assert_snapshot!(steps("no_progress"), @r"
+        outlast send k3mx7q9w2r5t TEXT  gives it a word on the way
+        outlast resume k3mx7q9w2r5t  lets it try again
+        ");
+    }
+
+    #[test]
+    fn what_goes_on_needs_nobody() {
+        let mut view = sample::running_loop();
+        assert!(next_steps(&view).is_empty());
+        view.paused = true;
+        assert_eq!(next_steps(&view), ["outlast resume k3mx7q9w2r5t  lets it go on"]);
+    }
+}

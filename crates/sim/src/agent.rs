@@ -1,0 +1,118 @@
+//! What commands do in this world: agents that answer, crash or hang, and the host's own that say yes or no.
+
+use outlast_engine::{
+    Answer, Exit, Response, RunSpec, Step, Time, ToolCall, TurnStatus, Usage, Wait,
+};
+
+use crate::rng::Rng;
+use crate::tree::Main;
+use crate::world::{Key, World};
+
+impl World {
+    /// Whether the command that begins now would never end by itself; some have answered before they hang.
+    pub(crate) fn draw_endless(&mut self, key: Key) -> bool {
+        let is_loop = self.runs[key.run].spec.workflow.is_some();
+        let is_attempt = matches!(key.step, Step::Attempt { .. });
+        let is_endless = self.rng.chance(if is_loop { 70 } else { 250 });
+        if is_endless && is_attempt && is_loop && self.rng.chance(300) {
+            self.answer(key);
+        }
+        is_endless
+    }
+
+    /// The main process of a step ends by itself.
+    pub(crate) fn end_by_itself(&mut self, key: Key) {
+        let exit = match key.step {
+            Step::Attempt { .. } => self.end_attempt(key),
+            Step::Errand { .. } => {
+                Some(if self.rng.chance(120) { Exit::Code(1) } else { Exit::Code(0) })
+            }
+        };
+        self.site(key).tree.main = Main::Dead(exit);
+    }
+
+    fn end_attempt(&mut self, key: Key) -> Option<Exit> {
+        let is_loop = self.runs[key.run].spec.workflow.is_some();
+        if self.rng.chance(600) {
+            self.runs[key.run].version += 1;
+        }
+        let answers = self.rng.chance(if is_loop { 850 } else { 80 });
+        if answers {
+            self.answer(key);
+        }
+        let exits: &[Exit] = match self.site(key).said {
+            Answer::Given(_) | Answer::Bad { .. } => {
+                &[Exit::Code(0), Exit::Code(0), Exit::Code(0), Exit::Code(3), Exit::Signal(9)]
+            }
+            Answer::None => {
+                &[Exit::Code(0), Exit::Code(0), Exit::Code(1), Exit::Code(7), Exit::Signal(11)]
+            }
+        };
+        self.rng.pick(exits)
+    }
+
+    fn answer(&mut self, key: Key) {
+        let (now, is_quiet) = (self.now, self.is_quiet);
+        let spec = &self.runs[key.run].spec;
+        let answer = if self.rng.chance(80) {
+            Answer::Bad { why: "simulated".to_owned() }
+        } else {
+            Answer::Given(Box::new(response(spec, &mut self.rng, now, is_quiet)))
+        };
+        let site = self.site(key);
+        site.said = answer.clone();
+        site.response = answer;
+    }
+}
+
+fn response(spec: &RunSpec, rng: &mut Rng, now: u64, is_quiet: bool) -> Response {
+    let status = match rng.below(if is_quiet { 140 } else { 100 }) {
+        0..=6 => TurnStatus::Blocked,
+        7..=9 => TurnStatus::Failed,
+        10..=24 => TurnStatus::Done,
+        25..=99 => TurnStatus::Continue,
+        _ => TurnStatus::Done,
+    };
+    let text = |rng: &mut Rng, chance| rng.chance(chance).then(|| format!("text {}", rng.below(3)));
+    Response {
+        status,
+        summary: text(rng, 700).unwrap_or_default(),
+        next_task: text(rng, 300),
+        tool_calls: tool_calls(spec, rng),
+        usage: rng.chance(600).then(|| usage(rng)),
+        wait: wait(rng, now),
+    }
+}
+
+fn tool_calls(spec: &RunSpec, rng: &mut Rng) -> Vec<ToolCall> {
+    if spec.tools.is_empty() || rng.chance(500) {
+        return Vec::new();
+    }
+    let count = rng.between(1, 3);
+    let call = |_| {
+        let tool = &spec.tools[rng.index(spec.tools.len())];
+        let name = if rng.chance(100) { "unheard of".to_owned() } else { tool.name.clone() };
+        let key = rng.chance(600).then(|| format!("key {}", rng.below(2)));
+        ToolCall { name, input: "{}".to_owned(), key }
+    };
+    (0..count).map(call).collect()
+}
+
+fn usage(rng: &mut Rng) -> Usage {
+    let mut some = |most| rng.chance(800).then(|| rng.below(most));
+    Usage {
+        input_tokens: some(200),
+        output_tokens: some(100),
+        cached_tokens: some(50),
+        cost_usd_micros: some(1_000),
+    }
+}
+
+fn wait(rng: &mut Rng, now: u64) -> Option<Wait> {
+    match rng.below(100) {
+        0..=11 => Some(Wait::Until(Time(now + rng.below(300_000)))),
+        12..=19 => Some(Wait::Message),
+        20..=22 => Some(Wait::Children),
+        _ => None,
+    }
+}

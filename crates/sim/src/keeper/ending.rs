@@ -1,0 +1,142 @@
+//! What is written before a step begins, and what is found when it has ended.
+
+use outlast_engine::{
+    Answer, End, Exit, Message, Purpose, RefusedCall, Report, RunSpec, Step, ToolCall, ToolClass,
+    unavailable,
+};
+
+use super::Keeper;
+use crate::chore::Place;
+use crate::options::Sabotage;
+use crate::world::{Key, World};
+
+#[derive(Debug, Clone)]
+pub(super) struct Ending {
+    answer: Answer,
+    refused: Vec<RefusedCall>,
+    workspace: Option<String>,
+    tail: String,
+}
+
+impl Keeper {
+    /// What the step is given. Every daemon would give it the same.
+    pub(super) fn write_request(&mut self, world: &mut World) {
+        if self.key.step == (Step::Attempt { turn: 1, attempt: 1 }) {
+            self.baseline = self.digest(world);
+            world.runs[self.key.run].place = Place::Whole;
+        }
+        let (unread, given) = (self.run.inbox.unread.iter(), self.run.given());
+        let id = |message: &Message| message.id.clone();
+        world.site(self.key).given = if world.is_sabotaged(Sabotage::TellsTooMuch) {
+            unread.map(id).collect()
+        } else {
+            given.map(id).collect()
+        };
+        if !self.has_command() {
+            let what = format!("{}: there is no command for it", self.key);
+            world.broke(Some(self.key.run), what);
+        }
+    }
+
+    /// True if the command of the step can be had from the run.
+    fn has_command(&self) -> bool {
+        let Step::Errand { errand } = self.key.step else { return true };
+        let known = self.run.errand.as_ref().filter(|known| known.number == errand);
+        match known.map(|known| &known.purpose) {
+            Some(Purpose::Tool { call, .. }) => {
+                let calls = self.run.settling.as_ref().map_or(0, |settling| settling.calls.len());
+                usize::try_from(*call).is_ok_and(|call| call < calls)
+            }
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    /// Adds to a report what only the files of the step say.
+    pub(super) fn look_at_end(&mut self, world: &mut World, report: &mut Report) {
+        let has_answered = matches!(world.site(self.key).response, Answer::Given(_));
+        if world.is_sabotaged(Sabotage::CommitsUnseen) && has_answered && report.end.is_none() {
+            report.end = Some(End::Exited { at: world.now(), exit: Exit::Code(0), cause: None });
+        }
+        match report.end {
+            Some(End::Exited { exit, cause: None, .. }) => {
+                let found = self.ending(world, exit);
+                report.answer = found.answer;
+                report.refused = found.refused;
+                report.workspace = found.workspace;
+                report.tail = found.tail;
+            }
+            Some(End::Exited { cause: Some(_), .. } | End::NeverStarted { .. }) | None => {
+                report.workspace.clone_from(&self.baseline);
+            }
+        }
+    }
+
+    /// Looked at once.
+    fn ending(&mut self, world: &mut World, exit: Exit) -> Ending {
+        if let Some(found) = &self.ending {
+            return found.clone();
+        }
+        let found = match self.key.step {
+            Step::Errand { .. } => Ending {
+                answer: Answer::None,
+                refused: Vec::new(),
+                workspace: None,
+                tail: "simulated".to_owned(),
+            },
+            Step::Attempt { .. } => {
+                let answer = self.answer(world, exit);
+                let refused = refused(&self.run.spec, &answer);
+                Ending { answer, refused, workspace: self.digest(world), tail: String::new() }
+            }
+        };
+        self.ending = Some(found.clone());
+        found
+    }
+
+    /// A kind that has to answer and did not is as bad as one that answered badly.
+    fn answer(&self, world: &mut World, exit: Exit) -> Answer {
+        let must_answer = self.run.spec.agent.kind == "file";
+        let key = self.response_of(world);
+        match world.site(key).response.clone() {
+            Answer::None if must_answer && exit == Exit::Code(0) => {
+                Answer::Bad { why: "no response was written".to_owned() }
+            }
+            answer => answer,
+        }
+    }
+
+    /// The attempt whose answer is read: this one's, if nothing is broken.
+    fn response_of(&self, world: &mut World) -> Key {
+        let Step::Attempt { turn, attempt } = self.key.step else { return self.key };
+        let before = Step::Attempt { turn, attempt: attempt.saturating_sub(1) };
+        let is_shared = world.is_sabotaged(Sabotage::SharesResponse)
+            && world.site(self.key).response == Answer::None
+            && attempt > 1;
+        Key { step: if is_shared { before } else { self.key.step }, ..self.key }
+    }
+
+    fn digest(&self, world: &World) -> Option<String> {
+        let spec = &self.run.spec;
+        let is_wanted = spec.workflow.is_some() && spec.limits.no_progress_turns.is_some();
+        is_wanted.then(|| format!("version {}", world.runs[self.key.run].version))
+    }
+}
+
+fn refused(spec: &RunSpec, answer: &Answer) -> Vec<RefusedCall> {
+    let Answer::Given(response) = answer else { return Vec::new() };
+    let refusal = |(at, call)| {
+        let why = refusal(spec, call)?;
+        let call = u32::try_from(at).unwrap_or(u32::MAX);
+        Some(RefusedCall { call, reason_code: why.clone(), why })
+    };
+    response.tool_calls.iter().enumerate().filter_map(refusal).collect()
+}
+
+fn refusal(spec: &RunSpec, call: &ToolCall) -> Option<String> {
+    let Some(tool) = spec.tools.iter().find(|tool| tool.name == call.name) else {
+        return Some("unknown_tool".to_owned());
+    };
+    let is_unkeyed = tool.class == ToolClass::Keyed && call.key.is_none();
+    unavailable(tool, spec.model_class).or(is_unkeyed.then(|| "missing_key".to_owned()))
+}

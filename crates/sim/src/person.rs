@@ -1,0 +1,122 @@
+//! People who look after runs: they send, pause, stop and answer at odd times, and in peace they come back
+//! to whatever rests until it has ended.
+
+use outlast_engine::{Decision, Input, Removal, Run, State, StopMode, WaitCause};
+
+use crate::conductor::{Asker, Message};
+use crate::world::{RunIndex, World};
+
+/// How somebody looks after one run.
+#[derive(Debug)]
+pub(crate) struct Person {
+    /// How often they let a run go on that rests.
+    patience: u64,
+    wants_removal: bool,
+    /// Messages that were sent so far.
+    sent: u64,
+}
+
+impl Person {
+    pub(crate) fn draw(rng: &mut crate::rng::Rng) -> Self {
+        Self { patience: rng.below(5), wants_removal: rng.chance(300), sent: 0 }
+    }
+}
+
+impl World {
+    /// Somebody wants something of a run, just now.
+    pub(crate) fn meddle(&mut self, run: RunIndex) {
+        let input = match self.rng.below(100) {
+            0..=39 => self.something_to_say(run),
+            40..=47 => Input::PauseAsked,
+            48..=67 => Input::ResumeAsked,
+            68..=87 => self.an_answer(run),
+            88..=96 => return self.ask_removal(run),
+            _ => return self.ask_stop(run),
+        };
+        self.ask(run, input);
+    }
+
+    pub(crate) fn ask_stop(&mut self, run: RunIndex) {
+        let mode = if self.rng.chance(500) { StopMode::Gracefully } else { StopMode::Now };
+        self.ask(run, Input::StopAsked { mode });
+    }
+
+    fn ask(&mut self, run: RunIndex, input: Input) {
+        let Some(daemon) = self.a_serving_daemon() else { return };
+        self.note(|| format!("run {run} is asked: {input:?}"));
+        let message = Message { input, asker: Asker::Client };
+        self.daemons.get_mut(&daemon).expect("it serves").tell(run, message);
+    }
+
+    fn ask_removal(&mut self, run: RunIndex) {
+        let has_ended = |known: &Run| known.ended_at.is_some();
+        let Some(daemon) = self.a_serving_daemon() else { return };
+        if !self.runs[run].known.run().is_some_and(has_ended) {
+            return;
+        }
+        self.note(|| format!("run {run} is to be removed"));
+        let mut daemon_of = self.daemons.remove(&daemon).expect("it serves");
+        daemon_of.remove(self, run);
+        self.daemons.insert(daemon, daemon_of);
+    }
+
+    /// Something new, or something that was said before, by somebody who had no answer.
+    fn something_to_say(&mut self, run: RunIndex) -> Input {
+        let sent = &mut self.runs[run].person.sent;
+        let is_again = *sent > 0 && self.rng.chance(300);
+        *sent += u64::from(!is_again);
+        let number = if is_again { self.rng.below(*sent) } else { *sent - 1 };
+        let (message, text) = (format!("m{number}"), "simulated".to_owned());
+        Input::Sent { message, from: "user".to_owned(), text }
+    }
+
+    fn an_answer(&mut self, run: RunIndex) -> Input {
+        let decisions = [Decision::Approve, Decision::Deny, Decision::Reply];
+        let decision = self.rng.pick(&decisions).expect("it is a list");
+        let message = (decision == Decision::Reply).then(|| {
+            let said = self.something_to_say(run);
+            let Input::Sent { message, text, .. } = said else {
+                unreachable!("that is what it is")
+            };
+            (message, text)
+        });
+        Input::Answered { decision, message }
+    }
+
+    /// In peace: lets a run go on that rests, as long as there is patience, and then ends it.
+    pub(crate) fn look_after(&mut self, run: RunIndex) {
+        let Some(known) = self.runs[run].known.run() else { return };
+        let (is_paused, needs_decision) = (known.is_paused, known.needs_decision());
+        let rests = match known.state {
+            State::Blocked => true,
+            State::Waiting { cause, .. } => cause == WaitCause::Message,
+            _ => false,
+        };
+        let is_to_go = known.ended_at.is_some() && known.removal == Removal::NotAsked;
+        if is_to_go && self.runs[run].person.wants_removal {
+            return self.ask_removal(run);
+        }
+        if known.has_ended() || known.stop.is_some() || !(rests || is_paused) {
+            return;
+        }
+        if is_paused {
+            return self.ask(run, Input::ResumeAsked);
+        }
+        if self.runs[run].person.patience == 0 {
+            return self.ask_stop(run);
+        }
+        self.runs[run].person.patience -= 1;
+        let input = match self.runs[run].known.run().map(|known| &known.state) {
+            Some(State::Blocked) if needs_decision || self.rng.chance(500) => self.an_answer(run),
+            Some(State::Blocked) => Input::ResumeAsked,
+            _ => self.something_to_say(run),
+        };
+        self.ask(run, input);
+    }
+
+    /// True if a person has yet to ask that the workspace of an ended run goes.
+    pub(crate) fn is_to_be_removed(&self, run: RunIndex) -> bool {
+        let is_there = |known: &Run| known.ended_at.is_some() && known.removal == Removal::NotAsked;
+        self.runs[run].person.wants_removal && self.runs[run].known.run().is_some_and(is_there)
+    }
+}

@@ -1,0 +1,65 @@
+//! What the journal of a run has said so far, folded as it grew, and what a reader remembers of it.
+
+use std::collections::BTreeSet;
+
+use outlast_engine::{Event, Fact, Illegal, Outcome, Purpose, Run, RunId, Spend};
+
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    run: Option<Run>,
+    pub(super) committed: BTreeSet<u32>,
+    pub(super) received: Vec<String>,
+    /// Messages that were in the request of a turn that has committed.
+    pub(super) taken: BTreeSet<String>,
+    /// Keys of calls that have completed.
+    pub(super) completed_keys: BTreeSet<String>,
+    /// What the host's commands have said yes to.
+    pub(super) passed: Vec<Purpose>,
+    /// Checks that have passed since the last turn.
+    pub(super) done_checks: BTreeSet<u32>,
+    pub(super) spend: Spend,
+    pub(super) was_stopped_first: bool,
+    is_finishing: bool,
+}
+
+impl Known {
+    pub(crate) fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    pub(crate) fn seq(&self) -> u64 {
+        self.run.as_ref().map_or(0, Run::seq)
+    }
+
+    pub(super) fn fold(&mut self, id: &RunId, event: &Event) -> Result<(), Illegal> {
+        self.remember(&event.fact);
+        self.run = Some(match self.run.take() {
+            Some(run) => run.apply(event)?,
+            None => Run::created(id, event)?,
+        });
+        Ok(())
+    }
+
+    fn remember(&mut self, fact: &Fact) {
+        match fact {
+            Fact::TurnCommitted { .. } => self.done_checks.clear(),
+            Fact::MessageReceived { message, .. } => self.received.push(message.clone()),
+            Fact::ErrandEnded { outcome: Outcome::Exited { code: 0 }, .. } => self.pass(),
+            Fact::StateChanged { verdict: Some(_), .. } => self.is_finishing = true,
+            Fact::StopRequested { .. } => self.was_stopped_first |= !self.is_finishing,
+            _ => {}
+        }
+    }
+
+    fn pass(&mut self) {
+        let errand = self.run.as_ref().and_then(Run::live_errand);
+        let Some(purpose) = errand.map(|errand| errand.purpose.clone()) else { return };
+        match &purpose {
+            Purpose::Tool { key, .. } => drop(self.completed_keys.insert(key.clone())),
+            Purpose::Done { check } => drop(self.done_checks.insert(*check)),
+            Purpose::Checkout | Purpose::Hook { .. } | Purpose::Ready { .. } => {
+                self.passed.push(purpose);
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Everything that must hold once the world is at rest, and whether it is.
+
+use outlast_store::Journal;
+
+use super::{check_promised, check_whole};
+use crate::world::{RunIndex, World};
+
+pub(crate) fn check_rest(world: &mut World) {
+    check_promised(world);
+    for problem in world.store.check().expect("memory can be read") {
+        world.broke(None, format!("the store says: {}", problem.message));
+    }
+    let existing = world.existing();
+    existing.iter().for_each(|run| check_whole(world, *run));
+    let keys: Vec<String> =
+        existing.iter().filter_map(|run| world.runs[*run].spec.key.clone()).collect();
+    let mut once = keys.clone();
+    once.sort();
+    once.dedup();
+    if once.len() != keys.len() {
+        world.broke(None, "two runs have one key".to_owned());
+    }
+}
+
+/// Why the run has not come to its end, if it should have.
+pub(crate) fn unrest(world: &World, run: RunIndex) -> Option<&'static str> {
+    let known = world.runs[run].known.run()?;
+    let has_immortals = world.sites.iter().any(|(key, site)| {
+        key.run == run
+            && site.tree.others.iter().any(|other| other.kills.is_none() && !other.leaves_by_itself)
+    });
+    if has_immortals {
+        // Nobody can end it. It is enough to say so.
+        let is_said = known.reason_code().as_deref() == Some("stop_incomplete");
+        return (!is_said).then_some("it cannot be stopped, and nobody says so");
+    }
+    if !known.has_ended() || known.ended_at.is_none() {
+        return Some("it has not ended");
+    }
+    known.is_open().then_some("it has ended and somebody of it is left")
+}

@@ -1,0 +1,79 @@
+//! Turns: what was said in them, what they were told, and what they cost.
+
+use outlast_engine::{Answer, Charge, Exit, Fact, TurnStatus};
+
+use super::broke_unless;
+use crate::world::{Key, RunIndex, World};
+
+/// An attempt is meant to start: no ceiling may have been reached.
+pub(super) fn on_turn_started(world: &mut World, run: RunIndex, attempt: u32) {
+    let truth = &world.runs[run];
+    let Some(known) = truth.known.run() else { return };
+    let limits = &truth.spec.limits;
+    let turns = limits.max_turns.is_some_and(|most| known.turns_committed >= most);
+    let tokens = limits.max_tokens.is_some_and(|most| known.spend.tokens() >= most);
+    let cost = limits.max_cost_usd_micros.is_some_and(|most| known.spend.cost_usd_micros >= most);
+    if (turns && attempt == 1) || tokens || cost {
+        world.broke(Some(run), "a turn was started beyond a ceiling".to_owned());
+    }
+}
+
+/// What ran is paid for, also if nobody said what it cost.
+pub(super) fn on_charged(world: &mut World, key: Key, charge: Option<&Charge>) {
+    let limits = world.runs[key.run].spec.limits;
+    let is_limited = limits.max_tokens.is_some() || limits.max_cost_usd_micros.is_some();
+    let has_run = world.site(key).executions > 0;
+    let is_paid = charge.is_some() || !is_limited || !has_run;
+    broke_unless(world, key, is_paid, "it ran, and is charged with nothing");
+}
+
+/// A committed turn says what its agent answered, and takes what its agent was told.
+pub(super) fn on_committed(world: &mut World, key: Key, committed: &Fact) {
+    let Fact::TurnCommitted { turn, status, summary, next_task, tool_calls, wait, .. } = committed
+    else {
+        unreachable!("asked for a TurnCommitted")
+    };
+    let site = world.site(key);
+    let is_true = match &site.said {
+        Answer::Given(said) => {
+            (said.status, &said.summary, &said.next_task, &said.tool_calls, &said.wait)
+                == (*status, summary, next_task, tool_calls, wait)
+        }
+        Answer::None => site.exit == Some(Exit::Code(0)) && *status == TurnStatus::Done,
+        Answer::Bad { .. } => false,
+    };
+    let given = site.given.clone();
+    broke_unless(world, key, is_true, "committed, and its agent has said something else");
+    let is_new = world.runs[key.run].known.committed.insert(*turn);
+    broke_unless(world, key, is_new, "committed a second time");
+    for message in given {
+        let is_new = world.runs[key.run].known.taken.insert(message.clone());
+        let what = format!("message {message} was given to two turns that have committed");
+        broke_unless(world, key, is_new, &what);
+    }
+}
+
+/// Each message is read by one committed turn, or still waits for one.
+pub(super) fn check_messages(world: &mut World, run: RunIndex) {
+    let known = &world.runs[run].known;
+    let Some(folded) = known.run() else { return };
+    let unread: Vec<&String> = folded.inbox.unread.iter().map(|message| &message.id).collect();
+    let is_wrong = |id: &&String| unread.contains(id) == known.taken.contains(*id);
+    let wrong = known.received.iter().find(is_wrong).cloned();
+    if let Some(id) = wrong {
+        world.broke(Some(run), format!("message {id} is neither read nor unread, or both"));
+    }
+}
+
+/// What is spent stays spent.
+pub(super) fn check_spend(world: &mut World, run: RunIndex) {
+    let known = &mut world.runs[run].known;
+    let Some(now) = known.run().map(|folded| folded.spend) else { return };
+    let before = std::mem::replace(&mut known.spend, now);
+    let has_shrunk = now.tokens() < before.tokens()
+        || now.cost_usd_micros < before.cost_usd_micros
+        || (now.known && !before.known);
+    if has_shrunk {
+        world.broke(Some(run), "what was spent has become less".to_owned());
+    }
+}

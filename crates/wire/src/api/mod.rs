@@ -1,0 +1,55 @@
+//! What a client and the daemon say to each other: the bodies of the HTTP API, one file a noun.
+//!
+//! Keys are stable. Readers skip what they do not know; nothing is renamed or removed, and what is added
+//! may be missing, since the other side may be older.
+
+mod control;
+mod creation;
+mod daemon;
+mod frames;
+mod runs;
+mod turns;
+
+pub use control::*;
+pub use creation::*;
+pub use daemon::*;
+pub use frames::*;
+pub use runs::*;
+pub use turns::*;
+
+use serde::{Deserialize, Serialize};
+
+/// The header by which a client asks for a list one object a line, to be read as it comes.
+pub const LINES: &str = "application/x-ndjson";
+
+/// The protocol name of an HTTP upgrade that carries an attached terminal.
+pub const TTY_UPGRADE: &str = "outlast-tty";
+
+/// The body of every answer that is not 2xx.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ErrorBody {
+    pub error: ErrorInfo,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ErrorInfo {
+    /// Stable: `unknown_run`, `ambiguous_run`, `key_conflict`, …
+    pub code: String,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// What `run`, `attach` and `wait` exit with for a run in this state; `None` while it goes on.
+pub fn exit_status(state: &str, reason_code: Option<&str>) -> Option<u8> {
+    match (state, reason_code) {
+        ("completed", _) => Some(0),
+        ("failed", Some("lost")) => Some(6),
+        ("failed", _) => Some(1),
+        ("blocked", _) => Some(3),
+        ("exhausted", _) => Some(4),
+        ("stopped", _) => Some(5),
+        _ => None,
+    }
+}

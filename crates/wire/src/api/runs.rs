@@ -1,0 +1,202 @@
+//! Runs as clients see them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::shim::{Exit, Survivor};
+
+/// One row of `GET /v1/runs`, the newest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunRow {
+    pub id: String,
+    pub name: Option<String>,
+    pub state: String,
+    pub reason_code: Option<String>,
+    pub health: String,
+    /// The command or the task, on one line.
+    pub what: String,
+    pub turn: u32,
+    pub attempt: u32,
+    pub created_at: String,
+    pub started_at: Option<String>,
+    pub ended_at: Option<String>,
+    pub exit: Option<Exit>,
+    pub labels: BTreeMap<String, String>,
+    pub survivors: u32,
+    /// Something the daemon cannot do for this run just now, and why.
+    pub trouble: Option<Trouble>,
+    /// What a loop is at; see [`RunView::phase`].
+    #[serde(default)]
+    pub phase: Option<String>,
+    /// The last line that it wrote.
+    #[serde(default)]
+    pub last_line: Option<String>,
+    #[serde(default)]
+    pub max_turns: Option<u32>,
+    #[serde(default)]
+    pub cost_usd: f64,
+    #[serde(default)]
+    pub tokens: u64,
+}
+
+/// `GET /v1/runs/{run}`: everything known about a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunView {
+    pub id: String,
+    pub name: Option<String>,
+    pub key: Option<String>,
+    pub state: String,
+    /// For people.
+    pub reason: Option<String>,
+    /// For scripts.
+    pub reason_code: Option<String>,
+    /// How the last attempt ended: `exited`, `signaled`, `never_started`, `stalled`, `timed_out`,
+    /// `stopped`, `interrupted` or `lost`.
+    pub outcome: Option<String>,
+    pub health: String,
+    pub task: Option<String>,
+    pub agent: AgentView,
+    pub turn: u32,
+    pub attempt: u32,
+    pub turns_committed: u32,
+    pub created_at: String,
+    pub started_at: Option<String>,
+    pub ended_at: Option<String>,
+    pub last_progress_at: Option<String>,
+    pub wake_at: Option<String>,
+    pub exit: Option<Exit>,
+    pub usage: Usage,
+    pub limits: BTreeMap<String, LimitView>,
+    pub workspace: String,
+    pub tty: bool,
+    pub parent: Option<String>,
+    pub root: String,
+    pub children: Vec<String>,
+    pub labels: BTreeMap<String, String>,
+    /// Of the command, while it lives.
+    pub pid: Option<u32>,
+    /// Of the shim, while one lives.
+    pub shim_pid: Option<u32>,
+    pub output_bytes: u64,
+    pub restarts: Restarts,
+    pub notices: Notices,
+    pub summary: Option<String>,
+    pub survivors: Vec<Survivor>,
+    /// How surely `stop` can find the whole tree: `subreaper` or `best_effort`.
+    pub containment: String,
+    pub trouble: Option<Trouble>,
+    /// The number of the last event.
+    pub seq: u64,
+    /// What it is at: `turn 3 attempt 1`, `hook before_run`, `check done 2/3`, `tool fetch`, `backoff`,
+    /// `queue`.
+    #[serde(default)]
+    pub phase: Option<String>,
+    /// What it will not fall behind of: `turn 2 committed`.
+    #[serde(default)]
+    pub checkpoint: Option<String>,
+    /// Present while it rests until a person acts.
+    #[serde(default)]
+    pub blocked: Option<BlockedView>,
+    #[serde(default)]
+    pub inbox: InboxView,
+    #[serde(default)]
+    pub workflow: Option<WorkflowView>,
+    #[serde(default)]
+    pub priority: i32,
+    /// Of the workspace: `inplace`, `dir` or `worktree`.
+    #[serde(default)]
+    pub strategy: String,
+    #[serde(default)]
+    pub paused: bool,
+    /// The last line that it wrote.
+    #[serde(default)]
+    pub last_line: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BlockedView {
+    pub reason_code: String,
+    /// What the person is asked.
+    #[serde(default)]
+    pub question: Option<String>,
+    pub since: String,
+}
+
+/// Messages to the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct InboxView {
+    /// Not yet taken by a turn.
+    #[serde(default)]
+    pub unread: u32,
+}
+
+/// The loop file that the run was made from, as it was then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkflowView {
+    pub path: String,
+    pub sha256: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AgentView {
+    pub kind: String,
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cached_tokens: u64,
+    pub cost_usd: f64,
+    /// False if somebody spent without saying how much.
+    pub known: bool,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LimitView {
+    pub used: u64,
+    pub max: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Restarts {
+    pub stall: u32,
+    pub crash: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Notices {
+    pub pending: u32,
+    pub delivered: u32,
+}
+
+/// What keeps the daemon from knowing or writing the state of one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Trouble {
+    /// `disk_full`, `unreadable`, `unreachable`, …
+    pub code: String,
+    pub message: String,
+    pub since: String,
+}
+
+/// `GET /v1/runs/{run}/wait`: the answer comes when the run ends or rests, or when the time is over.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Waited {
+    /// True if the run still goes on.
+    pub timed_out: bool,
+    pub run: RunView,
+}
