@@ -17,7 +17,9 @@ const HOOKS: &[&str] = &[
     "daemon.attempt-spec",
     "daemon.before-append",
     "daemon.before-finish",
+    "daemon.chore-done",
     "daemon.create-files",
+    "daemon.ending-seen",
     "daemon.epoch-taken",
     "daemon.finished",
     "daemon.listening",
@@ -181,16 +183,18 @@ fn tell_with_a_death(story: Story, hook: &str) {
             "{story:?} at {hook}: committed work was done again: {executed}"
         );
     }
+    assert_sound(&stage.home, &format!("{story:?} at {hook}"));
+}
+
+/// The journal is as it must be, whatever died.
+pub(crate) fn assert_sound(home: &Home, when: &str) {
     let doctor: serde_json::Value =
-        serde_json::from_slice(&stage.home.output(&["doctor", "--json"]).stdout)
-            .expect("doctor answers");
+        serde_json::from_slice(&home.output(&["doctor", "--json"]).stdout).expect("doctor answers");
     let findings = doctor["findings"].as_array().expect("it has findings");
     let journal: Vec<_> =
         findings.iter().filter(|finding| finding["subject"] == "journal").collect();
-    assert!(
-        !journal.is_empty() && journal.iter().all(|finding| finding["level"] == "ok"),
-        "{story:?} at {hook}: {doctor}"
-    );
+    let is_sound = !journal.is_empty() && journal.iter().all(|finding| finding["level"] == "ok");
+    assert!(is_sound, "{when}: {doctor}");
 }
 
 /// Every point that the story passes when nobody dies.
@@ -227,6 +231,7 @@ fn every_point_there_is_is_passed_by_some_story() {
     let passed: BTreeSet<String> = [Story::Completes, Story::IsStopped, Story::IsAdopted]
         .into_iter()
         .flat_map(points)
+        .chain(crate::loop_points::points().into_keys())
         .collect();
     let known: BTreeSet<String> = HOOKS.iter().map(|&hook| hook.to_owned()).collect();
     assert_eq!(passed, known);

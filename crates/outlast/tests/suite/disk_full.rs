@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::harness::{Gate, Home, is_alive, skip, str_of, text, until};
 
 /// A file system of 2 MiB for everything that a home holds.
-struct SmallDisk {
+pub(crate) struct SmallDisk {
     at: PathBuf,
 }
 
 impl SmallDisk {
     /// `None` where nothing can be mounted.
-    fn under(home: &Home) -> Option<Self> {
+    pub(crate) fn under(home: &Home) -> Option<Self> {
         let at = home.path();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=2m,mode=0700", "outlast-test"])

@@ -76,6 +76,8 @@ impl Home {
         command
             .env("HOME", self.dir.path())
             .env("OUTLAST_HOME", self.path())
+            // The repository that these tests are in is not theirs.
+            .env("GIT_CEILING_DIRECTORIES", self.dir.path().parent().unwrap_or(self.dir.path()))
             .env("LANG", "C.UTF-8");
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.current_dir(self.dir.path()).stdin(Stdio::null());
@@ -175,7 +177,7 @@ impl Home {
     }
 
     /// Everybody alive that belongs to this home.
-    fn processes(&self) -> Vec<u32> {
+    pub(crate) fn processes(&self) -> Vec<u32> {
         let mark =
             [b"OUTLAST_HOME=".as_slice(), self.path().as_os_str().as_encoded_bytes()].concat();
         let entries = std::fs::read_dir("/proc").expect("there is a /proc");
@@ -222,6 +224,10 @@ impl Gate {
         assert!(made.success());
         let file = OpenOptions::new().read(true).write(true).open(&path).expect("it was just made");
         Self { path, file }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// What a script says to be held up here.

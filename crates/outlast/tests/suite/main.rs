@@ -5,18 +5,39 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test starts processes and looks at the clock")]
 
+mod adversaries;
 mod attach;
+mod audit;
+mod bad_config;
+mod clocks;
+mod conformance;
+mod control;
 mod crash;
 mod crash_matrix;
 mod disk_full;
+mod ends;
 mod golden;
 mod harness;
+mod hooks;
+mod hosted;
 mod keys;
 mod kills;
+mod loop_crash;
+mod loop_file;
+mod loop_points;
+mod loop_stop;
+mod loops;
 mod output;
 mod privacy;
+mod queue;
 mod refusals;
+mod rests;
 mod run;
+mod stage;
+mod stalls;
 mod stop;
 mod terminal;
+mod tools;
 mod tty;
+mod watching;
+mod workspaces;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Home, is_alive, kill, str_of, until};
+use crate::harness::{Gate, Home, is_alive, kill, str_of, until};
 
 /// Starts a script that writes the pid of each of its processes to a file, and waits until all are there.
 fn tree(home: &Home, script: &str, count: usize) -> (String, Vec<u32>) {
@@ -122,10 +122,18 @@ fn a_grandchild_that_holds_stdout_does_not_keep_a_run_running() {
 #[test]
 fn a_zombie_does_not_count_as_alive() {
     let home = Home::new();
-    // The inner shell becomes a sleep that never reaps the zombie it inherited.
-    let script =
-        r#"sh -c 'sh -c "exit 0" & echo $! >> "$PIDS"; exec sleep 600' & echo $! >> "$PIDS"; wait"#;
-    let (id, pids) = tree(&home, script, 2);
+    // The inner shell becomes a sleep that never reaps its child, which ends only then.
+    let mut gate = Gate::new(&home, "gate");
+    let held = gate.path().display().to_string();
+    let script = format!(
+        r#"sh -c 'sh -c "read -r _ <{held}" & echo $! >> "$PIDS"; exec sleep 600' & echo $! >> "$PIDS"; wait"#
+    );
+    let (id, pids) = tree(&home, &script, 2);
+    let is_sleep = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
+    };
+    until("the shell is a sleep", || pids.iter().any(is_sleep).then_some(()));
+    gate.open();
     until("there is a zombie", || pids.iter().any(|pid| is_zombie(*pid)).then_some(()));
     kill(home.shim_pid(&id), "KILL");
     until("it is an orphan", || (str_of(&home.show(&id), "health") == "orphaned").then_some(()));
