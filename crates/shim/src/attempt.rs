@@ -19,6 +19,7 @@ use crate::command::Failure;
 use crate::control::Control;
 use crate::disk::Disk;
 use crate::ending::Ending;
+use crate::finish::sync_answer;
 use crate::live::{Live, READ_BYTES, ROUND_BYTES};
 use crate::records::Records;
 use crate::revive::Reviver;
@@ -271,13 +272,14 @@ impl Attempt {
         crate::tolerate(self.record(record, now));
     }
 
-    /// Makes an end survive the machine, and the output before it. Whoever listens is told first. A daemon
+    /// Makes an end survive the machine, and before it the answer and the output. Whoever listens is told first. A daemon
     /// writes the end to a journal of its own, so if there is one and nothing was printed, nothing is left to do.
     pub(crate) fn sync_end(&mut self, now: Instant) {
         self.control.tick(now);
         if self.control.has_daemon() && self.output_bytes() == 0 {
             return;
         }
+        sync_answer(&self.dir.response());
         let spooled = match &mut self.stage {
             Stage::Live(live) => live.spool.sync(),
             Stage::Gate | Stage::Bygone | Stage::Over { .. } => Ok(()),

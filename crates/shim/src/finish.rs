@@ -20,7 +20,7 @@ use crate::tree;
 
 /// What was answered must last at least as long as that the process ended: without it, the exit would speak
 /// for itself. What is no plain file is no answer, and what cannot be synced is read as it is found.
-fn sync_answer(path: &Path) {
+pub(crate) fn sync_answer(path: &Path) {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(answer) = rustix::fs::open(path, flags, Mode::empty()) else { return };
     let is_file = rustix::fs::fstat(&answer)
@@ -149,7 +149,6 @@ impl Attempt {
             return false;
         }
         live.main = Main::Gone;
-        sync_answer(&self.dir.response());
         let output_bytes = live.spool.total();
         let left = if live.tree == Tree::Alive { tree::descendants() } else { Vec::new() };
         let survivors = tree::survivors(&left);

@@ -27,18 +27,28 @@ pub struct RunRow {
     pub survivors: u32,
     /// Something the daemon cannot do for this run just now, and why.
     pub trouble: Option<Trouble>,
-    /// What a loop is at; see [`RunView::phase`].
-    #[serde(default)]
+    /// What it is at while it goes on; see [`RunView::phase`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     /// The last line that it wrote.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_line: Option<String>,
-    #[serde(default)]
+    /// Of a loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    #[serde(default)]
+    /// This and the tokens are left out where there are none.
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub cost_usd: f64,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub tokens: u64,
+}
+
+fn is_nothing(cost_usd: &f64) -> bool {
+    *cost_usd == 0.0
+}
+
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 /// `GET /v1/runs/{run}`: everything known about a run.
