@@ -1,8 +1,8 @@
-//! Which tools a run's agent is offered, and why a call it asks for is not made.
+//! Why a call that an agent asks for is not made. Which tools it is offered is the engine's business.
 //!
 //! Makes no call, and does not know whether one was made before under the same key.
 
-use outlast_engine::{ModelClass, Tool, ToolCall, ToolClass, ToolCost};
+use outlast_engine::{ModelClass, Tool, ToolCall, ToolClass, unavailable};
 
 use crate::quote::quote;
 use crate::tool_input;
@@ -12,25 +12,6 @@ pub const POLICY_DISABLED: &str = "policy_disabled";
 pub const HEAVY_FOR_SMALL_LOCAL: &str = "heavy_for_small_local";
 pub const INVALID_INPUT: &str = "invalid_input";
 pub const MISSING_KEY: &str = "missing_key";
-
-/// The tools of a run, as its agent is told about them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer<'a> {
-    pub allowed: Vec<&'a Tool>,
-    /// By name, with the code of the reason.
-    pub unavailable: Vec<(&'a str, &'static str)>,
-}
-
-pub fn offer(tools: &[Tool], class: ModelClass) -> Offer<'_> {
-    let mut offer = Offer { allowed: Vec::new(), unavailable: Vec::new() };
-    for tool in tools {
-        match withheld(tool, class) {
-            Some((code, _)) => offer.unavailable.push((&tool.name, code)),
-            None => offer.allowed.push(tool),
-        }
-    }
-    offer
-}
 
 /// The code of the reason for which a call is not made, and the reason in words.
 pub fn refuse(
@@ -45,16 +26,13 @@ pub fn refuse(
 }
 
 fn withheld(tool: &Tool, class: ModelClass) -> Option<(&'static str, String)> {
-    if let Some(why) = &tool.disabled {
-        let is_code = why == POLICY_DISABLED;
-        let why = if is_code { "the operator does not allow it" } else { why };
-        return Some((POLICY_DISABLED, why.to_owned()));
-    }
-    match (class, tool.cost) {
-        (ModelClass::SmallLocal, ToolCost::Heavy) => {
-            Some((HEAVY_FOR_SMALL_LOCAL, "it is too heavy for a small local model".to_owned()))
+    let told = |code, why: &str| Some((code, why.to_owned()));
+    match unavailable(tool, class)?.as_str() {
+        HEAVY_FOR_SMALL_LOCAL => {
+            told(HEAVY_FOR_SMALL_LOCAL, "it is too heavy for a small local model")
         }
-        (ModelClass::Frontier, _) | (ModelClass::SmallLocal, ToolCost::Light) => None,
+        POLICY_DISABLED => told(POLICY_DISABLED, "the operator does not allow it"),
+        why => told(POLICY_DISABLED, why),
     }
 }
 
@@ -75,6 +53,8 @@ fn unfit(tool: &Tool, call: &ToolCall) -> Option<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use outlast_engine::ToolCost;
+
     use super::*;
 
     fn tool(name: &str, class: ToolClass, cost: ToolCost) -> Tool {
@@ -116,10 +96,12 @@ mod tests {
     fn what_is_withheld_is_told_with_its_reason() {
         let names = |class| {
             let tools = tools();
-            let offer = offer(&tools, class);
-            let allowed: Vec<_> = offer.allowed.iter().map(|tool| tool.name.clone()).collect();
+            let withheld = |tool: &Tool| withheld(tool, class).map(|(code, _)| code);
+            let allowed = tools.iter().filter(|tool| withheld(tool).is_none());
+            let allowed: Vec<_> = allowed.map(|tool| tool.name.clone()).collect();
+            let unavailable = tools.iter().filter_map(|tool| Some((tool, withheld(tool)?)));
             let unavailable: Vec<_> =
-                offer.unavailable.iter().map(|(name, code)| format!("{name} {code}")).collect();
+                unavailable.map(|(tool, code)| format!("{} {code}", tool.name)).collect();
             (allowed.join(" "), unavailable.join(", "))
         };
         let (allowed, unavailable) = names(ModelClass::Frontier);

@@ -60,16 +60,9 @@ impl Purpose {
         let check = |checks: &[String], at: u32| {
             usize::try_from(at).ok().and_then(|at| checks.get(at).cloned())
         };
-        let hooks = &spec.hooks;
         let command = match self {
             Self::Checkout => Some("git worktree add".to_owned()),
-            Self::Hook { hook } => match hook {
-                Hook::AfterCreate => hooks.after_create.clone(),
-                Hook::BeforeRun => hooks.before_run.clone(),
-                Hook::AfterTurn => hooks.after_turn.clone(),
-                Hook::AfterRun => hooks.after_run.clone(),
-                Hook::BeforeRemove => hooks.before_remove.clone(),
-            },
+            Self::Hook { hook } => spec.hooks.command(*hook).cloned(),
             Self::Ready { check: at } => check(&spec.checks.before_run, *at),
             Self::Done { check: at } => check(&spec.checks.done, *at),
             Self::Tool { name, .. } => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::RunId;
+use crate::{Hook, RunId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -220,6 +220,19 @@ pub struct Hooks {
     pub before_remove: Option<String>,
     /// `None` is the default of a minute.
     pub timeout_ms: Option<u64>,
+}
+
+impl Hooks {
+    /// The command of one of them.
+    pub fn command(&self, hook: Hook) -> Option<&String> {
+        match hook {
+            Hook::AfterCreate => self.after_create.as_ref(),
+            Hook::BeforeRun => self.before_run.as_ref(),
+            Hook::AfterTurn => self.after_turn.as_ref(),
+            Hook::AfterRun => self.after_run.as_ref(),
+            Hook::BeforeRemove => self.before_remove.as_ref(),
+        }
+    }
 }
 
 /// Shell commands by which the host verifies a claim.

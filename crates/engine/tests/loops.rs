@@ -4,8 +4,8 @@ mod story;
 
 use outlast_engine::{
     Answer, Checks, Decision, Effect, End, EndCause, Exit, Hooks, Input, Limits, OnInterrupt,
-    OutputPolicy, RunSpec, Strategy, Time, Tool, ToolCall, ToolClass, ToolCost, TreeNews,
-    TurnOutcome, TurnStatus, Usage, Wait, Workspace,
+    OutputPolicy, RunSpec, Strategy, Time, TreeNews, TurnOutcome, TurnStatus, Usage, Wait,
+    Workspace,
 };
 use story::{Story, a_loop, says};
 
@@ -41,31 +41,6 @@ fn hooked() -> RunSpec {
         checks: Checks { before_run: vec!["true".to_owned()], ..Checks::default() },
         ..a_loop()
     }
-}
-
-fn tooled(class: ToolClass) -> RunSpec {
-    let tool = |name: &str, cost| Tool {
-        name: name.to_owned(),
-        command: vec![name.to_owned()],
-        input_schema: None,
-        class,
-        cost,
-        timeout_ms: 1000,
-        disabled: None,
-    };
-    RunSpec {
-        tools: vec![tool("fetch", ToolCost::Light), tool("build", ToolCost::Heavy)],
-        ..a_loop()
-    }
-}
-
-fn calls(keys: &[&str]) -> outlast_engine::Response {
-    let call = |key: &&str| ToolCall {
-        name: "fetch".to_owned(),
-        input: "{}".to_owned(),
-        key: Some((*key).to_owned()),
-    };
-    outlast_engine::Response { tool_calls: keys.iter().map(call).collect(), ..says(Continue) }
 }
 
 #[test]
@@ -213,7 +188,7 @@ fn stalls_are_counted_apart_and_a_committed_turn_ends_the_row() {
 fn a_timeout_a_crash_and_a_bad_response_each_say_what_they_were() {
     let mut story = Story::of(a_loop());
     story.is_ended_for(EndCause::TimedOut).wakes_after(400_000);
-    story.exits_with(7).wakes_after(400_000);
+    story.exits(7).wakes_after(400_000);
     let at = story.now;
     story.report(|report| {
         report.end = Some(End::Exited { at, exit: Exit::Code(0), cause: None });
@@ -380,10 +355,10 @@ fn a_hook_nobody_saw_the_end_of_is_run_again_but_the_last_one_is_not() {
 fn messages_given_to_an_attempt_that_died_are_unread() {
     let mut story = Story::of(a_loop());
     story.tell(send("m1", "look at the tests")).tell(send("m1", "look at the tests"));
-    story.exits_with(1).wakes_after(400_000);
+    story.exits(1).wakes_after(400_000);
     let unread = story.run().inbox.unread.len();
     assert_eq!(unread, 1);
-    story.exits_with(1).wakes_after(400_000).answers(says(Continue));
+    story.exits(1).wakes_after(400_000).answers(says(Continue));
     assert!(story.run().inbox.unread.is_empty(), "a committed turn has taken it");
     story.tell(send("m1", "look at the tests"));
     assert!(story.run().inbox.unread.is_empty(), "and it is known when it comes again");
@@ -482,7 +457,7 @@ fn a_pause_lets_the_turn_end_and_keeps_what_is_left_of_a_delay() {
     assert_eq!(story.is_at(), "waiting (paused), paused");
     story.tell(Input::ResumeAsked).tell(Input::ResumeAsked);
     assert_eq!(story.is_at(), "running (resumed), turn 2 attempt 1");
-    story.exits_with(1).tell(Input::PauseAsked);
+    story.exits(1).tell(Input::PauseAsked);
     let due = story.run().wake_at();
     assert_eq!(due, None, "a paused run is woken by a person only");
     story.tell(Input::ResumeAsked);
@@ -557,58 +532,4 @@ fn a_turn_with_nothing_to_say_is_settled_all_the_same() {
     assert_eq!(asked.is_at(), "blocked (agent_blocked), blocked");
     asked.tell(Input::ResumeAsked);
     assert_eq!(asked.is_at(), "running (released), turn 2 attempt 1");
-}
-
-#[test]
-fn calls_are_made_after_the_turn_and_a_completed_key_is_never_made_again() {
-    let mut story = Story::of(tooled(ToolClass::Keyed));
-    story.answers(calls(&["a", "b"])).exits(0).exits(5);
-    story.answers(calls(&["a", "c"])).exits(0);
-    insta::assert_snapshot!(story.journal(), @r"
-     1 RunCreated
-     2 queued -> running (slot_free)
-     3 TurnStarted t1.a1
-     4 ToolsOffered
-     5 AttemptStarted
-     6 AttemptEnded t1.a1 Exited { code: 0 }
-     7 TurnCommitted
-     8 ErrandStarted e1 tool fetch
-     9 ErrandEnded e1 Exited { code: 0 }
-    10 ErrandStarted e2 tool fetch
-    11 ErrandEnded e2 Exited { code: 5 }
-    12 Emitted
-    13 TurnStarted t2.a1
-    14 ToolsOffered
-    15 AttemptStarted
-    16 AttemptEnded t2.a1 Exited { code: 0 }
-    17 TurnCommitted
-    18 CallAnswered
-    19 ErrandStarted e3 tool fetch
-    20 ErrandEnded e3 Exited { code: 0 }
-    21 Emitted
-    22 TurnStarted t3.a1
-    23 ToolsOffered
-    ");
-}
-
-#[test]
-fn a_blocked_or_failed_turn_has_no_calls_made() {
-    let mut story = Story::of(tooled(ToolClass::Read));
-    story.answers(outlast_engine::Response { status: Blocked, ..calls(&["a"]) });
-    assert_eq!(story.is_at(), "blocked (agent_blocked), blocked");
-    assert_eq!(story.run().errands, 0);
-}
-
-#[test]
-fn a_call_nobody_saw_the_end_of_is_made_again_unless_that_may_harm() {
-    let mut harmless = Story::of(tooled(ToolClass::Keyed));
-    harmless.answers(calls(&["a"])).is_lost();
-    assert_eq!(harmless.is_at(), "running (slot_free), tool fetch");
-    harmless.exits(0);
-    assert_eq!(harmless.is_at(), "running (slot_free), turn 2 attempt 1");
-    let mut harm = Story::of(tooled(ToolClass::Unsafe));
-    harm.answers(calls(&["a"])).is_lost();
-    assert_eq!(harm.is_at(), "blocked (unknown_call_outcome), blocked");
-    harm.tell(Input::ResumeAsked);
-    assert_eq!(harm.is_at(), "running (released), turn 2 attempt 1");
 }

@@ -14,7 +14,7 @@ use TurnStatus::{Blocked, Done};
 fn a_run_without_a_slot_waits_and_no_counter_rises() {
     let mut story = Story::of(a_loop());
     story.slot = Slot::Taken;
-    story.exits_with(1);
+    story.exits(1);
     let before = story.run().counters;
     story.wakes_after(400_000);
     assert_eq!(story.is_at(), "waiting (slot), slot");
@@ -72,7 +72,7 @@ fn an_end_stamped_by_a_clock_that_was_set_uses_up_no_time_and_gives_none_back() 
 fn the_clock_stands_while_a_run_is_paused_also_in_a_delay() {
     let limits = Limits { run_timeout_ms: Some(60_000), ..a_loop().limits };
     let mut story = Story::of(RunSpec { limits, ..a_loop() });
-    story.exits_with(1).tell(Input::PauseAsked);
+    story.exits(1).tell(Input::PauseAsked);
     story.wakes_after(10_000_000);
     assert_eq!(story.is_at(), "waiting (paused), paused", "its delay is over and it rests");
     story.tell(Input::ResumeAsked);

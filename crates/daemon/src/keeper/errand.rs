@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use outlast_engine::{Hook, Purpose, Run, State};
+use outlast_engine::{Purpose, Run, State};
 use outlast_wire::shim::EnvVar;
 
 use crate::workspace;
@@ -51,7 +51,7 @@ pub(super) fn command(run: &Run, purpose: &Purpose) -> io::Result<Command> {
             Ok(Command { dir: repository.into(), ..plain(argv, CHECKOUT_TIMEOUT_MS) })
         }
         Purpose::Hook { hook } => {
-            let text = hook_text(run, *hook).ok_or_else(missing)?;
+            let text = spec.hooks.command(*hook).ok_or_else(missing)?;
             Ok(plain(shell(text), spec.hooks.timeout_ms.unwrap_or(HOOK_TIMEOUT_MS)))
         }
         Purpose::Ready { check: at } => check(&spec.checks.before_run, *at),
@@ -68,17 +68,6 @@ pub(super) fn command(run: &Run, purpose: &Purpose) -> io::Result<Command> {
 
 pub(super) fn shell(text: &str) -> Vec<String> {
     ["sh", "-c", text].map(str::to_owned).to_vec()
-}
-
-fn hook_text(run: &Run, hook: Hook) -> Option<&String> {
-    let hooks = &run.spec.hooks;
-    match hook {
-        Hook::AfterCreate => hooks.after_create.as_ref(),
-        Hook::BeforeRun => hooks.before_run.as_ref(),
-        Hook::AfterTurn => hooks.after_turn.as_ref(),
-        Hook::AfterRun => hooks.after_run.as_ref(),
-        Hook::BeforeRemove => hooks.before_remove.as_ref(),
-    }
 }
 
 /// What an errand is told on top of what every step is.

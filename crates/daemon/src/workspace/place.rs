@@ -153,9 +153,9 @@ mod tests {
     fn a_root_behind_a_symlink_is_where_it_leads() {
         let base = tempfile::tempdir().expect("a scratch directory");
         let base = base.path();
-        create_dir_all(base.join("real/root/a")).expect("it is ours");
+        create_dir_all(base.join("real/base/a")).expect("it is ours");
         symlink(base.join("real"), base.join("link")).expect("it is ours");
-        let root = base.join("link/root");
+        let root = base.join("link/base");
         assert_eq!(said(contained(&root, &root.join("a")), base), "fine");
         let real = fs::canonicalize(&root).expect("it is there");
         assert_eq!(said(contained(&root, &real.join("a")), base), "fine");

@@ -109,11 +109,6 @@ impl Story {
         })
     }
 
-    /// It exits without a word.
-    pub(crate) fn exits_with(&mut self, code: i32) -> &mut Self {
-        self.exits(code)
-    }
-
     pub(crate) fn wakes_after(&mut self, ms: u64) -> &mut Self {
         self.now = self.now.plus_ms(ms);
         self.tell(Input::Woke)
