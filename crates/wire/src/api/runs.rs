@@ -64,7 +64,7 @@ pub struct RunView {
     /// For scripts.
     pub reason_code: Option<String>,
     /// How the last attempt ended: `exited`, `signaled`, `never_started`, `stalled`, `timed_out`,
-    /// `stopped`, `interrupted` or `lost`.
+    /// `bad_response`, `stopped`, `interrupted` or `lost`.
     pub outcome: Option<String>,
     pub health: String,
     pub task: Option<String>,

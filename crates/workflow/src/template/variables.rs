@@ -18,7 +18,7 @@ pub struct Variables {
     pub run: String,
     pub name: Option<String>,
     pub turn: u32,
-    /// Tries before this one, in the whole run; `attempt` is null while there are none.
+    /// Tries before this one at the same turn; `attempt` is null while there are none.
     pub earlier_attempts: u32,
     pub workspace: String,
     pub labels: BTreeMap<String, String>,
