@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::chore::{self, Chore};
 use crate::driver::Seat;
 use crate::keeper::{Keeper, Task};
+use crate::notify::Words;
 use crate::supervisor::{Handle, Leaving, Supervisor};
 use crate::world::files;
 
@@ -155,7 +156,8 @@ impl Conductor {
         let mut retry_in = FIRST_RETRY;
         loop {
             let moment = self.supervisor.moment(self.slot());
-            let Some(append) = self.seat.propose(&input, &moment) else {
+            let words = Words { layout: &self.supervisor.layout };
+            let Some(append) = self.seat.propose(&input, &moment, &words) else {
                 self.supervisor.note_slot(self.seat.run());
                 return Ok(());
             };

@@ -3,8 +3,34 @@
 //! Synchronous and without a world, so that the simulator drives exactly this. Nothing changes here
 //! until the journal has taken it.
 
-use outlast_engine::{Effect, Event, Input, Moment, Run, RunId, RunSpec, Time, create};
-use outlast_store::Append;
+use outlast_engine::{Effect, Event, Input, Moment, Notice, Run, RunId, RunSpec, Time, create};
+use outlast_store::{Append, Outgoing};
+
+/// Puts a notice into the words that leave the daemon: JSON, the same for every sink.
+pub trait Tell {
+    fn body(&self, run: &Run, notice: &Notice) -> String;
+}
+
+/// One for each sink, written with the events.
+fn outbox(run: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
+    let mut outgoing: Vec<Outgoing> = Vec::new();
+    for notice in run.notices(events) {
+        let body = tell.body(run, &notice);
+        for sink in &notice.to {
+            if outgoing.iter().any(|other| other.id == notice.id && other.sink == *sink) {
+                continue;
+            }
+            outgoing.push(Outgoing {
+                id: notice.id.clone(),
+                sink: sink.clone(),
+                kind: notice.kind.word().to_owned(),
+                at: notice.at,
+                body: body.clone(),
+            });
+        }
+    }
+    outgoing
+}
 
 /// A run, and the right to write to it.
 #[derive(Debug, Clone)]
@@ -19,26 +45,36 @@ impl Seat {
     }
 
     /// The append that creates a run, and the seat to take once it is durable.
-    pub fn create(id: &RunId, spec: RunSpec, moment: &Moment, epoch: u64) -> (Append, Self) {
+    pub fn create(
+        id: &RunId,
+        spec: RunSpec,
+        moment: &Moment,
+        epoch: u64,
+        tell: &dyn Tell,
+    ) -> (Append, Self) {
         let events = create(id, spec, moment);
         let run = Run::replay(id, &events).expect("the engine creates legal runs");
-        let append = Append { run: id.clone(), expected_seq: 0, epoch, row: run.row(), events };
+        let outbox = outbox(&run, &events, tell);
+        let (row, run_id) = (run.row(), id.clone());
+        let append = Append { run: run_id, expected_seq: 0, epoch, row, events, outbox };
         (append, Self { run, epoch })
     }
 
     /// What has to be remembered because of `input`; `None` if it is old news.
-    pub fn propose(&self, input: &Input, moment: &Moment) -> Option<Append> {
+    pub fn propose(&self, input: &Input, moment: &Moment, tell: &dyn Tell) -> Option<Append> {
         let events = self.run.handle(input, moment);
         if events.is_empty() {
             return None;
         }
-        let row = self.after(&events).row();
+        let after = self.after(&events);
+        let outbox = outbox(&after, &events, tell);
         Some(Append {
             run: self.run.id.clone(),
             expected_seq: self.run.seq(),
             epoch: self.epoch,
+            row: after.row(),
+            outbox,
             events,
-            row,
         })
     }
 

@@ -87,7 +87,16 @@ impl History {
             | Fact::Answered { .. }
             | Fact::RemovalRequested { .. }
             | Fact::WorkspaceRemoved { .. }
-            | Fact::WorkspaceKept { .. } => None,
+            | Fact::WorkspaceKept { .. }
+            | Fact::ChildSpawned { .. }
+            | Fact::ChildSettled { .. }
+            | Fact::HealthDegraded { .. }
+            | Fact::HealthRecovered { .. }
+            | Fact::LimitNeared { .. }
+            | Fact::UsageReported { .. }
+            | Fact::OutputMatched { .. }
+            | Fact::WatchDisabled { .. }
+            | Fact::HeartbeatTold { .. } => None,
         }
     }
 

@@ -5,9 +5,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BootId, Charge, Decision, Limit, ModelClass, OfferedTool, Outcome, Purpose, RefusedCall,
-    RunSpec, StateName, StopMode, Survivor, Time, ToolCall, TurnOutcome, TurnStatus,
-    UnavailableTool, Verdict, Wait, WaitCause,
+    BootId, Charge, Decision, Health, Limit, ModelClass, OfferedTool, Outcome, Purpose,
+    RefusedCall, RunId, RunSpec, StateName, StopMode, Survivor, Time, ToolCall, TurnOutcome,
+    TurnStatus, UnavailableTool, Verdict, Wait, WaitCause,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,6 +192,9 @@ pub enum Fact {
     },
     PauseRequested {
         actor: Actor,
+        /// With every other run, by one word for all of them; only the word for all takes it back.
+        #[serde(default, skip_serializing_if = "is_false")]
+        all: bool,
     },
     /// Go on: after a pause, or although the run was blocked.
     ResumeRequested {
@@ -221,6 +224,67 @@ pub enum Fact {
     RunEnded {
         state: Verdict,
         reason_code: Option<String>,
+    },
+    /// Another run was made as this one's child.
+    ChildSpawned {
+        child: RunId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+    },
+    /// A child has ended.
+    ChildSettled {
+        child: RunId,
+        state: Verdict,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason_code: Option<String>,
+    },
+    /// The run is no longer as it should be, since when and why.
+    HealthDegraded {
+        health: Health,
+        since: Time,
+        why: String,
+    },
+    HealthRecovered {
+        from: Health,
+    },
+    /// Most of a limit is used up. Said once for each limit.
+    LimitNeared {
+        limit: Limit,
+        used: u64,
+        max: u64,
+    },
+    /// What a live attempt has used up so far, all of it.
+    UsageReported {
+        turn: u32,
+        attempt: u32,
+        charge: Charge,
+    },
+    /// Lines that a watch looks for.
+    OutputMatched {
+        turn: u32,
+        attempt: u32,
+        /// Its place among the run's watches, from 0.
+        watch: u32,
+        lines: Vec<String>,
+        /// Where in the attempt's output the last of them ends.
+        offset: u64,
+        /// Lines that matched since the last time and were not told.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        suppressed: u64,
+    },
+    /// A watch that matched too often looks no more.
+    WatchDisabled {
+        watch: u32,
+        why: String,
+        /// Lines that matched and were not told.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        suppressed: u64,
+    },
+    /// There was new output by the time somebody wanted to hear of it.
+    HeartbeatTold {
+        turn: u32,
+        attempt: u32,
+        output_bytes: u64,
     },
 }
 
@@ -259,6 +323,15 @@ impl Fact {
             Self::StopRequested { .. } => "StopRequested",
             Self::LimitReached { .. } => "LimitReached",
             Self::RunEnded { .. } => "RunEnded",
+            Self::ChildSpawned { .. } => "ChildSpawned",
+            Self::ChildSettled { .. } => "ChildSettled",
+            Self::HealthDegraded { .. } => "HealthDegraded",
+            Self::HealthRecovered { .. } => "HealthRecovered",
+            Self::LimitNeared { .. } => "LimitNeared",
+            Self::UsageReported { .. } => "UsageReported",
+            Self::OutputMatched { .. } => "OutputMatched",
+            Self::WatchDisabled { .. } => "WatchDisabled",
+            Self::HeartbeatTold { .. } => "HeartbeatTold",
         }
     }
 }
@@ -279,6 +352,10 @@ pub enum Actor {
     User,
     /// The rules in this crate.
     Engine,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn is_zero(number: &u64) -> bool {

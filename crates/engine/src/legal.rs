@@ -142,6 +142,20 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(run.state == State::Ended { verdict: *state }, "it ends as the state it is in"),
             unless(run.ended_at.is_none(), "a run ends once"),
         ]),
+        Fact::ChildSpawned { child, .. } => {
+            unless(!run.children.contains_key(child), "it has that child already")
+        }
+        Fact::ChildSettled { child, .. } => unless(
+            run.children.get(child).is_some_and(Option::is_none),
+            "it has no such child, or that has settled",
+        ),
+        Fact::HealthDegraded { .. } | Fact::HealthRecovered { .. } => None,
+        Fact::LimitNeared { .. } => unless(!run.has_ended(), "the run has ended"),
+        Fact::UsageReported { turn, attempt, .. } => not_live(run, *turn, *attempt),
+        Fact::OutputMatched { turn, attempt, .. } | Fact::HeartbeatTold { turn, attempt, .. } => {
+            not_current(run, Step::Attempt { turn: *turn, attempt: *attempt })
+        }
+        Fact::WatchDisabled { .. } => None,
     }
 }
 

@@ -25,6 +25,7 @@ mod ids;
 mod inbox;
 mod legal;
 mod limits;
+mod notice;
 mod outcome;
 mod phase;
 mod prepare;
@@ -52,6 +53,7 @@ pub use health::Health;
 pub use ids::{BootId, RunId, Time};
 pub use inbox::{Inbox, LONGEST_MESSAGE, MOST_MESSAGES, Message};
 pub use legal::Illegal;
+pub use notice::{Notice, NoticeKind};
 pub use outcome::{Exit, NeverStarted, Outcome, Survivor};
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
 pub use row::Row;
@@ -60,8 +62,8 @@ pub use run::{
     Previous, Removal, Run, Settling,
 };
 pub use spec::{
-    Agent, Checks, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Queue, Retain, Retry,
-    RunSpec, Strategy, Tool, ToolClass, ToolCost, Window, Workflow, Workspace,
+    Agent, Checks, Hooks, Limits, ModelClass, OnInterrupt, Origin, OutputPolicy, Queue, Retain,
+    Retry, RunSpec, Strategy, Tool, ToolClass, ToolCost, Window, Workflow, Workspace,
 };
 pub use spend::{Charge, Spend};
 pub use state::{State, StateName, Verdict, WaitCause};

@@ -29,6 +29,9 @@ pub struct Row {
     pub exit: Option<Exit>,
     pub labels: BTreeMap<String, String>,
     pub survivors: usize,
+    /// The trigger that made it, if one did.
+    pub trigger: Option<String>,
+    pub parent: Option<RunId>,
     /// Something still has to be done or watched.
     pub is_open: bool,
 }
@@ -56,6 +59,8 @@ impl Run {
             exit: self.exit(),
             labels: self.spec.labels.clone(),
             survivors: self.survivors().len(),
+            trigger: self.spec.origin.as_ref().map(|origin| origin.trigger.clone()),
+            parent: self.spec.parent.clone(),
             is_open: self.is_open(),
         }
     }

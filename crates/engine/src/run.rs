@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::emit::{self, Emit};
 use crate::{
     Errand, Held, Inbox, Limit, Message, Outcome, Reason, RefusedCall, RunId, RunSpec, Spend,
-    State, StateName, Step, StopMode, Survivor, Time, ToolCall, TurnStatus, Wait, WaitCause,
+    State, StateName, Step, StopMode, Survivor, Time, ToolCall, TurnStatus, Verdict, Wait,
+    WaitCause,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Run {
     pub removal: Removal,
     pub stop: Option<StopMode>,
     pub limit: Option<Limit>,
+    /// The runs that were made as this one's, and what each has come to.
+    pub children: BTreeMap<RunId, Option<Verdict>>,
 }
 
 /// How much of its time a run has used. Time at rest, waiting for a person or for others, is not counted.

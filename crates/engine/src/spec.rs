@@ -41,6 +41,26 @@ pub struct RunSpec {
     pub on_interrupt: OnInterrupt,
     #[serde(default, skip_serializing_if = "is_default")]
     pub queue: Queue,
+    /// Where notices about the run go: names of sinks, or addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<String>,
+    /// Patterns; a line of output that one of them matches is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watches: Vec<String>,
+    /// How often somebody wants to hear of new output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// What made the run, if it was no person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The trigger's name.
+    pub trigger: String,
+    /// Which of its occurrences: a time, a delivery, a file, an item.
+    pub occurrence: String,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -71,6 +91,10 @@ impl RunSpec {
             model_class: ModelClass::default(),
             on_interrupt: OnInterrupt::default(),
             queue: Queue::default(),
+            notify: Vec::new(),
+            watches: Vec::new(),
+            heartbeat_ms: None,
+            origin: None,
         }
     }
 

@@ -205,7 +205,7 @@ impl Conductor {
         if self.seat.run().holds_slot() {
             moment.slot = Slot::Free;
         }
-        match self.seat.propose(&message.input, &moment) {
+        match self.seat.propose(&message.input, &moment, &truth::Unsaid) {
             Some(append) => Doing::Append(message, Box::new(append)),
             None => {
                 self.answer(world, &message);

@@ -214,7 +214,8 @@ impl Daemon {
 
     fn append(&mut self, world: &mut World, client: usize, run: RunIndex) -> Outcome {
         let (id, spec) = (world.runs[run].id.clone(), world.runs[run].spec.clone());
-        let (append, seat): (Append, Seat) = Seat::create(&id, spec, &world.moment(), self.epoch);
+        let (append, seat): (Append, Seat) =
+            Seat::create(&id, spec, &world.moment(), self.epoch, &truth::Unsaid);
         match world.append(run, append) {
             Ok(()) => self.creations.push(Creation { client, run, at: At::Seat(Box::new(seat)) }),
             Err(Error::KeyTaken { by, .. }) => {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
-use outlast_engine::{Event, Row, RunId, StateName};
+use outlast_engine::{Event, Row, RunId, StateName, Time};
 
 use crate::Error;
 
@@ -18,6 +18,21 @@ pub struct Append {
     pub events: Vec<Event>,
     /// The run's row as these events leave it.
     pub row: Row,
+    /// What is to be told because of these events, to each sink on its own.
+    pub outbox: Vec<Outgoing>,
+}
+
+/// A notice on its way to one sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The notice's; with the sink it is unique.
+    pub id: String,
+    pub sink: String,
+    /// The word that stands under `type`.
+    pub kind: String,
+    pub at: Time,
+    /// What is told, as JSON.
+    pub body: String,
 }
 
 /// Told what became of an append. It runs on the writer's thread: hand the answer on, and do not wait in it.

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use outlast_engine::{Event, Row, RunId, StateName};
 
 use crate::audit::{Stored, audit};
-use crate::{Append, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved, rules};
+use crate::{
+    Append, Counts, Done, Error, Filter, Journal, Outgoing, Problem, Remove, Resolved, rules,
+};
 
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
@@ -36,6 +38,8 @@ struct Shelf {
     numbers: BTreeMap<RunId, u64>,
     last_number: u64,
     faults: VecDeque<Fault>,
+    /// Everything that was to be told, in the order of writing.
+    outbox: Vec<(RunId, Outgoing)>,
 }
 
 #[derive(Debug)]
@@ -137,14 +141,17 @@ impl Shelf {
         }
     }
 
-    fn append(&mut self, append: Append) -> Result<(), Error> {
+    fn append(&mut self, mut append: Append) -> Result<(), Error> {
         rules::check_epoch(append.epoch, self.epoch)?;
         rules::check_numbers(&append)?;
         rules::check_seq(&append, self.find(&append.run).map(Kept::seq))?;
+        let told = std::mem::take(&mut append.outbox);
+        let run = append.run.clone();
         match self.numbers.get(&append.run) {
             Some(number) => self.extend(*number, append),
             None => self.create(append)?,
         }
+        self.outbox.extend(told.into_iter().map(|notice| (run.clone(), notice)));
         Ok(())
     }
 

@@ -83,7 +83,14 @@ impl Held {
         let id = RunId(format!("aaaa{n:08}"));
         let events = create(&id, made::spec(&["false"], FOR_EVER), &made::moment(0));
         let run = Run::replay(&id, &events)?;
-        store.append_wait(Append { run: id, expected_seq: 0, epoch, events, row: run.row() })?;
+        store.append_wait(Append {
+            run: id,
+            expected_seq: 0,
+            epoch,
+            events,
+            row: run.row(),
+            outbox: Vec::new(),
+        })?;
         Ok(Self { run, epoch })
     }
 
@@ -98,6 +105,7 @@ impl Held {
             epoch: self.epoch,
             events,
             row: self.run.row(),
+            outbox: Vec::new(),
         }
     }
 }

@@ -18,6 +18,7 @@ use super::runs::{blocking, resolve};
 use super::spec::{self, Wanted};
 use crate::conductor::append_to;
 use crate::driver::Seat;
+use crate::notify::Words;
 use crate::refusal::Refusal;
 use crate::supervisor::{Claim, Leaving, Supervisor};
 use crate::world;
@@ -79,7 +80,8 @@ impl Creation {
         let spec = &self.wanted.spec;
         let slot = self.supervisor.take_slot(&self.id, spec, self.supervisor.world.now());
         let (epoch, moment) = (self.supervisor.epoch, self.supervisor.moment(slot));
-        let (append, seat) = Seat::create(&self.id, spec.clone(), &moment, epoch);
+        let words = Words { layout: &self.supervisor.layout };
+        let (append, seat) = Seat::create(&self.id, spec.clone(), &moment, epoch, &words);
         match append_to(&self.supervisor, append).await {
             Ok(()) => {
                 hook!("daemon.run-created");

@@ -192,6 +192,10 @@ fn spec(
         model_class: effective.model_class,
         on_interrupt: effective.on_interrupt,
         queue: effective.queue,
+        notify: asked.notify.clone(),
+        watches: asked.watch.clone(),
+        heartbeat_ms: asked.heartbeat_ms,
+        origin: None,
     })
 }
 

@@ -75,6 +75,7 @@ impl Run {
             removal: Removal::default(),
             stop: None,
             limit: None,
+            children: std::collections::BTreeMap::new(),
         })
     }
 
@@ -169,6 +170,19 @@ impl Run {
             Fact::StopRequested { mode, .. } => self.order_stop(*mode),
             Fact::LimitReached { limit } => self.limit = Some(*limit),
             Fact::RunEnded { .. } => self.ended_at = Some(at),
+            Fact::ChildSpawned { child, .. } => {
+                self.children.insert(child.clone(), None);
+            }
+            Fact::ChildSettled { child, state, .. } => {
+                self.children.insert(child.clone(), Some(*state));
+            }
+            Fact::HealthDegraded { .. }
+            | Fact::HealthRecovered { .. }
+            | Fact::LimitNeared { .. }
+            | Fact::UsageReported { .. }
+            | Fact::OutputMatched { .. }
+            | Fact::WatchDisabled { .. }
+            | Fact::HeartbeatTold { .. } => {}
         }
     }
 

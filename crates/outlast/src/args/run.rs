@@ -81,6 +81,15 @@ pub(crate) struct Run {
     /// The delay before the first retry; it doubles up to 5 minutes
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) backoff: Option<Duration>,
+    /// Tell this sink of the run's end: a name from the config, cmd:COMMAND, webhook:URL, run:RUN, …
+    #[arg(long, value_name = "SINK")]
+    pub(crate) notify: Vec<String>,
+    /// Tell the sinks of lines of output that match this regular expression
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) watch: Vec<String>,
+    /// Tell the sinks this often that there is new output, if there is
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit)]
+    pub(crate) heartbeat: Option<Duration>,
     /// The run that this one belongs to
     #[arg(long, value_name = "RUN")]
     pub(crate) parent: Option<String>,

@@ -104,6 +104,9 @@ fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
         limits,
         retry: args.retry,
         backoff_ms: args.backoff.map(as_ms),
+        notify: args.notify,
+        watch: args.watch,
+        heartbeat_ms: args.heartbeat.map(as_ms),
     })
 }
 

@@ -124,7 +124,25 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
         | Fact::ResumeRequested { .. }
         | Fact::Answered { .. }
         | Fact::RemovalRequested { .. }
-        | Fact::WorkspaceKept { .. } => {}
+        | Fact::WorkspaceKept { .. }
+        | Fact::ChildSpawned { .. }
+        | Fact::ChildSettled { .. }
+        | Fact::HealthDegraded { .. }
+        | Fact::HealthRecovered { .. }
+        | Fact::LimitNeared { .. }
+        | Fact::UsageReported { .. }
+        | Fact::OutputMatched { .. }
+        | Fact::WatchDisabled { .. }
+        | Fact::HeartbeatTold { .. } => {}
+    }
+}
+
+/// Notices without words: what matters here is which there are.
+pub(crate) struct Unsaid;
+
+impl outlast_daemon::driver::Tell for Unsaid {
+    fn body(&self, _run: &Run, notice: &outlast_engine::Notice) -> String {
+        format!("{{\"id\":\"{}\"}}", notice.id)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::Error;
 pub(super) const ROW: &str =
     "id, name, key, state, reason_code, health, what, turn, attempt, created_at,
     started_at, ended_at, exit_code, exit_signal, labels, survivors, open, phase, tokens,
-    cost_usd_micros, max_turns";
+    cost_usd_micros, max_turns, trigger, parent";
 
 /// The columns that [`event`] reads.
 pub(super) const EVENT: &str = "seq, at, body";
@@ -85,6 +85,8 @@ impl Reader<'_> {
             tokens: self.get::<i64>(18)?.cast_unsigned(),
             cost_usd_micros: self.get::<i64>(19)?.cast_unsigned(),
             max_turns: self.get(20)?,
+            trigger: self.get(21)?,
+            parent: self.get::<Option<String>>(22)?.map(RunId),
         })
     }
 
@@ -146,4 +148,14 @@ const STATES: [StateName; 11] = [
     StateName::Exhausted,
 ];
 
-const HEALTHS: [Health; 2] = [Health::Healthy, Health::Orphaned];
+const HEALTHS: [Health; 9] = [
+    Health::Healthy,
+    Health::Silent,
+    Health::Stalled,
+    Health::Thrashing,
+    Health::WaitingHuman,
+    Health::RateLimited,
+    Health::NearLimit,
+    Health::Orphaned,
+    Health::Unreachable,
+];

@@ -159,7 +159,7 @@ mod tests {
         let run = RunId(format!("aaaa{n:08}"));
         let events = create(&run, spec, &Moment::new(Time(1), BootId("boot".to_owned())));
         let row = Run::replay(&run, &events).unwrap().row();
-        Append { run, expected_seq: 0, epoch: 0, events, row }
+        Append { run, expected_seq: 0, epoch: 0, events, row, outbox: Vec::new() }
     }
 
     #[test]

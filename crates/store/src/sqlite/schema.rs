@@ -12,12 +12,13 @@ use super::file;
 use crate::Error;
 
 /// The newest shape that this version knows.
-pub(super) const KNOWN: u32 = 2;
+pub(super) const KNOWN: u32 = 3;
 
 /// The step to each shape from the one before.
 const MIGRATIONS: [(u32, &str); KNOWN as usize] = [
     (1, include_str!("../../migrations/0001.sql")),
     (2, include_str!("../../migrations/0002.sql")),
+    (3, include_str!("../../migrations/0003.sql")),
 ];
 
 /// Looking through a larger file at every start would take too long.

@@ -21,10 +21,11 @@ const SELECT_NAME: &str = "SELECT id FROM runs WHERE name = ?1 AND open = 1
     AND state NOT IN ('completed', 'failed', 'stopped', 'exhausted') ORDER BY no LIMIT 1";
 const INSERT_RUN: &str = "INSERT INTO runs
     (id, seq, open, state, reason_code, health, turn, attempt, survivors, created_at, started_at, ended_at,
-     exit_code, exit_signal, name, key, labels, what, phase, tokens, cost_usd_micros, max_turns)
+     exit_code, exit_signal, name, key, labels, what, phase, tokens, cost_usd_micros, max_turns,
+     trigger, parent)
     VALUES (:id, :seq, :open, :state, :reason_code, :health, :turn, :attempt, :survivors, :created_at,
      :started_at, :ended_at, :exit_code, :exit_signal, :name, :key, :labels, :what, :phase, :tokens,
-     :cost_usd_micros, :max_turns)";
+     :cost_usd_micros, :max_turns, :trigger, :parent)";
 // Leaves out every column that stands in an index, so that no page of an index is touched.
 const UPDATE_RUN: &str = "UPDATE runs SET seq = :seq, state = :state, reason_code = :reason_code,
     health = :health, turn = :turn, attempt = :attempt, survivors = :survivors, started_at = :started_at,
@@ -33,6 +34,8 @@ const UPDATE_RUN: &str = "UPDATE runs SET seq = :seq, state = :state, reason_cod
 const UPDATE_OPEN: &str = "UPDATE runs SET open = ?2 WHERE no = ?1";
 const INSERT_EVENT: &str =
     "INSERT INTO events (run, seq, at, kind, epoch, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const INSERT_NOTICE: &str =
+    "INSERT INTO outbox (id, run, sink, kind, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const DELETE_EVENTS: &str = "DELETE FROM events WHERE run = ?1";
 const DELETE_RUN: &str = "DELETE FROM runs WHERE no = ?1";
 
@@ -84,7 +87,8 @@ impl<'a> Group<'a> {
             Some(found) => self.update(append, &found)?,
             None => self.create(append)?,
         };
-        self.insert_events(no, append)
+        self.insert_events(no, append)?;
+        self.insert_outbox(append)
     }
 
     fn create(&self, append: &Append) -> Result<i64, Error> {
@@ -107,6 +111,7 @@ impl<'a> Group<'a> {
                 ":name": row.name, ":key": row.key, ":labels": columns::labels(row), ":what": row.what,
                 ":phase": row.phase, ":tokens": row.tokens.cast_signed(),
                 ":cost_usd_micros": row.cost_usd_micros.cast_signed(), ":max_turns": row.max_turns,
+                ":trigger": row.trigger, ":parent": row.parent.as_ref().map(RunId::as_str),
             },
         )?;
         Ok(self.connection.last_insert_rowid())
@@ -138,6 +143,16 @@ impl<'a> Group<'a> {
             let (seq, at, epoch) =
                 (event.seq.cast_signed(), columns::time(event.at), append.epoch.cast_signed());
             self.execute(INSERT_EVENT, (no, seq, at, event.fact.kind(), epoch, body))?;
+        }
+        Ok(())
+    }
+
+    fn insert_outbox(&self, append: &Append) -> Result<(), Error> {
+        for notice in &append.outbox {
+            let at = columns::time(notice.at);
+            let run = append.run.as_str();
+            let values = (&notice.id, run, &notice.sink, &notice.kind, at, &notice.body);
+            self.execute(INSERT_NOTICE, values)?;
         }
         Ok(())
     }

@@ -47,7 +47,14 @@ pub(crate) fn moment() -> Moment {
 pub(crate) fn creation(run: &RunId, spec: RunSpec, epoch: u64) -> (Append, Held) {
     let events = create(run, spec, &moment());
     let made = Run::replay(run, &events).unwrap();
-    let append = Append { run: run.clone(), expected_seq: 0, epoch, row: made.row(), events };
+    let append = Append {
+        run: run.clone(),
+        expected_seq: 0,
+        epoch,
+        row: made.row(),
+        events,
+        outbox: Vec::new(),
+    };
     (append, Held { run: made, epoch })
 }
 
@@ -76,6 +83,7 @@ impl Held {
             epoch: self.epoch,
             row: after.row(),
             events,
+            outbox: Vec::new(),
         }
     }
 

@@ -64,6 +64,15 @@ pub struct CreateRun {
     /// The first delay between attempts; it doubles up to five minutes.
     #[serde(default)]
     pub backoff_ms: Option<u64>,
+    /// Where notices go: names of sinks in the config, or `cmd:COMMAND`, `webhook:URL`, `run:RUN`, ….
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<String>,
+    /// Patterns; a line of output that one of them matches is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<String>,
+    /// How often new output is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
 }
 
 /// A loop file as its client found it.
