@@ -188,7 +188,11 @@ fn the_log_is_moved_while_writing_goes_on() {
 /// What a database looked like before there were loops.
 fn take_back_to_schema_1(path: &std::path::Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
-    for column in ["phase", "tokens", "cost_usd_micros", "max_turns"] {
+    let newer =
+        "DROP INDEX runs_trigger; DROP INDEX runs_parent; DROP TABLE outbox; DROP TABLE sinks;
+        DROP TABLE triggers; DROP TABLE deliveries; DROP TABLE ledger; DROP TABLE settings";
+    connection.execute_batch(newer).unwrap();
+    for column in ["phase", "tokens", "cost_usd_micros", "max_turns", "trigger", "parent"] {
         connection.execute_batch(&format!("ALTER TABLE runs DROP COLUMN {column}")).unwrap();
     }
     connection.pragma_update(None, "user_version", 1).unwrap();

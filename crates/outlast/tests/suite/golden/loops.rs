@@ -448,7 +448,17 @@ fn fact_number(event: &Event) -> usize {
         | Fact::TreeEmptied { .. }
         | Fact::StopIncomplete { .. }
         | Fact::StopRequested { .. }
-        | Fact::RunEnded { .. } => 29,
+        | Fact::RunEnded { .. }
+        // What supervision adds has a story of its own.
+        | Fact::ChildSpawned { .. }
+        | Fact::ChildSettled { .. }
+        | Fact::HealthDegraded { .. }
+        | Fact::HealthRecovered { .. }
+        | Fact::LimitNeared { .. }
+        | Fact::UsageReported { .. }
+        | Fact::OutputMatched { .. }
+        | Fact::WatchDisabled { .. }
+        | Fact::HeartbeatTold { .. } => 29,
     }
 }
 
