@@ -17,6 +17,9 @@ use crate::reconcile::{Desired, Standing};
 use crate::slots::Queueing;
 use crate::supervisor::Supervisor;
 
+#[cfg(test)]
+mod tests;
+
 /// Between two looks for what was missed.
 const TICK_MS: u64 = 600_000;
 

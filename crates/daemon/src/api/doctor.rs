@@ -107,7 +107,7 @@ fn holding(supervisor: &Supervisor) -> Option<Finding> {
     let Holding { until, why, runs } = supervisor.holding()?;
     let message = format!("{runs} runs are held back until {until}: {why}");
     let hint = "`outlast daemon logs` may say why; `outlast daemon stop` and `start` end the wait";
-    Some(finding(Level::Warning, "daemon", message, Some(hint)))
+    Some(finding(Level::Problem, "daemon", message, Some(hint)))
 }
 
 /// A config that is wrong does not stop anything, so somebody has to say so.
