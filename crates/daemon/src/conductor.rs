@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Effect, Input, Run, RunId, Slot, StopMode};
+use outlast_engine::{Effect, Input, Run, RunId, StopMode};
 use outlast_store::{Append, Error};
 use outlast_wire::api::Trouble;
 use outlast_wire::hook;
@@ -70,6 +70,31 @@ pub(crate) struct Conductor {
 /// The conductor has no more to do here.
 struct Over;
 
+/// Given back however the conductor goes: whoever still asks is answered from the store, and a run that is
+/// open does not stay without anybody.
+struct Chair {
+    supervisor: Arc<Supervisor>,
+    id: RunId,
+    is_done: bool,
+}
+
+impl Chair {
+    fn of(conductor: &Conductor) -> Self {
+        let (supervisor, id) = (conductor.supervisor.clone(), conductor.seat.run().id.clone());
+        Self { supervisor, id, is_done: false }
+    }
+}
+
+impl Drop for Chair {
+    fn drop(&mut self) {
+        if self.is_done {
+            self.supervisor.forget(&self.id);
+        } else {
+            self.supervisor.lost(&self.id);
+        }
+    }
+}
+
 impl Conductor {
     pub(crate) fn new(
         supervisor: Arc<Supervisor>,
@@ -87,10 +112,10 @@ impl Conductor {
         mut inbox: mpsc::Receiver<Message>,
         first: Option<Input>,
     ) {
-        let id = self.seat.run().id.clone();
-        let _over = self.until_over(&mut inbox, first).await;
-        // Whoever still asks is answered from the store.
-        self.supervisor.forget(&id);
+        let mut chair = Chair::of(&self);
+        if self.until_over(&mut inbox, first).await.is_ok() {
+            chair.is_done = true;
+        }
     }
 
     async fn until_over(
@@ -155,9 +180,16 @@ impl Conductor {
     async fn take(&mut self, input: Input) -> Result<(), Over> {
         let mut retry_in = FIRST_RETRY;
         loop {
-            let moment = self.supervisor.moment(self.slot());
+            let moment = self.supervisor.moment(self.supervisor.slot_of(self.seat.run()));
             let words = Words { layout: &self.supervisor.layout };
-            let Some(append) = self.seat.propose(&input, &moment, &words) else {
+            let proposed = self.seat.propose(&input, &moment, &words);
+            let is_held_back = proposed
+                .as_ref()
+                .is_some_and(|append| outlast_engine::is_held_back(&append.events));
+            if is_held_back && self.supervisor.lets_go(self.seat.run()) {
+                continue;
+            }
+            let Some(append) = proposed else {
                 self.supervisor.note_slot(self.seat.run());
                 return Ok(());
             };
@@ -182,14 +214,6 @@ impl Conductor {
                 }
             }
         }
-    }
-
-    fn slot(&self) -> Slot {
-        let run = self.seat.run();
-        if run.holds_slot() {
-            return Slot::Free;
-        }
-        self.supervisor.take_slot(&run.id, &run.spec, run.created_at)
     }
 
     /// An append was made whose answer got lost: the journal is right.

@@ -12,6 +12,7 @@ use outlast_wire::shim::{ATTEMPT_NAMES, EnvVar};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
+use crate::starts::Ended;
 use crate::world::clock::Reading;
 use crate::world::files::{self, Lasting};
 
@@ -93,6 +94,12 @@ fn already_running(lock: &mut File, path: &Path) -> Refusal {
 fn cannot(path: &Path, error: &io::Error) -> Refusal {
     Refusal::new("state_unusable", format!("cannot lock {}: {error}", path.display()))
         .hint("the state directory must be writable by you")
+}
+
+/// How the daemon before this one ended. Asked before it is noted that this one runs.
+pub(crate) fn last_end(layout: &Layout) -> Ended {
+    let has_been_one = layout.daemon_env().exists();
+    if layout.stopped_marker().exists() || !has_been_one { Ended::Asked } else { Ended::Unasked }
 }
 
 /// What the next daemon must find: that this one was not asked to be gone, and the environment to start with.

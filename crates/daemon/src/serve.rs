@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_engine::Time;
 use outlast_store::{Error, Journal, Sqlite};
 use outlast_wire::api::ErrorInfo;
 use outlast_wire::layout::Layout;
@@ -19,10 +20,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::instance::{self, Holder, Instance};
 use crate::options::Options;
 use crate::refusal::Refusal;
+use crate::settings::Settings;
 use crate::socket::ShortPath;
-use crate::supervisor::{Leaving, Parts, Supervisor};
+use crate::supervisor::{Leaving, Parts, Storm, Supervisor};
 use crate::world::{World, files};
-use crate::{api, log, view};
+use crate::{api, log, reconciler, starts, view};
 
 /// How long clients that are being answered may keep a leaving daemon.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -72,12 +74,17 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
     let store = Sqlite::open(&layout.database()).map_err(database_refusal)?;
     let epoch = store.take_epoch().map_err(database_refusal)?;
     hook!("daemon.epoch-taken");
+    let settings = Settings::read(layout.config_file());
+    let storm = note_start(layout, &settings, world.now())
+        .map_err(|error| unusable(&layout.starts(), &error))?;
     let parts = Parts {
         layout: layout.clone(),
         exe: options.exe.clone(),
         world,
         epoch,
         store: Arc::new(store),
+        settings,
+        storm,
     };
     let supervisor = Supervisor::new(parts);
     holder.epoch = Some(epoch);
@@ -87,6 +94,29 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
         .and_then(|()| supervisor.keep_clock());
     said.map_err(|error| unusable(&layout.state, &error))?;
     Ok(Daemon { supervisor, _instance: instance })
+}
+
+/// Notes that a daemon has started; says whether too many have had to.
+fn note_start(layout: &Layout, settings: &Settings, now: Time) -> io::Result<Option<Storm>> {
+    // A config that is wrong is said elsewhere; what it would say here has a default.
+    let rules = settings.current().map(|config| config.supervision).unwrap_or_default();
+    let most = rules.storm_starts.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+    let ended = instance::last_end(layout);
+    let known = starts::read(&layout.starts());
+    if let starts::Known::Unreadable(why) = &known {
+        tracing::error!(%why, path = %layout.starts().display(), "cannot read how often daemons were started");
+    }
+    let starts = known.and_now(ended, most, now);
+    starts::write(&layout.starts(), &starts)?;
+    Ok(starts.hold().map(|hold| {
+        let storm = Storm { until: Time(hold.until_ms), deaths: starts.count() };
+        tracing::warn!(
+            deaths = storm.deaths,
+            until = view::rfc3339(storm.until),
+            "daemons end unasked too often; what lives is adopted, and nothing else is started until then"
+        );
+        storm
+    }))
 }
 
 impl Daemon {
@@ -133,7 +163,10 @@ impl Daemon {
         hook!("daemon.listening");
         tell(ready, "ready\n");
         sweep(supervisor.clone());
-        let left = self.answer(listener, signals).await;
+        let left = tokio::select! {
+            left = self.answer(listener, signals) => left,
+            never = reconciler::run(supervisor) => match never {},
+        };
         tracing::info!(?left, "leaving");
         match left {
             Leaving::Asked => ExitCode::SUCCESS,
@@ -147,7 +180,7 @@ impl Daemon {
         let mut leaving = supervisor.leaving();
         let asked = async {
             tokio::select! {
-                () = signals.any() => self.supervisor.leave(Leaving::Asked),
+                () = signals.heed(&self.supervisor) => self.supervisor.leave(Leaving::Asked),
                 _ = leaving.wait_for(Option::is_some) => {}
             }
         };
@@ -189,13 +222,14 @@ impl Signals {
         })
     }
 
-    /// A hang-up is a terminal's business, not ours.
-    async fn any(mut self) {
+    /// Returns when it is time to go. A hang-up has the config read again, as with other daemons; a terminal
+    /// that was closed means no harm either.
+    async fn heed(mut self, supervisor: &Supervisor) {
         loop {
             tokio::select! {
                 _ = self.term.recv() => return,
                 _ = self.int.recv() => return,
-                _ = self.hup.recv() => {}
+                _ = self.hup.recv() => supervisor.reload(),
             }
         }
     }

@@ -36,6 +36,14 @@ struct Rank {
     run: RunId,
 }
 
+/// Whether a run that wants a place stands in line for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queueing {
+    Joins,
+    /// It is held back, and nobody is to wait behind it.
+    StaysOut,
+}
+
 impl Slots {
     /// Follows the rules of a config that has changed; says whom to ask if that made room.
     pub(crate) fn follow(&self, rules: &Concurrency) -> Option<RunId> {
@@ -70,10 +78,10 @@ impl Slots {
     }
 
     /// Notes what a run has come to; says whom to ask next if that left a place.
-    pub(crate) fn note(&self, run: &Run) -> Option<RunId> {
+    pub(crate) fn note(&self, run: &Run, queueing: Queueing) -> Option<RunId> {
         let mut table = self.lock();
         let rank = Rank::of(&run.id, &run.spec, run.created_at);
-        if run.wants_slot() {
+        if run.wants_slot() && queueing == Queueing::Joins {
             table.waiting.insert(rank, Kind::of(&run.spec));
         } else {
             table.waiting.remove(&rank);

@@ -1,4 +1,4 @@
-//! Every run that is open, each with its conductor. Loads them at the start, and makes new ones.
+//! Every run that is open, each with its conductor, and what everybody in the daemon shares.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Input, Moment, Run, RunId, RunSpec, Slot, Time};
 use outlast_store::{Error, Journal};
-use outlast_wire::api::Trouble;
+use outlast_wire::api::{Holding, Trouble};
 use outlast_wire::layout::Layout;
 use outlast_workflow::{Config, Problem};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,8 +15,11 @@ use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
 use crate::keeper::OutputWatch;
+use crate::reconcile::{Desired, Standing};
+use crate::resumes::Resumes;
 use crate::settings::Settings;
-use crate::slots::Slots;
+use crate::slots::{Queueing, Slots};
+use crate::starts;
 use crate::view;
 use crate::world::{self, World};
 
@@ -35,7 +38,10 @@ pub(crate) struct Supervisor {
     pub(crate) started_at: String,
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
-    slots: Slots,
+    pub(crate) slots: Slots,
+    pub(crate) resumes: Resumes,
+    /// Set if daemons have died too fast before this one.
+    storm: Option<Storm>,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
     quarantine: Mutex<BTreeMap<RunId, Trouble>>,
@@ -80,18 +86,30 @@ pub(crate) struct Parts {
     pub(crate) world: World,
     pub(crate) epoch: u64,
     pub(crate) store: Arc<dyn Journal>,
+    pub(crate) settings: Settings,
+    pub(crate) storm: Option<Storm>,
+}
+
+/// Daemons have died too fast.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Storm {
+    pub(crate) until: Time,
+    pub(crate) deaths: usize,
 }
 
 impl Supervisor {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { layout, exe, world, epoch, store } = parts;
+        let Parts { layout, exe, world, epoch, store, settings, storm } = parts;
         let started_at = view::rfc3339(world.now());
         let leaving = watch::Sender::new(None);
         let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let settings = Settings::read(layout.config_file());
-        let slots = Slots::default();
+        let (slots, resumes) = (Slots::default(), Resumes::default());
         if let Ok(config) = settings.current() {
             slots.follow(&config.concurrency);
+            resumes.follow(&config.supervision);
+        }
+        if let Some(storm) = storm {
+            resumes.hold_all_until(storm.until);
         }
         Arc::new(Self {
             layout,
@@ -102,31 +120,13 @@ impl Supervisor {
             store,
             settings,
             slots,
+            resumes,
+            storm,
             runs,
             quarantine,
             claims,
             leaving,
         })
-    }
-
-    /// Takes over every run that is open. One that cannot be read does not keep the others from it.
-    pub(crate) fn load(self: &Arc<Self>) -> Result<usize, Error> {
-        let open = self.store.open_runs()?;
-        let mut runs = Vec::new();
-        for id in &open {
-            match self.replay(id) {
-                Ok(run) => runs.push(run),
-                Err(message) => self.quarantine(id, message),
-            }
-        }
-        // Whoever was doing something goes on doing it, before anybody is let in.
-        for run in &runs {
-            self.slots.note(run);
-        }
-        for run in runs {
-            self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
-        }
-        Ok(open.len())
     }
 
     /// Takes over a run that is open and has nobody: its creation became durable and nobody was told.
@@ -135,10 +135,7 @@ impl Supervisor {
         {
             return;
         }
-        match self.replay(id) {
-            Ok(run) => drop(self.seat(Seat::new(run, self.epoch), Some(Input::Woke))),
-            Err(message) => self.quarantine(id, message),
-        }
+        self.take_over(id);
     }
 
     /// The run as its journal has it.
@@ -150,10 +147,25 @@ impl Supervisor {
         Run::replay(id, &events).map_err(|illegal| illegal.to_string())
     }
 
-    fn quarantine(&self, id: &RunId, message: String) {
-        tracing::error!(run = %id, %message, "cannot read this run; it is left alone");
+    /// Leaves a run alone that cannot be read, until it is read again.
+    pub(crate) fn quarantine(&self, id: &RunId, message: String) {
         let trouble = self.trouble("unreadable", message);
-        lock(&self.quarantine).insert(id.clone(), trouble);
+        let mut quarantine = lock(&self.quarantine);
+        let known = quarantine.entry(id.clone()).or_insert_with(|| {
+            tracing::error!(run = %id, message = trouble.message, "cannot read this run; it is left alone");
+            trouble.clone()
+        });
+        known.message = trouble.message;
+        drop(quarantine);
+        let (standing, since) = (Standing::Unreadable, self.world.now());
+        let wanted = Desired { run: id.clone(), standing, priority: 0, since };
+        self.resumes.lose(wanted, false, since);
+    }
+
+    pub(crate) fn unquarantine(&self, id: &RunId) {
+        if lock(&self.quarantine).remove(id).is_some() {
+            tracing::info!(run = %id, "it can be read again");
+        }
     }
 
     /// Gives a run its conductor.
@@ -162,7 +174,15 @@ impl Supervisor {
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (snapshot, seen) = watch::channel(Snapshot::of(seat.run()));
         let handle = Handle { mailbox, snapshot: seen, output: Arc::default() };
-        lock(&self.runs).insert(id, handle.clone());
+        let is_first = {
+            let mut runs = lock(&self.runs);
+            runs.insert(id, handle.clone());
+            runs.len() == 1
+        };
+        if is_first {
+            // From here on there may be something to miss.
+            self.resumes.nudge();
+        }
         let conductor = conductor::Conductor::new(self.clone(), seat, handle.clone(), snapshot);
         #[expect(
             clippy::disallowed_methods,
@@ -179,11 +199,30 @@ impl Supervisor {
         is_free.then(|| Claim { supervisor: self.clone(), id: id.clone() })
     }
 
+    /// Nothing is left to do for this run.
     pub(crate) fn forget(&self, id: &RunId) {
+        self.unseat(id);
+        self.resumes.forget(id);
+    }
+
+    pub(crate) fn unseat(&self, id: &RunId) {
         lock(&self.runs).remove(id);
-        if let Some(next) = self.slots.forget(id) {
-            self.poke(&next);
+        self.give_back_slot(id);
+    }
+
+    /// Whether a run may start something now.
+    pub(crate) fn slot_of(&self, run: &Run) -> Slot {
+        if self.resumes.is_held(&run.id) {
+            return Slot::Held;
         }
+        if run.holds_slot() {
+            return Slot::Free;
+        }
+        let slot = self.take_slot(&run.id, &run.spec, run.created_at);
+        if slot == Slot::Taken {
+            self.resumes.has_gone_on(&run.id);
+        }
+        slot
     }
 
     /// A place for a run that has none, if it may have one now.
@@ -191,11 +230,23 @@ impl Supervisor {
         self.slots.take(id, spec, since, world::free_memory_mb)
     }
 
+    /// A run that is held back would go on; true if it may.
+    pub(crate) fn lets_go(self: &Arc<Self>, run: &Run) -> bool {
+        self.resumes.wants_to_start(&run.id);
+        self.reconcile();
+        // If it may not, somebody has to look again when it may.
+        self.resumes.nudge();
+        !self.resumes.is_held(&run.id)
+    }
+
     /// Notes what a run has come to, and asks whoever can have the place it left.
     pub(crate) fn note_slot(&self, run: &Run) {
-        if let Some(next) = self.slots.note(run).filter(|next| *next != run.id) {
+        let is_held = self.resumes.is_held(&run.id);
+        let queueing = if is_held { Queueing::StaysOut } else { Queueing::Joins };
+        if let Some(next) = self.slots.note(run, queueing).filter(|next| *next != run.id) {
             self.poke(&next);
         }
+        self.resumes.note(run, &self.world.boot);
     }
 
     /// A run that was not made needs no place.
@@ -215,11 +266,40 @@ impl Supervisor {
         if let Some(next) = self.slots.follow(&config.concurrency) {
             self.poke(&next);
         }
+        self.resumes.follow(&config.supervision);
         Ok(config)
     }
 
+    /// Reads the config again because somebody asked for that.
+    pub(crate) fn reload(&self) {
+        match self.config() {
+            Ok(_) => tracing::info!("looked at the config again, as asked"),
+            Err(problems) => {
+                tracing::error!(
+                    problems = problems.len(),
+                    "the config is not right; `outlast doctor` shows why"
+                );
+            }
+        }
+        self.resumes.nudge();
+    }
+
+    /// Until when this daemon starts nothing by itself, and why, if it does not.
+    pub(crate) fn holding(&self) -> Option<Holding> {
+        let storm = self.storm?;
+        (self.world.now() < storm.until).then(|| Holding {
+            until: view::rfc3339(storm.until),
+            why: format!(
+                "{} daemons have ended unasked within {} s",
+                storm.deaths,
+                starts::WINDOW_MS / 1000
+            ),
+            runs: self.resumes.waiting(),
+        })
+    }
+
     /// Has a run look again. One that has no room for this has other news, after which it looks anyway.
-    fn poke(&self, id: &RunId) {
+    pub(crate) fn poke(&self, id: &RunId) {
         if let Some(handle) = self.handle(id) {
             let look = Message::Input { input: Input::Woke, done: None };
             let _has_other_news = handle.mailbox.try_send(look);
@@ -259,6 +339,16 @@ impl Supervisor {
 
     pub(crate) fn release(&self, id: &RunId) {
         lock(&self.quarantine).remove(id);
+        self.resumes.forget(id);
+    }
+
+    /// True while there is something that could be missed.
+    pub(crate) fn has_open(&self) -> bool {
+        !lock(&self.runs).is_empty() || !lock(&self.quarantine).is_empty()
+    }
+
+    pub(crate) fn is_claimed(&self, id: &RunId) -> bool {
+        lock(&self.claims).contains(id)
     }
 
     /// What keeps the daemon from knowing or writing this run's state, if something does.

@@ -56,6 +56,7 @@ pub use legal::Illegal;
 pub use notice::{Notice, NoticeKind};
 pub use outcome::{Exit, NeverStarted, Outcome, Survivor};
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
+pub use rest::is_held_back;
 pub use row::Row;
 pub use run::{
     Attempt, CallOutcome, CallResult, Claim, Clock, Counters, FailedCheck, Place, Preparation,

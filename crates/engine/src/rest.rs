@@ -1,7 +1,7 @@
 //! A run at rest, and how it goes on: the queue, the delay, the pause, what an agent waits for.
 
 use crate::advance::Facts;
-use crate::{Fact, Moment, Reason, Run, Slot, State, WaitCause, reason};
+use crate::{Event, Fact, Moment, Reason, Run, Slot, State, WaitCause, reason};
 
 /// What a waiting run does now, if its wait is over.
 pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
@@ -41,12 +41,32 @@ pub(crate) fn go_on(run: &Run, moment: &Moment, why: Reason) -> Option<Facts> {
     }
     match (moment.slot, &run.state) {
         (Slot::Free, _) => Some(vec![(moment.now, reason::to_state(run, run.home(), why))]),
-        (Slot::Taken, State::Queued | State::Waiting { cause: WaitCause::Slot, .. }) => None,
+        (
+            Slot::Taken | Slot::Held,
+            State::Queued | State::Waiting { cause: WaitCause::Slot, .. },
+        ) => None,
+        (Slot::Held, _) => Some(hold(run, moment)),
         (Slot::Taken, _) => {
             let why = reason::of("others are running", "slot");
             Some(vec![(moment.now, reason::waiting(run, WaitCause::Slot, None, why))])
         }
     }
+}
+
+const HELD: &str = "resume_held";
+
+/// The run would start something, and others are started first after a restart.
+fn hold(run: &Run, moment: &Moment) -> Facts {
+    let why = reason::of("held back after a restart", HELD);
+    vec![(moment.now, reason::waiting(run, WaitCause::Slot, None, why))]
+}
+
+/// True if these events rest a run that would have gone on, had it not been held back.
+pub fn is_held_back(events: &[Event]) -> bool {
+    events.iter().any(|event| match &event.fact {
+        Fact::StateChanged { why, .. } => why.reason_code == HELD,
+        _ => false,
+    })
 }
 
 /// The run rests before it would start something.
@@ -64,5 +84,9 @@ pub(crate) fn unless_paused(
     moment: &Moment,
     start: impl FnOnce() -> Vec<(crate::Time, Fact)>,
 ) -> Facts {
-    if run.is_paused { pause(run, moment) } else { start() }
+    match moment.slot {
+        _ if run.is_paused => pause(run, moment),
+        Slot::Held => hold(run, moment),
+        Slot::Free | Slot::Taken => start(),
+    }
 }

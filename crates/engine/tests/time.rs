@@ -8,7 +8,7 @@ use outlast_engine::{
 };
 use story::{Story, a_loop, says};
 
-use TurnStatus::{Blocked, Done};
+use TurnStatus::{Blocked, Continue, Done};
 
 #[test]
 fn a_run_without_a_slot_waits_and_no_counter_rises() {
@@ -23,6 +23,30 @@ fn a_run_without_a_slot_waits_and_no_counter_rises() {
     story.slot = Slot::Free;
     story.tell(Input::Woke);
     assert_eq!(story.is_at(), "running (slot_free), turn 1 attempt 2");
+}
+
+#[test]
+fn a_loop_that_is_held_back_commits_its_turn_and_starts_no_other() {
+    let mut story = Story::of(a_loop());
+    story.report(|_| {});
+    story.slot = Slot::Held;
+    story.answers(says(Continue));
+    assert_eq!(story.is_at(), "waiting (resume_held), slot");
+    assert_eq!((story.run().turns_committed, story.run().live()), (1, None));
+    story.tell(Input::Woke);
+    assert_eq!(story.is_at(), "waiting (resume_held), slot");
+    story.slot = Slot::Free;
+    story.tell(Input::Woke);
+    assert_eq!(story.is_at(), "running (slot_free), turn 2 attempt 1");
+}
+
+#[test]
+fn a_run_that_is_held_back_can_end() {
+    let mut story = Story::of(a_loop());
+    story.report(|_| {});
+    story.slot = Slot::Held;
+    story.answers(says(Done));
+    assert_eq!(story.is_at(), "finishing (done), finishing");
 }
 
 #[test]

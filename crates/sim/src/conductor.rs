@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use outlast_daemon::driver::Seat;
+use outlast_daemon::reconcile::{Desired, Standing};
 use outlast_engine::{Effect, Event, Input, Report, Run, Slot, StopMode};
 use outlast_store::{Append, Error};
 
@@ -10,7 +11,7 @@ use crate::chore::Chore;
 use crate::keeper::Keeper;
 use crate::options::Sabotage;
 use crate::truth;
-use crate::world::{Key, RunIndex, World};
+use crate::world::{Key, RunIndex, World, boot_id};
 
 pub(crate) struct Conductor {
     run: RunIndex,
@@ -22,6 +23,8 @@ pub(crate) struct Conductor {
     has_chore_to_do: bool,
     mailbox: VecDeque<Message>,
     doing: Doing,
+    /// It may start nothing yet.
+    pub(crate) is_held: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -69,7 +72,18 @@ impl Conductor {
             has_chore_to_do: false,
             mailbox: VecDeque::new(),
             doing,
+            is_held: false,
         }
+    }
+
+    pub(crate) fn run(&self) -> &Run {
+        self.seat.run()
+    }
+
+    /// True if it has met the step that it was to start, or has none to start any more.
+    pub(crate) fn has_gone_on(&self, world: &World) -> bool {
+        let desired = Desired::of(self.seat.run(), &boot_id(world.boot));
+        desired.standing != Standing::Eager || self.keeper.as_ref().is_some_and(Keeper::has_met)
     }
 
     pub(crate) fn tell(&mut self, message: Message) {
@@ -97,6 +111,7 @@ impl Conductor {
             self.mailbox.push_back(Message { input, asker: Asker::Nobody });
         }
         let Some(keeper) = &mut self.keeper else { return };
+        keeper.is_held = self.is_held;
         let said = keeper.step(world);
         for input in &said {
             world.note(|| format!("  run {}: the keeper says {}", self.run, describe(input)));
@@ -202,7 +217,9 @@ impl Conductor {
             self.answer(world, &message);
         }
         let mut moment = world.moment();
-        if self.seat.run().holds_slot() {
+        if self.is_held {
+            moment.slot = Slot::Held;
+        } else if self.seat.run().holds_slot() {
             moment.slot = Slot::Free;
         }
         match self.seat.propose(&message.input, &moment, &truth::Unsaid) {

@@ -1,13 +1,14 @@
 //! A daemon: takes its epoch, loads what is open, conducts, and makes runs for clients. All of it volatile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_daemon::driver::Seat;
-use outlast_engine::Input;
+use outlast_engine::{Input, Run};
 use outlast_store::{Append, Error, Journal};
 
 use crate::conductor::{self, Conductor, Message, Outcome};
 use crate::options::Sabotage;
+use crate::resumes::Resumes;
 use crate::truth;
 use crate::world::{DaemonId, RunIndex, World};
 
@@ -15,6 +16,7 @@ pub(crate) struct Daemon {
     pub(crate) stage: Stage,
     pub(crate) epoch: u64,
     conductors: BTreeMap<RunIndex, Conductor>,
+    resumes: Resumes,
     creations: Vec<Creation>,
 }
 
@@ -69,6 +71,7 @@ impl World {
             stage: Stage::Started,
             epoch: 0,
             conductors: BTreeMap::new(),
+            resumes: Resumes::default(),
             creations: Vec::new(),
         };
         self.daemons.insert(id, daemon);
@@ -95,6 +98,10 @@ impl Daemon {
             let index = world.rng.index(self.creations.len());
             return self.create(world, index);
         }
+        if world.rng.chance(100) {
+            self.reconcile(world);
+            return Outcome::GoesOn;
+        }
         let runs: Vec<RunIndex> = self.conductors.keys().copied().collect();
         let Some(run) = world.rng.pick(&runs) else { return Outcome::GoesOn };
         if world.rng.chance(500) {
@@ -114,6 +121,7 @@ impl Daemon {
                 return Outcome::Fenced;
             }
         }
+        self.reconcile(world);
         let runs: Vec<RunIndex> = self.conductors.keys().copied().collect();
         for run in runs {
             self.conductors.get_mut(&run).expect("it was listed").step_keeper(world);
@@ -131,14 +139,45 @@ impl Daemon {
             self.stage = Stage::EpochTaken;
             return;
         }
+        let mut open = Vec::new();
         for id in world.store.open_runs().expect("memory can be read") {
             let run =
                 world.runs.iter().position(|known| known.id == id).expect("somebody asked for it");
             if let Some(replayed) = conductor::replay(world, run) {
-                self.seat(run, Seat::new(replayed, self.epoch), Some(Input::Woke));
+                self.resumes.hold(&replayed);
+                open.push((run, replayed));
             }
         }
+        let runs: Vec<(RunIndex, &Run)> = open.iter().map(|(index, run)| (*index, run)).collect();
+        let plan = self.resumes.plan(world, &runs, BTreeSet::new());
+        for id in &plan.seat {
+            let at = open.iter().position(|(_, run)| run.id == *id).expect("it was wanted");
+            let (run, replayed) = open.swap_remove(at);
+            self.seat(run, Seat::new(replayed, self.epoch), Some(Input::Woke));
+            self.conductors.get_mut(&run).expect("it was just seated").is_held =
+                !(plan.adopt.contains(id) || plan.start.contains(id));
+        }
         self.stage = Stage::Serving;
+    }
+
+    /// Lets those go on whose turn it is.
+    fn reconcile(&mut self, world: &mut World) {
+        for conductor in self.conductors.values().filter(|it| it.has_gone_on(world)) {
+            self.resumes.has_gone_on(conductor.run());
+        }
+        if self.resumes.is_settled() {
+            return;
+        }
+        let runs: Vec<(RunIndex, &Run)> =
+            self.conductors.iter().map(|(index, conductor)| (*index, conductor.run())).collect();
+        let seated = runs.iter().map(|(_, run)| run.id.clone()).collect();
+        let plan = self.resumes.plan(world, &runs, seated);
+        for conductor in self.conductors.values_mut() {
+            let id = &conductor.run().id;
+            if plan.adopt.contains(id) || plan.start.contains(id) {
+                conductor.is_held = false;
+            }
+        }
     }
 
     fn seat(&mut self, run: RunIndex, seat: Seat, first: Option<Input>) {

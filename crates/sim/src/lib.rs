@@ -24,6 +24,7 @@ mod keeper;
 mod options;
 mod person;
 mod record;
+mod resumes;
 mod rng;
 mod shim;
 mod simulation;

@@ -59,10 +59,12 @@ pub enum Sabotage {
     SharesResponse,
     /// What nobody saw the end of is said never to have run.
     LostNeverRan,
+    /// A daemon plans its restart without looking at what is alive.
+    StartsTheLiving,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::NoBarrier,
         Self::StaleEpochsWrite,
         Self::StaleEpochsStart,
@@ -82,5 +84,6 @@ impl Sabotage {
         Self::CommitsUnseen,
         Self::SharesResponse,
         Self::LostNeverRan,
+        Self::StartsTheLiving,
     ];
 }

@@ -71,6 +71,8 @@ stats! {
     client_retries,
     hang_ups,
     keys_met_again,
+    resumes,
+    resumes_held,
     stops_acknowledged,
     adopted,
     orphaned,

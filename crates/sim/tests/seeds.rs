@@ -25,6 +25,8 @@ fn a_slice_of_seeds_keeps_the_promise() {
         ("runs out of a ceiling", stats.exhausted),
         ("discarded workspaces", stats.workspaces_discarded),
         ("removed workspaces", stats.workspaces_removed),
+        ("resumes", stats.resumes),
+        ("resumes that had to wait", stats.resumes_held),
     ] {
         assert!(count >= 10, "{count} {what} are too few to have tested anything");
     }

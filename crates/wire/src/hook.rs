@@ -17,7 +17,7 @@ macro_rules! hook {
 ///
 /// `OUTLAST_CRASH_TOKEN` names a file that is used up by the death, so that whoever is started
 /// afterwards with the same environment lives. `OUTLAST_CRASH_SIGNAL` names another signal: after a `STOP`
-/// the test decides who dies while somebody stands here.
+/// the test decides who dies while somebody stands here. `PANIC` is a bug, which ends less than the process.
 #[cfg(debug_assertions)]
 pub fn pass(name: &str) {
     let passes = steer("OUTLAST_CRASH_LOG").map_or(1, |log| count_pass(&log, name));
@@ -55,6 +55,7 @@ fn count_pass(log: &std::ffi::OsStr, name: &str) -> usize {
 #[cfg(debug_assertions)]
 fn signal_self() {
     let signal = steer("OUTLAST_CRASH_SIGNAL").unwrap_or_else(|| "KILL".into());
+    assert!(signal != "PANIC", "a test wants a bug here");
     let script = format!("kill -{} $PPID", signal.to_string_lossy());
     #[expect(clippy::disallowed_methods, reason = "a crash point kills its own process, for real")]
     let status = std::process::Command::new("sh").args(["-c", &script]).status();

@@ -81,6 +81,11 @@ impl Layout {
         self.state.join("clock.json")
     }
 
+    /// How often daemons have had to be started lately.
+    pub fn starts(&self) -> PathBuf {
+        self.state.join("starts.json")
+    }
+
     /// Where workspaces are made unless a loop file names another place.
     pub fn workspaces(&self) -> PathBuf {
         self.state.join("workspaces")

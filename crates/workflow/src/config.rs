@@ -16,6 +16,7 @@ pub struct Config {
     pub file: String,
     pub ceilings: Ceilings,
     pub concurrency: Concurrency,
+    pub supervision: Supervision,
     /// What a loop file may ask of the environment, as names that may end in `*`; `None` is everything.
     pub env_allow: Option<Vec<String>>,
     pub tools_deny: BTreeSet<String>,
@@ -48,6 +49,21 @@ pub struct Concurrency {
     pub min_free_memory_mb: Option<u64>,
 }
 
+/// How a daemon goes on after one that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Supervision {
+    pub resumes_at_once: u32,
+    pub resume_gap_ms: u64,
+    /// `None` bears any number.
+    pub storm_starts: Option<u32>,
+}
+
+impl Default for Supervision {
+    fn default() -> Self {
+        Self { resumes_at_once: 4, resume_gap_ms: 500, storm_starts: Some(5) }
+    }
+}
+
 impl Config {
     /// The config and what is odd about it, or what is wrong with it.
     pub fn parse(source: &Source<'_>) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
@@ -76,6 +92,7 @@ impl Config {
                 per_label: per_label(root),
                 min_free_memory_mb: number(root, "concurrency.min_free_memory_mb"),
             },
+            supervision: supervision(root),
             env_allow: texts("env.allow"),
             tools_deny: texts("tools.deny").unwrap_or_default().into_iter().collect(),
             sinks: names(root, "sinks"),
@@ -109,6 +126,22 @@ fn per_label(root: &Node) -> BTreeMap<String, u32> {
         Some((entry.key.clone(), most))
     });
     kept.collect()
+}
+
+fn supervision(root: &Node) -> Supervision {
+    let said = |path| root.get(path).and_then(Node::whole);
+    let otherwise = Supervision::default();
+    Supervision {
+        resumes_at_once: count(root, "supervision.resumes_at_once")
+            .unwrap_or(otherwise.resumes_at_once),
+        resume_gap_ms: said("supervision.resume_gap_ms")
+            .and_then(|ms| u64::try_from(ms).ok())
+            .unwrap_or(otherwise.resume_gap_ms),
+        storm_starts: match said("supervision.storm_starts") {
+            Some(starts) => u32::try_from(starts).ok().filter(|starts| *starts > 0),
+            None => otherwise.storm_starts,
+        },
+    }
 }
 
 fn names(root: &Node, path: &str) -> BTreeSet<String> {
@@ -153,6 +186,17 @@ mod tests {
         assert_eq!(config.concurrency.min_free_memory_mb, Some(512));
         assert_eq!(config.env_allow.unwrap(), ["PATH", "LC_*"]);
         assert!(config.tools_deny.contains("deploy"));
+    }
+
+    #[test]
+    fn a_restart_can_be_made_slower_and_the_breaker_be_turned_off() {
+        let (config, _) = parse("").unwrap();
+        assert_eq!(config.supervision, Supervision::default());
+        let text = "[supervision]\nresumes_at_once = 1\nresume_gap_ms = 0\nstorm_starts = 0\n";
+        let (config, warnings) = parse(text).unwrap();
+        assert_eq!(warnings, []);
+        let Supervision { resumes_at_once, resume_gap_ms, storm_starts } = config.supervision;
+        assert_eq!((resumes_at_once, resume_gap_ms, storm_starts), (1, 0, None));
     }
 
     #[test]

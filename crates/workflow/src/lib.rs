@@ -30,7 +30,7 @@ mod settle;
 pub mod import;
 pub mod template;
 
-pub use config::{Ceiling, Ceilings, Concurrency, Config};
+pub use config::{Ceiling, Ceilings, Concurrency, Config, Supervision};
 pub use last_good::{LastGood, News, Stamp};
 pub use problem::Problem;
 pub use schema::{schema_config, schema_workflow};

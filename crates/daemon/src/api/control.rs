@@ -79,6 +79,7 @@ pub(crate) async fn answer(
         if message.is_some() {
             refuse_full(&before)?;
         }
+        supervisor.resumes.free(&id);
         tell(&supervisor, &id, Input::Answered { decision, message }).await?;
     }
     Ok((StatusCode::ACCEPTED, Json(view_of(&supervisor, &id).await?)))
@@ -114,13 +115,17 @@ pub(crate) async fn resume(
             Refusal::new("not_paused", format!("run {id} is {state}, neither paused nor blocked"));
         return Err(refusal.hint("there is nothing to resume").into());
     }
+    // A person's word is no resume after a restart.
+    supervisor.resumes.free(&id);
     tell(&supervisor, &id, Input::ResumeAsked).await?;
     Ok((StatusCode::ACCEPTED, Json(view_of(&supervisor, &id).await?)))
 }
 
 /// Brings news to a run, and waits until the journal has it.
-async fn tell(supervisor: &Arc<Supervisor>, id: &RunId, input: Input) -> Answer<()> {
-    let Some(handle) = supervisor.handle(id) else { return Ok(()) };
+pub(super) async fn tell(supervisor: &Arc<Supervisor>, id: &RunId, input: Input) -> Answer<()> {
+    let Some(handle) = supervisor.handle(id) else {
+        return if supervisor.resumes.is_lost(id) { Err(nobody(id).into()) } else { Ok(()) };
+    };
     match tokio::time::timeout(DURABLE_WITHIN, handle.tell(input)).await {
         Ok(_gone_or_told) => Ok(()),
         Err(_elapsed) => {
@@ -133,6 +138,12 @@ async fn tell(supervisor: &Arc<Supervisor>, id: &RunId, input: Input) -> Answer<
                 .into())
         }
     }
+}
+
+/// Its conductor has died, or it cannot be read: what is said now would reach no journal.
+fn nobody(id: &RunId) -> Refusal {
+    Refusal::new("busy", format!("run {id} has nobody just now who could write that down"))
+        .hint("ask again; `outlast doctor` shows what is wrong with it")
 }
 
 fn made_id() -> Answer<String> {

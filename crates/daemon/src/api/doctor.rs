@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use outlast_wire::api::{DoctorReport, Finding, Level};
+use outlast_wire::api::{DoctorReport, Finding, Holding, Level};
 
 use super::Daemon;
 use super::error::Answer;
@@ -19,6 +19,7 @@ pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorRepo
     let findings = blocking(move || {
         let mut findings = journal(&supervisor)?;
         findings.extend(runs(&supervisor));
+        findings.extend(holding(&supervisor));
         findings.extend(leftovers(&supervisor));
         findings.extend(config(&supervisor));
         findings.push(disk(&supervisor));
@@ -58,7 +59,7 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = quarantined
         .iter()
         .map(|(id, trouble)| {
-            let hint = Some("it is left alone; `outlast rm` removes it");
+            let hint = Some("it is left alone and read again later; `outlast rm` removes it");
             finding(
                 Level::Problem,
                 "run",
@@ -99,6 +100,14 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// A daemon that holds back what it resumes looks idle from outside.
+fn holding(supervisor: &Supervisor) -> Option<Finding> {
+    let Holding { until, why, runs } = supervisor.holding()?;
+    let message = format!("{runs} runs are held back until {until}: {why}");
+    let hint = "`outlast daemon logs` may say why; `outlast daemon stop` and `start` end the wait";
+    Some(finding(Level::Problem, "daemon", message, Some(hint)))
 }
 
 /// A config that is wrong does not stop anything, so somebody has to say so.

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::Daemon;
+use super::control::tell;
 use super::error::{Answer, ApiError, bad_request, unknown_run};
 use super::gc;
 use crate::conductor::Snapshot;
@@ -34,9 +35,6 @@ const LONGEST_WAIT_MS: u64 = 60_000;
 
 /// How much of a list is sent at a time.
 const PAGE: usize = 64 << 10;
-
-/// How long a stop may take to reach a journal that cannot be written.
-const DURABLE_WITHIN: Duration = Duration::from_secs(10);
 
 #[utoipa::path(get, path = "/v1/runs",
     params(("all" = Option<bool>, Query, description = "ended runs too"), ("state" = Option<String>, Query), ("label" = Option<String>, Query, description = "K=V; may be given again")),
@@ -167,28 +165,14 @@ pub(crate) async fn stop(
     let id = resolve(&supervisor, &run).await?;
     let now = body.is_some_and(|Json(stop)| stop.now);
     let mode = if now { StopMode::Now } else { StopMode::Gracefully };
-    if let Some(handle) = supervisor.handle(&id) {
-        let told =
-            tokio::time::timeout(DURABLE_WITHIN, handle.tell(Input::StopAsked { mode })).await;
-        if told.is_err() {
-            let trouble = supervisor
-                .trouble_of(&id)
-                .map_or_else(|| "it does not answer".to_owned(), |trouble| trouble.message);
-            let refusal = Refusal::new(
-                "disk_full",
-                format!("the stop of {id} could not be written down: {trouble}"),
-            );
-            return Err(refusal
-                .hint("it will be as soon as there is space; look with `outlast show`")
-                .into());
-        }
-    } else if let Some(trouble) = supervisor.quarantined().get(&id) {
+    if let Some(trouble) = supervisor.quarantined().get(&id) {
         return Err(Refusal::new(
             "unreadable_run",
             format!("run {id} cannot be read: {}", trouble.message),
         )
         .into());
     }
+    tell(&supervisor, &id, Input::StopAsked { mode }).await?;
     Ok((StatusCode::ACCEPTED, Json(view_of(&supervisor, &id).await?)))
 }
 

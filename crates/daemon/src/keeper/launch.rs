@@ -242,6 +242,15 @@ pub(super) fn left(dir: &AttemptDir) -> Result<Option<Vec<Record>>, records::Unr
     }
 }
 
+/// True while a shim holds the lock. One that cannot be looked at may be held; nobody is started for asking.
+pub(super) fn is_locked(dir: &AttemptDir) -> bool {
+    let lock = match File::open(dir.lock()) {
+        Ok(lock) => lock,
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+    };
+    matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
 /// Writes down that the attempt never started, unless it has or a shim lives that may.
 pub(super) fn fence(
     dir: &AttemptDir,

@@ -118,6 +118,11 @@ pub(crate) fn step_dir(run: &RunDir, step: Step) -> AttemptDir {
     }
 }
 
+/// True while a shim holds the step's lock.
+pub(crate) fn is_locked(dir: &AttemptDir) -> bool {
+    launch::is_locked(dir)
+}
+
 /// What is there of a step.
 enum Sight {
     /// A shim answered.
@@ -138,11 +143,19 @@ impl Work {
             match self.look().await {
                 Ok(Sight::Met(session)) => {
                     retry_in = FIRST_RETRY;
+                    self.has_gone_on();
                     self.meet(session).await;
+                }
+                Ok(Sight::Left(records)) if !records::is_begun(&records) && self.is_held_back() => {
+                    self.await_turn().await;
+                    continue;
                 }
                 Ok(Sight::Left(records)) if !records::is_begun(&records) => {
                     match self.launch().await {
-                        Ok(Some(session)) => self.meet(session).await,
+                        Ok(Some(session)) => {
+                            self.has_gone_on();
+                            self.meet(session).await;
+                        }
                         Ok(None) if self.tries < PATIENCE => self.tries += 1,
                         Ok(None) => self.give_up("no shim answers").await,
                         Err(error) if is_full(&error) => {
@@ -173,6 +186,29 @@ impl Work {
             }
             retry_in = (retry_in * 2).min(LAST_RETRY);
         }
+    }
+
+    /// True if the run may start nothing yet. One that is to be stopped is seen to at once.
+    fn is_held_back(&self) -> bool {
+        self.stop.borrow().is_none() && self.supervisor.resumes.is_held(&self.task.run.id)
+    }
+
+    async fn await_turn(&mut self) {
+        let supervisor = self.supervisor.clone();
+        loop {
+            let released = supervisor.resumes.released();
+            if !self.is_held_back() {
+                return;
+            }
+            tokio::select! {
+                () = released => {}
+                Ok(()) = self.stop.changed() => {}
+            }
+        }
+    }
+
+    fn has_gone_on(&self) {
+        self.supervisor.resumes.has_gone_on(&self.task.run.id);
     }
 
     async fn look(&self) -> Result<Sight, records::Unreadable> {

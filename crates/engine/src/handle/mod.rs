@@ -41,6 +41,8 @@ impl Moment {
 pub enum Slot {
     Free,
     Taken,
+    /// It is not this run's turn to go on after a restart: it starts nothing, whatever place it has.
+    Held,
 }
 
 /// News for a run.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::harness::{Gate, Home, str_of, until};
+use crate::hosted::{BEARS_ALL, configure};
 use crate::stalls::{says, start};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -116,6 +117,7 @@ fn the_next_attempt_is_not_made_before_its_time_by_a_new_daemon() {
 #[test]
 fn money_stays_spent_through_ten_deaths_of_the_daemon() {
     let home = Home::new();
+    configure(&home, BEARS_ALL);
     let mut gate = Gate::new(&home, "gate");
     let script = format!(
         "{}\necho $OUTLAST_TURN > turn\n\
@@ -150,6 +152,7 @@ fn money_stays_spent_through_ten_deaths_of_the_daemon() {
 fn time_stays_used_through_ten_deaths_of_the_daemon() {
     let clock = Clock::new();
     let home = &clock.home;
+    configure(home, BEARS_ALL);
     let mut gate = Gate::new(home, "gate");
     let script = format!("{}\necho $OUTLAST_TURN > turn\n{}", gate.pass(), says("continue"));
     // Ten half hours, less what a slow machine takes for them.

@@ -60,6 +60,10 @@ pub(crate) fn put(path: &Path, text: &str) {
     fs::write(path, text).expect("the scratch directory is ours");
 }
 
+/// A config that bears any number of deaths of the daemon. For a test that kills more than five in two
+/// minutes and does not want what it resumes held back.
+pub(crate) const BEARS_ALL: &str = "[supervision]\nstorm_starts = 0\n";
+
 /// The operator's config.
 pub(crate) fn configure(home: &Home, text: &str) {
     put(&home.path().join("config.toml"), text);

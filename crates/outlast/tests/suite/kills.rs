@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::harness::{Home, kill, lines, text, until};
+use crate::hosted::{BEARS_ALL, configure};
 
 /// How many kills; `OUTLAST_TEST_KILLS` asks for more.
 fn kills() -> u32 {
@@ -15,6 +16,7 @@ fn kills() -> u32 {
 #[test]
 fn every_acknowledged_run_exists_and_was_executed_at_most_once_an_attempt() {
     let home = Home::new();
+    configure(&home, BEARS_ALL);
     let executed = home.scratch().join("executed");
     fs::create_dir(&executed).expect("the scratch directory is ours");
     home.ok(&["daemon", "start"]);

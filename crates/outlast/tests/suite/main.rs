@@ -36,6 +36,7 @@ mod run;
 mod stage;
 mod stalls;
 mod stop;
+mod supervision;
 mod terminal;
 mod tools;
 mod tty;

@@ -36,6 +36,8 @@ pub(crate) struct Keeper {
     ending: Option<Ending>,
     /// The workspace as a loop's first attempt finds it.
     baseline: Option<String>,
+    /// The run may start nothing yet.
+    pub(crate) is_held: bool,
     at: At,
 }
 
@@ -97,8 +99,13 @@ impl Keeper {
             run: Box::new(run),
             ending: None,
             baseline: None,
+            is_held: false,
             at: At::Look,
         }
+    }
+
+    pub(crate) fn has_met(&self) -> bool {
+        self.has_met
     }
 
     pub(crate) fn order_stop(&mut self, mode: Option<StopMode>) {
@@ -131,6 +138,8 @@ impl Keeper {
             At::AskLock => self.ask_lock(world),
             At::ReadRecords if world.rng.chance(900) => At::ReadRecords,
             At::ReadRecords => self.read(world),
+            // One that is to be stopped is seen to at once.
+            At::WriteSpec if self.is_held && self.stop.is_none() => At::Look,
             At::WriteSpec => self.write_spec(world, &mut said),
             At::SpawnShim => self.spawn(world),
             At::AwaitFirstHello(conn) => self.await_first_hello(world, conn, &mut said),

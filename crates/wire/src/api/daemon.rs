@@ -14,6 +14,19 @@ pub struct DaemonStatus {
     pub home: String,
     pub socket: String,
     pub runs: Option<RunCounts>,
+    /// Set while the daemon starts nothing by itself.
+    #[serde(default)]
+    pub holding: Option<Holding>,
+}
+
+/// Daemons have died too fast: what was found is adopted, and nothing of it is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Holding {
+    pub until: String,
+    pub why: String,
+    /// Runs that would go on.
+    pub runs: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

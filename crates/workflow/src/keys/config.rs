@@ -47,6 +47,24 @@ pub(crate) const CONFIG: &[Key] = &[
         "runs at once that have this label, `k` or `k=v`",
     ),
     key(
+        "supervision.resumes_at_once",
+        Kind::Count,
+        "4",
+        "runs that go on at once after the daemon was restarted",
+    ),
+    key(
+        "supervision.resume_gap_ms",
+        Kind::Millis,
+        "500",
+        "between two times that runs go on after a restart",
+    ),
+    key(
+        "supervision.storm_starts",
+        Kind::Count,
+        "5",
+        "deaths of the daemon in two minutes that are borne; after more it holds back what it resumes; 0 is any number",
+    ),
+    key(
         "env.allow",
         Kind::Texts,
         "everything",

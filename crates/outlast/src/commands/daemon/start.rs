@@ -3,18 +3,18 @@
 use outlast_wire::api::DaemonStatus;
 
 use crate::ask::Ask;
+use crate::client::Failed;
 use crate::connect::try_connect;
-use crate::session::Session;
+use crate::problem::Problem;
+use crate::session::unreadable;
 use crate::world::World;
 use crate::{Answer, autostart, output};
 
+/// A daemon that is just dying may still take the connection; the next one is asked then, so often.
+const TRIES: usize = 5;
+
 pub(crate) async fn start(world: &World, json: bool) -> Answer {
-    let what = match try_connect(world.layout()?).await? {
-        Some(_) => "already running",
-        None => autostart::start(world).await.map(|_| "started")?,
-    };
-    // A daemon that is just dying may still have taken the connection; then another one answers.
-    let status: DaemonStatus = Session::new(world).call(&Ask::get("/v1/daemon")).await?;
+    let (what, status) = started(world).await?;
     if json {
         output::print_json(&status)?;
     } else {
@@ -22,4 +22,24 @@ pub(crate) async fn start(world: &World, json: bool) -> Answer {
         output::print_line(&format!("{what}, pid {pid}"))?;
     }
     Ok(0)
+}
+
+/// What was found or made of the daemon. To start it is what was asked for, so nothing forbids that.
+async fn started(world: &World) -> Result<(&'static str, DaemonStatus), Problem> {
+    let mut lost = String::new();
+    for _ in 0..TRIES {
+        let (what, mut connection) = match try_connect(world.layout()?).await? {
+            Some(connection) => ("already running", connection),
+            None => ("started", autostart::start(world).await?),
+        };
+        match connection.fetch(&Ask::get("/v1/daemon")).await {
+            Ok(body) => {
+                let status = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+                return Ok((what, status));
+            }
+            Err(Failed::Answered(problem)) => return Err(problem),
+            Err(Failed::Lost(why)) => lost = why,
+        }
+    }
+    Err(Problem::unreachable(lost))
 }

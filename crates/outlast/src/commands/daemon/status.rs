@@ -1,7 +1,7 @@
 //! `outlast daemon status`: whether the daemon runs. Never starts it.
 
 use jiff::Timestamp;
-use outlast_wire::api::DaemonStatus;
+use outlast_wire::api::{DaemonStatus, Holding};
 use outlast_wire::layout::Layout;
 
 use super::ask_status;
@@ -38,6 +38,7 @@ fn absent(layout: &Layout) -> DaemonStatus {
         home: layout.state.display().to_string(),
         socket: layout.socket().display().to_string(),
         runs: None,
+        holding: None,
     }
 }
 
@@ -63,5 +64,10 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
         ("socket", status.socket.clone()),
         ("runs", text(runs)),
     ];
-    lines.map(|(key, value)| format!("{key:<11}{value}\n")).concat()
+    let holding = status.holding.as_ref().map(|holding| {
+        let Holding { until, why, runs } = holding;
+        ("holding", format!("{runs} runs until {}: {why}", both(until, now)))
+    });
+    let lines = lines.into_iter().chain(holding);
+    lines.map(|(key, value)| format!("{key:<11}{value}\n")).collect()
 }

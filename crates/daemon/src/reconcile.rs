@@ -1,0 +1,258 @@
+//! What has to be done for whom: what the journals want, held against what is there.
+//!
+//! Pure. It reads no clock and touches nothing, so that the simulator asks exactly this. It says who gets a
+//! conductor and who may start something; what that something is, and whether it is alive after all, is
+//! decided where it always is: by the engine, and by the shim's lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outlast_engine::{Effect, Run, RunId, Time};
+
+#[cfg(test)]
+mod tests;
+
+/// A run, as its journal has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Desired {
+    pub run: RunId,
+    pub standing: Standing,
+    pub priority: i32,
+    /// Its age.
+    pub since: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is over, and nothing of it is left to see to.
+    Ended,
+    /// It would start nothing now.
+    Resting,
+    /// It would start something now: its next step, or one that was meant and may never have been launched.
+    Eager,
+    /// Nobody knows. What may be at work is not given up because of that.
+    Unreadable,
+}
+
+/// What is there, and how far everybody is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Who has a conductor.
+    pub seated: BTreeSet<RunId>,
+    /// Whose shim holds its lock.
+    pub alive: BTreeSet<RunId>,
+    /// Who may start nothing yet: found at the start of this daemon, and not let go since.
+    pub held: BTreeSet<RunId>,
+    /// Who was let go to start something and has not come to it, and since when.
+    pub starting: BTreeMap<RunId, Time>,
+    pub last_start: Option<Time>,
+}
+
+/// What keeps things from being done at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backoff {
+    pub rules: Rules,
+    /// Daemons have died too fast: nothing is started before this.
+    pub storm_until: Option<Time>,
+    /// Who could not be read, or lost its conductor.
+    pub failures: BTreeMap<RunId, Failure>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure {
+    pub times: u32,
+    pub last: Time,
+}
+
+impl Failure {
+    pub const NONE: Self = Self { times: 0, last: Time(0) };
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// So many are let go at once.
+    pub at_once: usize,
+    /// Between two times that somebody is let go.
+    pub gap_ms: u64,
+    /// Whoever was let go counts for so long, at most.
+    pub start_within_ms: u64,
+    /// After a failure; it doubles with each.
+    pub first_delay_ms: u64,
+    pub longest_delay_ms: u64,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            at_once: 4,
+            gap_ms: 500,
+            start_within_ms: 30_000,
+            first_delay_ms: 5_000,
+            longest_delay_ms: 600_000,
+        }
+    }
+}
+
+/// In the order in which it is to be done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Who gets a conductor.
+    pub seat: Vec<RunId>,
+    /// Who is no longer held back, because it is at work: it is adopted, not started.
+    pub adopt: Vec<RunId>,
+    /// Who may start something now.
+    pub start: Vec<RunId>,
+    /// Who is read again.
+    pub retry: Vec<RunId>,
+    pub hold: Vec<Hold>,
+    /// When this is asked again, if nothing happens before.
+    pub look_again_at: Option<Time>,
+}
+
+/// Not yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    pub run: RunId,
+    pub until: Time,
+    pub why: Why,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Others are started first.
+    Others,
+    /// Daemons have died too fast.
+    Storm,
+    /// It failed a short while ago.
+    Failed,
+    Unreadable,
+}
+
+pub fn reconcile(desired: &[Desired], observed: &Observed, backoff: &Backoff, now: Time) -> Plan {
+    let mut plan = Plan::default();
+    let mut eager = Vec::new();
+    for wanted in in_order(desired, observed) {
+        let run = &wanted.run;
+        let is_alive = observed.alive.contains(run);
+        match wanted.standing {
+            Standing::Ended => continue,
+            Standing::Unreadable => {
+                match backoff.until(run, now) {
+                    None => plan.retry.push(run.clone()),
+                    Some(until) => plan.hold(run, until, Why::Unreadable),
+                }
+                continue;
+            }
+            Standing::Resting | Standing::Eager => {}
+        }
+        if !observed.seated.contains(run) {
+            // Whoever is at work is met again at once; but not for ever, if that is what fails.
+            match backoff.until(run, now).filter(|_| !is_alive || backoff.has_repeated(run)) {
+                None => plan.seat.push(run.clone()),
+                Some(until) => {
+                    plan.hold(run, until, Why::Failed);
+                    continue;
+                }
+            }
+        }
+        let is_free = !observed.held.contains(run);
+        let storm = backoff.storm_until.filter(|until| *until > now);
+        match (wanted.standing, storm) {
+            _ if is_free => {}
+            (Standing::Eager, Some(until)) => plan.hold(run, until, Why::Storm),
+            (_, Some(until)) if is_alive => plan.hold(run, until, Why::Storm),
+            (_, None) if is_alive => plan.adopt.push(run.clone()),
+            (Standing::Eager, None) => eager.push(run),
+            (Standing::Resting | Standing::Ended | Standing::Unreadable, _) => {}
+        }
+    }
+    plan.let_go(&eager, observed, backoff.rules, now);
+    plan.look_again_at = plan.hold.iter().map(|hold| hold.until).min();
+    plan
+}
+
+/// What is alive first, then by priority, then by age.
+fn in_order<'a>(desired: &'a [Desired], observed: &Observed) -> Vec<&'a Desired> {
+    let mut all: Vec<&Desired> = desired.iter().collect();
+    all.sort_by_key(|wanted| {
+        let is_idle = !observed.alive.contains(&wanted.run);
+        (is_idle, wanted.priority.saturating_neg(), wanted.since, &wanted.run)
+    });
+    all
+}
+
+impl Plan {
+    /// So many as there is room for; the others later.
+    fn let_go(&mut self, eager: &[&RunId], observed: &Observed, rules: Rules, now: Time) {
+        let counts_until = |since: &Time| lasts_until(*since, rules.start_within_ms, now);
+        let under_way: Vec<Time> = observed.starting.values().filter_map(counts_until).collect();
+        let gap_ends = observed.last_start.and_then(|last| lasts_until(last, rules.gap_ms, now));
+        let room = match gap_ends {
+            Some(_) => 0,
+            None => rules.at_once.max(1).saturating_sub(under_way.len()),
+        };
+        let (go, stay) = eager.split_at(room.min(eager.len()));
+        self.start = go.iter().map(|run| (*run).clone()).collect();
+        let next = match gap_ends {
+            _ if !go.is_empty() => now.plus_ms(rules.gap_ms),
+            Some(end) => end,
+            // One of those who are on their way is there before, and then this is asked again.
+            None => under_way.into_iter().min().unwrap_or(now),
+        };
+        for run in stay {
+            self.hold(run, next, Why::Others);
+        }
+    }
+
+    fn hold(&mut self, run: &RunId, until: Time, why: Why) {
+        self.hold.push(Hold { run: run.clone(), until, why });
+    }
+}
+
+impl Backoff {
+    fn has_repeated(&self, run: &RunId) -> bool {
+        self.failures.get(run).is_some_and(|failure| failure.times > 1)
+    }
+
+    /// Until when a run has to wait after its last failure, if it has to.
+    fn until(&self, run: &RunId, now: Time) -> Option<Time> {
+        let Failure { times, last } = *self.failures.get(run)?;
+        let doublings = times.saturating_sub(1).min(32);
+        let delay_ms = self.rules.first_delay_ms.saturating_mul(1 << doublings);
+        lasts_until(last, delay_ms.min(self.rules.longest_delay_ms), now)
+    }
+}
+
+/// The end of what began then, unless it is over. A clock that was set back ends it.
+fn lasts_until(since: Time, ms: u64, now: Time) -> Option<Time> {
+    let end = since.plus_ms(ms);
+    (since <= now && now < end).then_some(end)
+}
+
+impl Desired {
+    pub fn of(run: &Run, boot: &outlast_engine::BootId) -> Self {
+        Self {
+            run: run.id.clone(),
+            standing: standing(run, boot),
+            priority: run.spec.queue.priority,
+            since: run.created_at,
+        }
+    }
+}
+
+fn standing(run: &Run, boot: &outlast_engine::BootId) -> Standing {
+    let is_unlaunched = |effect: Effect| match effect {
+        // On another boot it is known to have ended, and launched no more.
+        Effect::Ensure { step, boot: theirs } => {
+            theirs == *boot
+                && run.held(step).is_some_and(|held| held.end.is_none() && held.process.is_none())
+        }
+        _ => false,
+    };
+    if !run.is_open() {
+        Standing::Ended
+    } else if run.wants_slot() || run.due().into_iter().any(is_unlaunched) {
+        Standing::Eager
+    } else {
+        Standing::Resting
+    }
+}

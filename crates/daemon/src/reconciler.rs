@@ -1,0 +1,173 @@
+//! Carries the plan out: at the start, whenever something happens that it depends on, and every ten minutes
+//! while a run is open, in case something was missed.
+//!
+//! Decides nothing: that is `reconcile`. With no run open it waits for news, and there is no timer.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::{Effect, Input, Run, RunId, Time};
+use outlast_store::Error;
+
+use crate::driver::Seat;
+use crate::keeper;
+use crate::reconcile::{Desired, Standing};
+use crate::slots::Queueing;
+use crate::supervisor::Supervisor;
+
+#[cfg(test)]
+mod tests;
+
+/// Between two looks for what was missed.
+const TICK_MS: u64 = 600_000;
+
+/// Carrying a plan out leaves nothing to do but what it has set off itself: a run that could not be read.
+const PLANS: usize = 3;
+
+/// Goes on for the daemon's life.
+pub(crate) async fn run(supervisor: &Arc<Supervisor>) -> Infallible {
+    let mut tick_at = None;
+    loop {
+        let look_at = supervisor.reconcile();
+        let now = supervisor.world.now();
+        tick_at = if supervisor.has_open() { tick_at.or(Some(now.plus_ms(TICK_MS))) } else { None };
+        wait(supervisor, earlier(look_at, tick_at), now).await;
+        if tick_at.is_some_and(|at| at <= supervisor.world.now()) {
+            tick_at = None;
+            supervisor.look_for_missed().await;
+        }
+    }
+}
+
+async fn wait(supervisor: &Supervisor, until: Option<Time>, now: Time) {
+    let Some(until) = until else { return supervisor.resumes.news().await };
+    let wait = Duration::from_millis(until.ms_since(now));
+    // Early or late, everything is looked at again.
+    let _elapsed = tokio::time::timeout(wait, supervisor.resumes.news()).await;
+}
+
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    one.into_iter().chain(other).min()
+}
+
+impl Supervisor {
+    /// Takes over every run that is open. One that cannot be read does not keep the others from it.
+    pub(crate) fn load(self: &Arc<Self>) -> Result<usize, Error> {
+        let open = self.store.open_runs()?;
+        let mut loaded = HashMap::new();
+        for id in &open {
+            match self.replay(id) {
+                Ok(run) => {
+                    self.resumes.hold(Desired::of(&run, &self.world.boot), self.is_alive(&run));
+                    // Whoever was doing something goes on doing it, before anybody is let in.
+                    self.slots.note(&run, Queueing::StaysOut);
+                    loaded.insert(id.clone(), run);
+                }
+                Err(message) => self.quarantine(id, message),
+            }
+        }
+        self.carry_out(loaded);
+        Ok(open.len())
+    }
+
+    /// Does what is to be done now; says when to look again.
+    pub(crate) fn reconcile(self: &Arc<Self>) -> Option<Time> {
+        self.carry_out(HashMap::new())
+    }
+
+    fn carry_out(self: &Arc<Self>, mut loaded: HashMap<RunId, Run>) -> Option<Time> {
+        let mut look_again_at = None;
+        for _ in 0..PLANS {
+            let plan = self.resumes.plan(|run| self.handle(run).is_some(), self.world.now());
+            look_again_at = plan.look_again_at;
+            for id in &plan.seat {
+                match loaded.remove(id) {
+                    Some(run) => drop(self.seat(Seat::new(run, self.epoch), Some(Input::Woke))),
+                    None => self.take_over(id),
+                }
+            }
+            plan.retry.iter().for_each(|id| self.take_over(id));
+            plan.adopt.iter().chain(&plan.start).for_each(|id| self.poke(id));
+            if plan.seat.is_empty() && plan.retry.is_empty() {
+                break;
+            }
+        }
+        look_again_at
+    }
+
+    /// Gives a run that has nobody a conductor, if it is to have one.
+    pub(crate) fn take_over(self: &Arc<Self>, id: &RunId) {
+        if self.handle(id).is_some() {
+            return self.resumes.is_seated(id);
+        }
+        let is_open = match self.store.row(id) {
+            Ok(row) => row.is_some_and(|row| row.is_open),
+            Err(error) => return self.quarantine(id, error.to_string()),
+        };
+        if !is_open {
+            self.release(id);
+            return;
+        }
+        match self.replay(id) {
+            Ok(run) => {
+                tracing::info!(run = %id, "taken over");
+                self.unquarantine(id);
+                self.resumes.is_seated(id);
+                self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
+            }
+            Err(message) => self.quarantine(id, message),
+        }
+    }
+
+    /// A conductor has gone and its run is open.
+    pub(crate) fn lost(&self, id: &RunId) {
+        let Some(handle) = self.handle(id) else { return };
+        let run = handle.snapshot.borrow().run.clone();
+        self.unseat(id);
+        if self.leaving().borrow().is_some() {
+            return;
+        }
+        tracing::error!(run = %id, "its conductor is gone; it gets another");
+        let wanted = Desired { standing: Standing::Resting, ..Desired::of(&run, &self.world.boot) };
+        self.resumes.lose(wanted, self.is_alive(&run), self.world.now());
+    }
+
+    /// Looks for what no event has told of: a run that is open and has nobody, a config that has changed.
+    async fn look_for_missed(self: &Arc<Self>) {
+        if self.config().is_err() {
+            tracing::warn!("the config is not right; `outlast doctor` shows why");
+        }
+        let store = self.store.clone();
+        let open = tokio::task::spawn_blocking(move || store.open_runs()).await;
+        let open = match open {
+            Ok(Ok(open)) => open,
+            Ok(Err(error)) => {
+                return tracing::error!(%error, "cannot look for runs that have nobody");
+            }
+            Err(error) => return tracing::error!(%error, "looking for runs that have nobody died"),
+        };
+        for id in open {
+            let has_somebody = self.handle(&id).is_some_and(|it| !it.mailbox.is_closed());
+            if has_somebody || self.is_claimed(&id) || self.quarantined().contains_key(&id) {
+                continue;
+            }
+            tracing::warn!(run = %id, "open, and conducted by nobody");
+            self.unseat(&id);
+            let since = self.world.now();
+            self.resumes.find(Desired { run: id, standing: Standing::Resting, priority: 0, since });
+        }
+    }
+
+    /// True if a shim holds the lock of the step that the run has.
+    fn is_alive(&self, run: &Run) -> bool {
+        let dir = self.layout.run(run.id.as_str());
+        run.due().into_iter().any(|effect| match effect {
+            Effect::Ensure { step, boot } => {
+                boot == self.world.boot && keeper::is_locked(&keeper::step_dir(&dir, step))
+            }
+            _ => false,
+        })
+    }
+}

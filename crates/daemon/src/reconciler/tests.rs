@@ -1,0 +1,175 @@
+//! What no event tells of, and what cannot be read: found, and seen to.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use outlast_engine::{Agent, BootId, Event, Moment, Row, RunSpec};
+use outlast_store::{Append, Counts, Done, Filter, Journal, Memory, Problem, Remove, Resolved};
+use outlast_wire::layout::Layout;
+
+use super::*;
+use crate::settings::Settings;
+use crate::supervisor::Parts;
+use crate::world::World;
+
+/// A store that cannot read the events of any run for so many times.
+struct Blind {
+    store: Memory,
+    refusals: AtomicU32,
+}
+
+impl Journal for Blind {
+    fn take_epoch(&self) -> Result<u64, Error> {
+        self.store.take_epoch()
+    }
+
+    fn append(&self, append: Append, done: Done) {
+        self.store.append(append, done);
+    }
+
+    fn events(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Event>, Error> {
+        let one_less = |left: u32| left.checked_sub(1);
+        match self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
+            Ok(_) => Err(Error::Io("a test's".to_owned())),
+            Err(_) => self.store.events(run, after, most),
+        }
+    }
+
+    fn row(&self, run: &RunId) -> Result<Option<Row>, Error> {
+        self.store.row(run)
+    }
+
+    fn visit_rows(
+        &self,
+        filter: &Filter,
+        visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        self.store.visit_rows(filter, visit)
+    }
+
+    fn open_runs(&self) -> Result<Vec<RunId>, Error> {
+        self.store.open_runs()
+    }
+
+    fn resolve(&self, text: &str) -> Result<Resolved, Error> {
+        self.store.resolve(text)
+    }
+
+    fn counts(&self) -> Result<Counts, Error> {
+        self.store.counts()
+    }
+
+    fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error> {
+        self.store.remove(run, epoch, how)
+    }
+
+    fn check(&self) -> Result<Vec<Problem>, Error> {
+        self.store.check()
+    }
+}
+
+/// A daemon without a door, over a run that is paused, so that nothing is ever launched.
+struct Stage {
+    supervisor: Arc<Supervisor>,
+    store: Arc<Blind>,
+    id: RunId,
+    _home: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new(refusals: u32) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let layout = Layout::under(home.path());
+        let store = Arc::new(Blind { store: Memory::new(), refusals: AtomicU32::new(refusals) });
+        let epoch = store.take_epoch().unwrap();
+        let world = World::look(None).unwrap();
+        let settings = Settings::read(layout.config_file());
+        let exe = "/nonexistent".into();
+        let parts =
+            Parts { layout, exe, world, epoch, store: store.clone(), settings, storm: None };
+        Self {
+            supervisor: Supervisor::new(parts),
+            store,
+            id: RunId("k3v9d2m7q0xa".to_owned()),
+            _home: home,
+        }
+    }
+
+    /// Writes a run into the journal, and tells nobody.
+    fn make_run(&self) {
+        let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
+        let spec = RunSpec::command(agent, "/".to_owned());
+        let mut moment = Moment::new(Time(1), BootId("another".to_owned()));
+        moment.slot = outlast_engine::Slot::Taken;
+        let (append, seat) = Seat::create(&self.id, spec, &moment, self.supervisor.epoch);
+        self.store.append_wait(append).unwrap();
+        let pause = seat.propose(&Input::PauseAsked, &moment).expect("it can be paused");
+        self.store.append_wait(pause).unwrap();
+    }
+}
+
+fn on_one_thread(work: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(work);
+}
+
+#[test]
+fn a_run_that_is_open_and_has_nobody_is_found_by_the_next_look() {
+    on_one_thread(async {
+        let stage = Stage::new(0);
+        assert_eq!(stage.supervisor.load(), Ok(0));
+        stage.make_run();
+        assert!(stage.supervisor.handle(&stage.id).is_none());
+        stage.supervisor.look_for_missed().await;
+        stage.supervisor.reconcile();
+        assert!(stage.supervisor.handle(&stage.id).is_some());
+        assert!(!stage.supervisor.resumes.is_lost(&stage.id));
+    });
+}
+
+#[test]
+fn a_run_that_is_being_made_is_left_to_whoever_makes_it() {
+    on_one_thread(async {
+        let stage = Stage::new(0);
+        let _claim = stage.supervisor.claim(&stage.id).expect("nobody has it");
+        stage.make_run();
+        stage.supervisor.look_for_missed().await;
+        stage.supervisor.reconcile();
+        assert!(stage.supervisor.handle(&stage.id).is_none());
+    });
+}
+
+#[test]
+fn a_run_that_cannot_be_read_is_kept_in_sight_and_taken_over_when_it_can() {
+    on_one_thread(async {
+        let stage = Stage::new(2);
+        stage.make_run();
+        assert_eq!(stage.supervisor.load(), Ok(1));
+        assert!(stage.supervisor.quarantined().contains_key(&stage.id));
+        assert!(stage.supervisor.handle(&stage.id).is_none());
+        let look_at = stage.supervisor.reconcile().expect("it is looked at again");
+        assert!(look_at > stage.supervisor.world.now());
+        // What time would bring.
+        stage.supervisor.take_over(&stage.id);
+        assert!(stage.supervisor.quarantined().contains_key(&stage.id), "it is damaged still");
+        let later = stage.supervisor.reconcile().expect("it is looked at again");
+        assert!(later > look_at, "each time it takes longer");
+        stage.supervisor.take_over(&stage.id);
+        assert!(stage.supervisor.handle(&stage.id).is_some());
+        assert!(stage.supervisor.quarantined().is_empty());
+    });
+}
+
+#[test]
+fn a_run_that_was_removed_meanwhile_is_not_missed() {
+    on_one_thread(async {
+        let stage = Stage::new(1);
+        stage.make_run();
+        assert_eq!(stage.supervisor.load(), Ok(1));
+        stage.store.remove(&stage.id, stage.supervisor.epoch, Remove::Any).unwrap();
+        stage.supervisor.take_over(&stage.id);
+        assert!(stage.supervisor.quarantined().is_empty());
+        assert_eq!(stage.supervisor.reconcile(), None);
+        assert!(!stage.supervisor.has_open());
+    });
+}
