@@ -21,6 +21,7 @@ mod removal;
 mod request;
 mod response;
 mod serve;
+mod service;
 mod settings;
 mod slots;
 mod socket;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Input, Moment, Run, RunId, RunSpec, Slot, Time};
 use outlast_store::{Error, Journal};
-use outlast_wire::api::Trouble;
+use outlast_wire::api::{Mode, Trouble};
 use outlast_wire::layout::Layout;
 use outlast_workflow::{Config, Problem};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,6 +15,7 @@ use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
 use crate::keeper::OutputWatch;
+use crate::service::{Scopes, Service};
 use crate::settings::Settings;
 use crate::slots::Slots;
 use crate::view;
@@ -35,6 +36,9 @@ pub(crate) struct Supervisor {
     pub(crate) started_at: String,
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
+    pub(crate) mode: Mode,
+    pub(crate) service: Service,
+    pub(crate) scopes: Scopes,
     slots: Slots,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
@@ -49,6 +53,8 @@ pub(crate) struct Supervisor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaving {
     Asked,
+    /// A service manager's daemon waits for the lock.
+    Replaced,
     /// Another daemon has taken the journal.
     Fenced,
 }
@@ -80,15 +86,18 @@ pub(crate) struct Parts {
     pub(crate) world: World,
     pub(crate) epoch: u64,
     pub(crate) store: Arc<dyn Journal>,
+    pub(crate) mode: Mode,
+    pub(crate) service: Service,
 }
 
 impl Supervisor {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { layout, exe, world, epoch, store } = parts;
+        let Parts { layout, exe, world, epoch, store, mode, service } = parts;
         let started_at = view::rfc3339(world.now());
         let leaving = watch::Sender::new(None);
         let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
         let settings = Settings::read(layout.config_file());
+        let scopes = Scopes::new(service.bus());
         let slots = Slots::default();
         if let Ok(config) = settings.current() {
             slots.follow(&config.concurrency);
@@ -101,6 +110,9 @@ impl Supervisor {
             started_at,
             store,
             settings,
+            mode,
+            service,
+            scopes,
             slots,
             runs,
             quarantine,
