@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outlast_engine::BootId;
 use outlast_wire::layout::Layout;
-use outlast_wire::shim::{ATTEMPT_NAMES, EnvVar};
+use outlast_wire::shim::{EnvVar, not_inherited};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
@@ -47,6 +47,16 @@ impl Instance {
             }
         }
         Err(already_running(&mut lock, path))
+    }
+
+    /// Takes the lock if nobody has it.
+    pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, Refusal> {
+        let lock = open(path)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(Self { lock })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(cannot(path, &error)),
+        }
     }
 
     /// Waits until the lock is free. For a service manager, to which leaving would mean trying again.
@@ -110,7 +120,7 @@ pub(crate) fn mark_running(
     files::remove(&layout.stopped_marker())?;
     let env: Vec<EnvVar> = env
         .iter()
-        .filter(|(name, _)| !ATTEMPT_NAMES.iter().any(|ours| name == ours))
+        .filter(|(name, _)| !not_inherited().any(|ours| name == ours))
         .map(|(name, value)| EnvVar { name: name.clone().into(), value: value.clone().into() })
         .collect();
     let json = serde_json::to_vec(&env).map_err(io::Error::other)?;

@@ -25,6 +25,7 @@ mod request;
 mod response;
 mod resumes;
 mod serve;
+mod service;
 mod settings;
 mod slots;
 mod socket;

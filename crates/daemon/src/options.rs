@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use outlast_wire::api::Mode;
 use outlast_wire::layout::Layout;
 
 pub struct Options {
@@ -12,8 +13,8 @@ pub struct Options {
     pub exe: PathBuf,
     /// Recorded, so that a daemon started by a shim gets the same.
     pub env: Vec<(OsString, OsString)>,
-    /// Started by hand: if there is a daemon already, say who it is. Otherwise wait for it to go.
-    pub manual: bool,
+    /// A service manager's waits if there is a daemon already; any other says who that is and leaves.
+    pub mode: Mode,
     /// Gets one line: `ready`, or `error` and an `ErrorInfo` as JSON.
     pub ready: Option<OwnedFd>,
 }

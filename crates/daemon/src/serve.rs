@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use outlast_engine::Time;
 use outlast_store::{Error, Journal, Sqlite};
-use outlast_wire::api::ErrorInfo;
+use outlast_wire::api::{ErrorInfo, Mode};
 use outlast_wire::layout::Layout;
 use outlast_wire::{hook, version};
-use rustix::fs::Mode;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,6 +20,7 @@ use crate::instance::{self, Holder, Instance};
 use crate::options::Options;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
+use crate::service::{self, Service};
 use crate::socket::ShortPath;
 use crate::supervisor::{Leaving, Parts, Storm, Supervisor};
 use crate::world::{World, files};
@@ -53,12 +53,16 @@ struct Daemon {
 fn start(options: &Options) -> Result<Daemon, Refusal> {
     let layout = &options.layout;
     // Everything this process makes is its user's alone.
-    rustix::process::umask(Mode::from_raw_mode(0o077));
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     for dir in [&layout.state, &layout.runs(), &layout.runtime] {
         files::private_dir(dir).map_err(|error| unusable(dir, &error))?;
     }
     let lock = layout.daemon_lock();
-    let mut instance = if options.manual { Instance::take(&lock)? } else { Instance::wait(&lock)? };
+    let service = Service::of(&options.env, std::process::id(), options.mode);
+    let mut instance = match options.mode {
+        Mode::Service => service::take_over(layout, &service)?,
+        Mode::Background | Mode::Foreground => Instance::take(&lock)?,
+    };
     hook!("daemon.lock-taken");
     let world = World::look(instance::kept_clock(layout))
         .map_err(|error| Refusal::new("no_boot_id", format!("cannot read the boot id: {error}")))?;
@@ -85,6 +89,8 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
         store: Arc::new(store),
         settings,
         storm,
+        mode: options.mode,
+        service,
     };
     let supervisor = Supervisor::new(parts);
     holder.epoch = Some(epoch);
@@ -151,17 +157,17 @@ impl Daemon {
                 return ExitCode::from(2);
             }
         };
-        match supervisor.load() {
-            Ok(open) => {
-                tracing::info!(open, epoch = supervisor.epoch, pid = std::process::id(), "ready");
-            }
+        let open = match supervisor.load() {
+            Ok(open) => open,
             Err(error) => {
                 tell(ready, &error_line(&database_refusal(error).info()));
                 return ExitCode::from(2);
             }
-        }
+        };
+        tracing::info!(open, epoch = supervisor.epoch, pid = std::process::id(), "ready");
         hook!("daemon.listening");
         tell(ready, "ready\n");
+        supervisor.service.say_ready(open);
         sweep(supervisor.clone());
         let left = tokio::select! {
             left = self.answer(listener, signals) => left,
@@ -169,7 +175,7 @@ impl Daemon {
         };
         tracing::info!(?left, "leaving");
         match left {
-            Leaving::Asked => ExitCode::SUCCESS,
+            Leaving::Asked | Leaving::Replaced => ExitCode::SUCCESS,
             Leaving::Fenced => ExitCode::from(1),
         }
     }
@@ -190,12 +196,14 @@ impl Daemon {
         });
         let left = async {
             asked.await;
+            self.supervisor.service.say_stopping();
             tokio::time::sleep(LEAVE_WITHIN).await;
         };
         // The server ends by itself once it was told to and nobody is being answered; or the time is over.
         tokio::select! {
             () = serving => {}
             () = left => {}
+            () = self.supervisor.service.stay_alive() => {}
         }
         if let Err(error) = self.supervisor.keep_clock() {
             tracing::error!(%error, "cannot leave the next daemon what the clock says");

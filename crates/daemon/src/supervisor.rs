@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Input, Moment, Run, RunId, RunSpec, Slot, Time};
 use outlast_store::{Error, Journal};
-use outlast_wire::api::{Holding, Trouble};
+use outlast_wire::api::{Holding, Mode, Trouble};
 use outlast_wire::layout::Layout;
 use outlast_workflow::{Config, Problem};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -17,6 +17,7 @@ use crate::instance;
 use crate::keeper::OutputWatch;
 use crate::reconcile::{Desired, Standing};
 use crate::resumes::Resumes;
+use crate::service::{Scopes, Service};
 use crate::settings::Settings;
 use crate::slots::{Queueing, Slots};
 use crate::starts;
@@ -42,6 +43,9 @@ pub(crate) struct Supervisor {
     pub(crate) resumes: Resumes,
     /// Set if daemons have died too fast before this one.
     storm: Option<Storm>,
+    pub(crate) mode: Mode,
+    pub(crate) service: Service,
+    pub(crate) scopes: Scopes,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
     quarantine: Mutex<BTreeMap<RunId, Trouble>>,
@@ -55,6 +59,8 @@ pub(crate) struct Supervisor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaving {
     Asked,
+    /// A service manager's daemon waits for the lock.
+    Replaced,
     /// Another daemon has taken the journal.
     Fenced,
 }
@@ -88,6 +94,8 @@ pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
     pub(crate) storm: Option<Storm>,
+    pub(crate) mode: Mode,
+    pub(crate) service: Service,
 }
 
 /// Daemons have died too fast.
@@ -99,7 +107,8 @@ pub(crate) struct Storm {
 
 impl Supervisor {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { layout, exe, world, epoch, store, settings, storm } = parts;
+        let Parts { layout, exe, world, epoch, store, settings, storm, mode, service } = parts;
+        let scopes = Scopes::new(service.bus());
         let started_at = view::rfc3339(world.now());
         let leaving = watch::Sender::new(None);
         let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
@@ -119,6 +128,9 @@ impl Supervisor {
             started_at,
             store,
             settings,
+            mode,
+            service,
+            scopes,
             slots,
             resumes,
             storm,

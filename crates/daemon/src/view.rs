@@ -14,6 +14,7 @@ use outlast_wire::shim;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beside {
     pub(crate) shim_pid: Option<u32>,
+    pub(crate) scope: Option<String>,
     pub(crate) output_bytes: u64,
     pub(crate) last_output_at: Option<Time>,
     pub(crate) last_line: Option<String>,
@@ -131,6 +132,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         labels: run.spec.labels.clone(),
         pid: live.map(|process| process.pid),
         shim_pid: beside.shim_pid,
+        scope: beside.scope,
         output_bytes: beside.output_bytes,
         restarts: Restarts {
             stall: run.counters.stall_restarts,

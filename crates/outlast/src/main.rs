@@ -23,6 +23,7 @@ mod printer;
 mod problem;
 mod progress;
 mod run_id;
+mod service;
 mod session;
 mod signals;
 mod sse;

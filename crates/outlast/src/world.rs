@@ -1,4 +1,4 @@
-//! The world as the client sees it: environment, time, chance, terminals, and the one process it starts.
+//! The world as the client sees it: environment, time, chance, terminals, and what it starts.
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
 use outlast_wire::layout::{Environment, Layout};
-use outlast_wire::shim::{ATTEMPT_NAMES, Window};
+use outlast_wire::shim::{Window, not_inherited};
 
 use crate::problem::Problem;
 use crate::progress::StatusLine;
@@ -43,9 +43,13 @@ impl World {
         }
     }
 
-    /// True if whoever started us waits to be told that we are ready, as a service manager does.
+    /// True if whoever started us waits to be told that we are ready, as a service manager does. What we only
+    /// inherited was meant for another process.
     pub(crate) fn has_service_manager(&self) -> bool {
-        lookup(&self.env, "NOTIFY_SOCKET").is_some()
+        let pid = std::process::id().to_string();
+        let is_ours =
+            lookup(&self.env, "SYSTEMD_EXEC_PID").is_none_or(|meant| meant == pid.as_str());
+        is_ours && lookup(&self.env, "NOTIFY_SOCKET").is_some()
     }
 
     /// Colours help on a terminal and are noise elsewhere; <https://no-color.org> switches them off.
@@ -92,12 +96,18 @@ impl World {
         })
     }
 
+    /// A tool of the system's, which is asked something and does not outlive us.
+    #[expect(clippy::disallowed_methods, reason = "world is where a client starts processes")]
+    pub(crate) fn tool(&self, program: &str) -> tokio::process::Command {
+        tokio::process::Command::new(program)
+    }
+
     /// Starts a daemon that outlives us. Its standard output carries the line that says it is ready.
-    #[expect(clippy::disallowed_methods, reason = "the one process that a client starts")]
+    #[expect(clippy::disallowed_methods, reason = "the one process of ours that a client starts")]
     pub(crate) fn start_daemon(&self) -> Result<Child, Problem> {
         let exe = self.exe()?;
         let mut command = Command::new(&exe);
-        for name in ATTEMPT_NAMES {
+        for name in not_inherited() {
             command.env_remove(name);
         }
         command

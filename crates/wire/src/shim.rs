@@ -21,6 +21,29 @@ pub const FRAME_MAX: usize = 1 << 20;
 pub const ATTEMPT_NAMES: [&str; 4] =
     ["OUTLAST_RUN_ID", "OUTLAST_TURN", "OUTLAST_ATTEMPT", "OUTLAST_ERRAND"];
 
+/// By these a service manager talks to the one process that it has started itself.
+pub const SERVICE_NAMES: [&str; 14] = [
+    "NOTIFY_SOCKET",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "SYSTEMD_EXEC_PID",
+    "MAINPID",
+    "MANAGERPID",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "LISTEN_PID",
+    "LISTEN_FDS",
+    "LISTEN_FDNAMES",
+    "MEMORY_PRESSURE_WATCH",
+    "MEMORY_PRESSURE_WRITE",
+    "XPC_SERVICE_NAME",
+];
+
+/// What no daemon and no shim may get from whoever starts it.
+pub fn not_inherited() -> impl Iterator<Item = &'static str> {
+    ATTEMPT_NAMES.into_iter().chain(SERVICE_NAMES)
+}
+
 /// Everything a shim needs to know about the attempt that it owns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {

@@ -3,12 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use outlast_wire::api::{DaemonStatus, RunCounts};
+use outlast_wire::api::{DaemonStatus, ErrorBody, Mode, RunCounts};
 use outlast_wire::version;
 use serde::Serialize;
 
 use super::Daemon;
 use super::error::Answer;
+use crate::refusal::Refusal;
 use crate::supervisor::Leaving;
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -36,6 +37,8 @@ pub(crate) async fn status(State(supervisor): Daemon) -> Answer<Json<DaemonStatu
         socket: supervisor.layout.socket().display().to_string(),
         runs: Some(RunCounts { live: counts.live, resting: counts.resting, ended: counts.ended }),
         holding: supervisor.holding(),
+        mode: Some(supervisor.mode),
+        service: None,
     }))
 }
 
@@ -44,4 +47,21 @@ pub(crate) async fn status(State(supervisor): Daemon) -> Answer<Json<DaemonStatu
 pub(crate) async fn stop(State(supervisor): Daemon) -> StatusCode {
     supervisor.leave(Leaving::Asked);
     StatusCode::ACCEPTED
+}
+
+/// Ends a daemon that was started in the background, for a service manager's that waits for its place. Nobody
+/// asked for a daemon to be down, so shims start one again if the other does not come.
+#[utoipa::path(post, path = "/v1/daemon/handover", responses((status = 202), (status = 409, body = ErrorBody)))]
+pub(crate) async fn handover(State(supervisor): Daemon) -> Answer<StatusCode> {
+    match supervisor.mode {
+        Mode::Background => {
+            supervisor.leave(Leaving::Replaced);
+            Ok(StatusCode::ACCEPTED)
+        }
+        Mode::Service | Mode::Foreground => {
+            let message = "this daemon was not started in the background and makes no room";
+            let refusal = Refusal::new("makes_no_room", message);
+            Err(refusal.hint("`outlast daemon stop` ends it").into())
+        }
+    }
 }

@@ -61,6 +61,7 @@ routes! {
     get "/v1/version" => daemon::version;
     get "/v1/daemon" => daemon::status;
     post "/v1/daemon/stop" => daemon::stop;
+    post "/v1/daemon/handover" => daemon::handover;
     get "/v1/doctor" => doctor::examine;
     post "/v1/gc" => gc::collect;
     get "/v1/openapi.json" => openapi::document;

@@ -25,6 +25,7 @@ use crate::conductor::Snapshot;
 use crate::output;
 use crate::refusal::Refusal;
 use crate::removal::{self, Removed};
+use crate::service;
 use crate::supervisor::Supervisor;
 use crate::tail;
 use crate::view::{self, Beside};
@@ -345,7 +346,8 @@ pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
         .map(|last| supervisor.layout.run(id.as_str()).attempt(last.turn, last.number));
     let (output_bytes, last_output_at) = dir.as_ref().map_or((0, None), output::extent);
     let last_line = dir.as_ref().and_then(tail::last_line);
-    let beside = Beside { shim_pid, output_bytes, last_output_at, last_line, trouble };
+    let scope = shim_pid.and_then(service::scope_of);
+    let beside = Beside { shim_pid, scope, output_bytes, last_output_at, last_line, trouble };
     Ok(view::run(&run, beside, supervisor.world.now()))
 }
 

@@ -13,6 +13,7 @@ use outlast_wire::{hook, version};
 
 use super::session::{Session, on_the_wire};
 use super::{Work, ending, errand, records};
+use crate::service::scope_name;
 use crate::world::files::{self, Lasting};
 use crate::world::{self, spawn};
 use crate::{request, trace, workspace};
@@ -29,9 +30,10 @@ impl Work {
         let spec = serde_json::to_vec(&self.spec()?).map_err(io::Error::other)?;
         files::write(&self.dir.spec(), &spec)?;
         hook!("daemon.attempt-spec");
-        let stream = spawn::shim(&self.supervisor.exe, &self.dir.0)?;
+        let shim = spawn::shim(&self.supervisor.exe, &self.dir.0)?;
         hook!("daemon.shim-spawned");
-        let stream = tokio::net::UnixStream::from_std(stream)?;
+        self.enclose(shim.pid).await;
+        let stream = tokio::net::UnixStream::from_std(shim.stream)?;
         match Session::over(stream, self.supervisor.epoch, self.start_order()).await {
             Ok(mut session) => {
                 session.is_ours = true;
@@ -42,6 +44,16 @@ impl Work {
                 Ok(None)
             }
         }
+    }
+
+    /// Gives a new shim a scope of its own, so that nothing of the step ever lives in the daemon's.
+    async fn enclose(&self, shim: Option<u32>) {
+        let Some(pid) = shim else { return };
+        let run = &self.task.run;
+        let called = run.spec.name.as_deref().unwrap_or(run.id.as_str());
+        let (name, description) =
+            (scope_name(&run.id, self.task.step), format!("Outlast run {called}"));
+        self.supervisor.scopes.enclose(&name, &description, pid).await;
     }
 
     /// A loop's first attempt shows what there was before it.

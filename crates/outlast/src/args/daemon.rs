@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use crate::service::Manager;
+
 /// Start, stop and look at the daemon
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -22,15 +24,7 @@ pub(crate) enum DaemonCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Say whether the daemon runs; never starts it
-    #[command(
-        after_help = "Examples:\n  outlast daemon status\n  outlast daemon status --json | jq .runs.live\n\nExits with 7 if it does not run."
-    )]
-    Status {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Status(DaemonStatus),
     /// Stop the daemon; runs go on without it
     #[command(after_help = "Examples:\n  outlast daemon stop")]
     Stop {
@@ -38,6 +32,8 @@ pub(crate) enum DaemonCommand {
         #[arg(long)]
         json: bool,
     },
+    Install(DaemonInstall),
+    Uninstall(DaemonUninstall),
     /// Print the daemon's log
     #[command(after_help = "Examples:\n  outlast daemon logs --tail 50\n  outlast daemon logs -f")]
     Logs {
@@ -56,12 +52,75 @@ pub(crate) enum DaemonCommand {
     after_help = "Examples:\n  outlast daemon run    as a service manager or a container would"
 )]
 pub(crate) struct DaemonRun {
-    /// Wait while another daemon runs, instead of leaving; for service managers
+    /// Wait while another daemon runs, and take the place of one in the background; for service managers
     #[arg(long, conflicts_with = "detached")]
     pub(crate) wait: bool,
     /// Leave the terminal, and say on standard output when ready
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
+}
+
+/// Say whether the daemon runs, and as what; never starts it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast daemon status
+  outlast daemon status --json | jq .runs.live
+
+Exits with 7 if it does not run.")]
+pub(crate) struct DaemonStatus {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Another service manager than this system's, for tests
+    #[arg(long, hide = true)]
+    pub(crate) manager: Option<Manager>,
+}
+
+/// Have systemd or launchd start the daemon by itself, now and at each log-in
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast daemon install
+  outlast daemon install --linger     also before you log in, and after you have logged out
+  outlast daemon install --print      what would be written
+
+Doing it again changes nothing. If it does not work, that is said, with what to do instead, and the
+exit code is 0 all the same; --strict makes it 1. A daemon in the background hands over to the
+service's; runs go on meanwhile.")]
+pub(crate) struct DaemonInstall {
+    /// Print what would be done, and do nothing
+    #[arg(long, conflicts_with_all = ["print", "linger", "strict"])]
+    pub(crate) dry_run: bool,
+    /// Print the file that would be written, and do nothing
+    #[arg(long, conflicts_with_all = ["linger", "strict", "json"])]
+    pub(crate) print: bool,
+    /// Have it outlive your last log-out and start with the machine (systemd: loginctl enable-linger)
+    #[arg(long)]
+    pub(crate) linger: bool,
+    /// Exit with 1 unless it is installed and was seen to run
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Another service manager than this system's, for tests
+    #[arg(long, hide = true)]
+    pub(crate) manager: Option<Manager>,
+}
+
+/// Remove the service; runs go on
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  outlast daemon uninstall\n\nIf nothing is installed, that is said and is fine."
+)]
+pub(crate) struct DaemonUninstall {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Another service manager than this system's, for tests
+    #[arg(long, hide = true)]
+    pub(crate) manager: Option<Manager>,
 }
 
 /// Check this Outlast and say what needs attention
@@ -81,7 +140,10 @@ pub(crate) struct Doctor {
 impl DaemonCommand {
     pub(super) fn json(&self) -> bool {
         match self {
-            Self::Start { json } | Self::Status { json } | Self::Stop { json } => *json,
+            Self::Start { json } | Self::Stop { json } => *json,
+            Self::Status(status) => status.json,
+            Self::Install(install) => install.json,
+            Self::Uninstall(uninstall) => uninstall.json,
             Self::Run(_) | Self::Logs { .. } => false,
         }
     }

@@ -17,6 +17,12 @@ pub struct DaemonStatus {
     /// Set while the daemon starts nothing by itself.
     #[serde(default)]
     pub holding: Option<Holding>,
+    /// How it was started.
+    #[serde(default)]
+    pub mode: Option<Mode>,
+    /// What the service manager makes of it, as the client finds it; a daemon does not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceStatus>,
 }
 
 /// Daemons have died too fast: what was found is adopted, and nothing of it is started.
@@ -27,6 +33,48 @@ pub struct Holding {
     pub why: String,
     /// Runs that would go on.
     pub runs: usize,
+}
+
+/// How a daemon was started, which says for whom it makes room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Mode {
+    /// By a service manager.
+    Service,
+    /// By a client or a shim that needed one; makes room for a service manager's.
+    Background,
+    /// In somebody's terminal or container, who ends it.
+    Foreground,
+}
+
+/// `daemon status`, `daemon install`, `daemon uninstall`: the service that starts the daemon by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ServiceStatus {
+    /// `systemd` or `launchd`; none where there is neither.
+    pub manager: Option<String>,
+    /// Its file is there, the manager has read it, and starts it by itself. Asked, not assumed.
+    pub installed: bool,
+    pub enabled: Option<bool>,
+    pub active: Option<bool>,
+    /// The manager's own word: `active (running)`.
+    pub state: Option<String>,
+    /// Of its main process, while there is one.
+    pub pid: Option<u32>,
+    /// The file that describes it to the manager.
+    pub unit: Option<String>,
+    /// Whether it starts with the machine and outlives the last log-out; of systemd only.
+    pub linger: Option<bool>,
+    /// Of the manager.
+    pub version: Option<String>,
+    /// Why it is not what it should be.
+    pub problem: Option<String>,
+    /// What a person could do about it.
+    pub hints: Vec<String>,
+    /// What was done: files by name, tools by their command line.
+    #[serde(default)]
+    pub done: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

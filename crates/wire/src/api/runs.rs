@@ -90,6 +90,9 @@ pub struct RunView {
     pub pid: Option<u32>,
     /// Of the shim, while one lives.
     pub shim_pid: Option<u32>,
+    /// The systemd scope that the shim and all of its step live in, where there is one.
+    #[serde(default)]
+    pub scope: Option<String>,
     pub output_bytes: u64,
     pub restarts: Restarts,
     pub notices: Notices,

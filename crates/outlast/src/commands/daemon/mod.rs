@@ -1,10 +1,12 @@
 //! `outlast daemon …`: one file for each of its verbs.
 
+mod install;
 mod logs;
 pub(crate) mod run;
 mod start;
 mod status;
 mod stop;
+mod uninstall;
 
 use outlast_wire::api::DaemonStatus;
 
@@ -19,7 +21,9 @@ pub(crate) async fn daemon(world: &World, command: DaemonCommand) -> Answer {
     match command {
         DaemonCommand::Run(_) => unreachable!("dispatched before there is an event loop"),
         DaemonCommand::Start { json } => start::start(world, json).await,
-        DaemonCommand::Status { json } => status::status(world, json).await,
+        DaemonCommand::Status(args) => status::status(world, &args).await,
+        DaemonCommand::Install(args) => install::install(world, args).await,
+        DaemonCommand::Uninstall(args) => uninstall::uninstall(world, args).await,
         DaemonCommand::Stop { json: _ } => stop::stop(world).await,
         DaemonCommand::Logs { follow, tail } => logs::logs(world, follow, tail).await,
     }

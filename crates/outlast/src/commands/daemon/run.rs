@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::process::ExitCode;
 
 use outlast_daemon::Options;
-use outlast_wire::api::ErrorInfo;
+use outlast_wire::api::{ErrorInfo, Mode};
 use outlast_wire::layout::Layout;
 use rustix::pipe::PipeFlags;
 
@@ -21,15 +21,13 @@ use crate::world::World;
 
 pub(crate) fn run(world: &World, args: &DaemonRun) -> Result<ExitCode, Problem> {
     let layout = world.layout()?.clone();
-    // One that waited its turn behind another daemon would undo `daemon stop`; so only a service
-    // manager's does, to which leaving would mean starting it again.
     let options = |ready| -> Result<Options, Problem> {
         let env = world.env.clone();
         Ok(Options {
             layout: layout.clone(),
             exe: world.exe()?,
             env,
-            manual: args.detached || !(args.wait || world.has_service_manager()),
+            mode: mode(world, args),
             ready: Some(ready),
         })
     };
@@ -43,6 +41,18 @@ pub(crate) fn run(world: &World, args: &DaemonRun) -> Result<ExitCode, Problem> 
     let status = entry::daemon(options);
     listener.join().expect("telling does not panic");
     Ok(status)
+}
+
+/// One that waited its turn behind another daemon would undo `daemon stop`; so only a service manager's does, to
+/// which leaving would mean starting it again.
+fn mode(world: &World, args: &DaemonRun) -> Mode {
+    if args.detached {
+        Mode::Background
+    } else if args.wait || world.has_service_manager() {
+        Mode::Service
+    } else {
+        Mode::Foreground
+    }
 }
 
 /// Says on the terminal how the start went.

@@ -1,29 +1,37 @@
 //! `outlast daemon status`: whether the daemon runs. Never starts it.
 
 use jiff::Timestamp;
-use outlast_wire::api::{DaemonStatus, Holding};
+use outlast_wire::api::{DaemonStatus, Holding, Mode, ServiceStatus};
 use outlast_wire::layout::Layout;
 
 use super::ask_status;
+use crate::args::DaemonStatus as DaemonStatusArgs;
 use crate::connect::try_connect;
 use crate::lock::{self, Lock};
+use crate::output::printable;
 use crate::output::time::both;
 use crate::problem::UNREACHABLE;
+use crate::service;
 use crate::world::World;
 use crate::{Answer, output};
 
-pub(crate) async fn status(world: &World, json: bool) -> Answer {
+pub(crate) async fn status(world: &World, args: &DaemonStatusArgs) -> Answer {
     let layout = world.layout()?;
-    let status = match try_connect(layout).await? {
+    let mut status = match try_connect(layout).await? {
         Some(mut connection) => ask_status(&mut connection).await?,
         None => absent(layout),
     };
-    if json {
+    let service = service::status(world, args.manager).await;
+    if args.json {
+        status.service = Some(service);
         output::print_json(&status)?;
     } else if status.running {
-        output::print(&page(&status, world.now()))?;
+        output::print(&(page(&status, world.now()) + &service_page(&service)))?;
     } else {
         output::print_line(absence(lock::probe(&layout.daemon_lock())))?;
+        if service.installed || service.problem.is_some() {
+            output::print(&service_page(&service))?;
+        }
     }
     Ok(if status.running { 0 } else { UNREACHABLE })
 }
@@ -39,6 +47,8 @@ fn absent(layout: &Layout) -> DaemonStatus {
         socket: layout.socket().display().to_string(),
         runs: None,
         holding: None,
+        mode: None,
+        service: None,
     }
 }
 
@@ -63,6 +73,7 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
         ("home", status.home.clone()),
         ("socket", status.socket.clone()),
         ("runs", text(runs)),
+        ("mode", text(status.mode.map(mode))),
     ];
     let holding = status.holding.as_ref().map(|holding| {
         let Holding { until, why, runs } = holding;
@@ -70,4 +81,31 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
     });
     let lines = lines.into_iter().chain(holding);
     lines.map(|(key, value)| format!("{key:<11}{value}\n")).collect()
+}
+
+fn mode(mode: Mode) -> String {
+    let words = match mode {
+        Mode::Service => "service, started by a service manager",
+        Mode::Background => "background, started by a command or a shim",
+        Mode::Foreground => "foreground, started by hand",
+    };
+    words.to_owned()
+}
+
+fn service_page(service: &ServiceStatus) -> String {
+    let manager = service.manager.as_deref().unwrap_or("no service manager");
+    let state = service.state.as_deref().unwrap_or("state unknown");
+    let what = match (service.installed, &service.problem) {
+        (_, Some(problem)) => format!("{manager}: {}", printable(problem)),
+        (true, None) => format!("{manager}: installed, {}", printable(state)),
+        (false, None) => format!("{manager}: not installed"),
+    };
+    let mut lines = format!("{:<11}{what}\n", "service");
+    if let Some(lingers) = service.linger {
+        lines += &format!("{:<11}{}\n", "linger", if lingers { "yes" } else { "no" });
+    }
+    for hint in &service.hints {
+        lines += &format!("{:<11}{}\n", "hint", printable(hint));
+    }
+    lines
 }

@@ -1,0 +1,65 @@
+//! `outlast daemon install`: have a service manager start the daemon by itself.
+//!
+//! A failure is told and is none of the command's: whoever cannot have the service has the daemon all the same.
+
+use outlast_wire::api::ServiceStatus;
+
+use crate::args::DaemonInstall;
+use crate::service::{self, Linger, Preview};
+use crate::world::World;
+use crate::{Answer, output};
+
+pub(crate) async fn install(world: &World, args: DaemonInstall) -> Answer {
+    if args.print {
+        return output::print(&service::preview(world, args.manager)?.text).map(|()| 0);
+    }
+    if args.dry_run {
+        return preview(&service::preview(world, args.manager)?, args.json);
+    }
+    let linger = if args.linger { Linger::Enable } else { Linger::Explain };
+    let status = service::install(world, args.manager, linger).await;
+    if args.json {
+        output::print_json(&status)?;
+    } else {
+        tell(&status)?;
+    }
+    Ok(u8::from(args.strict && !status.installed))
+}
+
+fn preview(preview: &Preview, json: bool) -> Answer {
+    if json {
+        let file = preview.file.display().to_string();
+        output::print_json(&serde_json::json!({
+            "unit": file, "text": preview.text, "steps": preview.steps,
+        }))?;
+    } else {
+        for step in &preview.steps {
+            output::print_line(step)?;
+        }
+    }
+    Ok(0)
+}
+
+fn tell(status: &ServiceStatus) -> Result<(), crate::problem::Problem> {
+    match &status.problem {
+        None => output::print_line(&installed(status))?,
+        Some(problem) => output::tell(&format!("outlast: the service is not installed: {problem}")),
+    }
+    tell_hints(status);
+    Ok(())
+}
+
+fn installed(status: &ServiceStatus) -> String {
+    let unit = status.unit.as_deref().unwrap_or_default();
+    let what = if status.done.is_empty() { "already installed" } else { "installed" };
+    match status.pid {
+        Some(pid) => format!("{what}: {unit}, pid {pid}"),
+        None => format!("{what}: {unit}"),
+    }
+}
+
+pub(super) fn tell_hints(status: &ServiceStatus) {
+    for hint in &status.hints {
+        output::tell(&format!("hint: {hint}"));
+    }
+}

@@ -1,0 +1,60 @@
+//! What a service manager has to know of this Outlast, whichever manager it is.
+
+use std::path::{Path, PathBuf};
+
+use super::Shortfall;
+use crate::world::{World, lookup};
+
+/// How the daemon is run by a service manager.
+pub(super) const ARGS: [&str; 3] = ["daemon", "run", "--wait"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Description {
+    /// This program, by a name that stays good.
+    pub(super) exe: String,
+    /// Where to find agents, and where this Outlast keeps its runs. A manager's own environment is too bare.
+    pub(super) env: Vec<(&'static str, String)>,
+    /// What is said before there is a log.
+    pub(super) log: String,
+}
+
+impl Description {
+    pub(super) fn of(world: &World) -> Result<Self, Shortfall> {
+        let exe = lasting_name(world, &world.exe()?);
+        let mut env = Vec::new();
+        let names: &[&str] = match lookup(&world.env, "OUTLAST_HOME") {
+            Some(_) => &["PATH"],
+            None => &["PATH", "XDG_CONFIG_HOME", "XDG_STATE_HOME"],
+        };
+        for name in names.iter().copied() {
+            if let Some(value) = lookup(&world.env, name) {
+                env.push((name, plain(name, Path::new(value))?));
+            }
+        }
+        let layout = world.layout()?;
+        if lookup(&world.env, "OUTLAST_HOME").is_some() {
+            env.push(("OUTLAST_HOME", plain("OUTLAST_HOME", layout.home())?));
+        }
+        let log = plain("the state directory", &layout.state.join("service.log"))?;
+        Ok(Self { exe: plain("the path of this program", &exe)?, env, log })
+    }
+}
+
+/// The name under which PATH has this very program, since that often stays when it is upgraded; else its own.
+fn lasting_name(world: &World, exe: &Path) -> PathBuf {
+    let path = lookup(&world.env, "PATH").unwrap_or_default();
+    let is_us = |name: &PathBuf| {
+        name.is_absolute() && std::fs::canonicalize(name).is_ok_and(|it| it == exe)
+    };
+    let found = std::env::split_paths(path).map(|dir| dir.join("outlast")).find(is_us);
+    found.unwrap_or_else(|| exe.to_owned())
+}
+
+/// Neither a unit nor a property list holds what is not text on one line.
+fn plain(what: &str, value: &Path) -> Result<String, Shortfall> {
+    let text = value.to_str().filter(|text| !text.contains(char::is_control));
+    text.map(str::to_owned).ok_or_else(|| {
+        Shortfall::new(format!("{what} cannot be written down for a service manager: {value:?}"))
+            .hint("it has to be text on one line")
+    })
+}
