@@ -28,6 +28,7 @@ mod supervisor;
 mod tail;
 mod trace;
 mod view;
+mod watchers;
 mod workspace;
 mod world;
 

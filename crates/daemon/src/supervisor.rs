@@ -18,6 +18,7 @@ use crate::keeper::OutputWatch;
 use crate::settings::Settings;
 use crate::slots::Slots;
 use crate::view;
+use crate::watchers::Watchers;
 use crate::world::{self, World};
 
 /// How much news can wait for one run; whoever brings more waits.
@@ -35,6 +36,7 @@ pub(crate) struct Supervisor {
     pub(crate) started_at: String,
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
+    pub(crate) watchers: Watchers,
     slots: Slots,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
@@ -101,6 +103,7 @@ impl Supervisor {
             started_at,
             store,
             settings,
+            watchers: Watchers::default(),
             slots,
             runs,
             quarantine,
@@ -154,6 +157,7 @@ impl Supervisor {
         tracing::error!(run = %id, %message, "cannot read this run; it is left alone");
         let trouble = self.trouble("unreadable", message);
         lock(&self.quarantine).insert(id.clone(), trouble);
+        self.watchers.note(id);
     }
 
     /// Gives a run its conductor.
@@ -162,7 +166,8 @@ impl Supervisor {
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (snapshot, seen) = watch::channel(Snapshot::of(seat.run()));
         let handle = Handle { mailbox, snapshot: seen, output: Arc::default() };
-        lock(&self.runs).insert(id, handle.clone());
+        lock(&self.runs).insert(id.clone(), handle.clone());
+        self.watchers.note(&id);
         let conductor = conductor::Conductor::new(self.clone(), seat, handle.clone(), snapshot);
         #[expect(
             clippy::disallowed_methods,
@@ -181,6 +186,7 @@ impl Supervisor {
 
     pub(crate) fn forget(&self, id: &RunId) {
         lock(&self.runs).remove(id);
+        self.watchers.note(id);
         if let Some(next) = self.slots.forget(id) {
             self.poke(&next);
         }

@@ -9,6 +9,7 @@ mod daemon;
 mod frames;
 mod runs;
 mod turns;
+mod watch;
 
 pub use control::*;
 pub use creation::*;
@@ -16,6 +17,7 @@ pub use daemon::*;
 pub use frames::*;
 pub use runs::*;
 pub use turns::*;
+pub use watch::*;
 
 use serde::{Deserialize, Serialize};
 
