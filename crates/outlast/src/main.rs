@@ -5,6 +5,7 @@
 mod args;
 mod ask;
 mod attached;
+mod attention;
 mod autostart;
 mod client;
 mod commands;
@@ -30,6 +31,7 @@ mod switch;
 mod terminal;
 mod text;
 mod tty;
+mod tui;
 mod usage;
 mod wait;
 mod world;

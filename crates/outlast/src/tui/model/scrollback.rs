@@ -126,7 +126,8 @@ impl Scrollback {
             }
             '\r' => self.returns = self.is_open,
             '\t' => {
-                let column = self.open_line().chars().filter_map(UnicodeWidthChar::width).sum();
+                let column: usize =
+                    self.open_line().chars().filter_map(UnicodeWidthChar::width).sum();
                 (0..TAB - column % TAB).for_each(|_| self.push(' '));
             }
             '\x07' => {}
