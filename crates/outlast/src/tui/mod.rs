@@ -23,7 +23,7 @@ use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use self::input::Input;
 use self::keys::Keys;
@@ -65,6 +65,7 @@ pub(crate) async fn show(world: &World, open_only: bool) -> Answer {
         model: Model::new(world.now(), scope),
         screen: Screen::enter()?,
         keys: Keys::default(),
+        settle_at: Instant::now(),
         input,
         detach,
         resizes,
@@ -89,6 +90,8 @@ struct Top<'w> {
     model: Model,
     screen: Screen,
     keys: Keys,
+    /// When what was typed last stands for itself, whatever else happens meanwhile.
+    settle_at: Instant,
     /// Nobody else may read the terminal meanwhile.
     input: Input,
     detach: Detach,
@@ -124,7 +127,10 @@ impl<'w> Top<'w> {
             self.draw();
             let events = match self.wake(tick).await {
                 Woke::Left => return Ok(DETACHED),
-                Woke::Typed(Ok(bytes)) => self.keys.feed(&bytes),
+                Woke::Typed(Ok(bytes)) => {
+                    self.settle_at = Instant::now() + ESCAPE;
+                    self.keys.feed(&bytes)
+                }
                 // The terminal is gone, and with it whoever could be told.
                 Woke::Typed(Err(_)) => return Ok(DETACHED),
                 Woke::Settled => self.keys.settle(),
@@ -168,7 +174,7 @@ impl<'w> Top<'w> {
             biased;
             () = self.detach.asked() => Woke::Left,
             typed = self.input.next() => Woke::Typed(typed),
-            () = sleep(ESCAPE), if self.keys.is_waiting() => Woke::Settled,
+            () = sleep_until(self.settle_at), if self.keys.is_waiting() => Woke::Settled,
             _ = self.resizes.recv() => Woke::Resized,
             written = writing => Woke::Written(written),
             Some(event) = self.news.recv() => Woke::News(event),
@@ -292,10 +298,12 @@ impl<'w> Top<'w> {
 
 /// A problem on one line.
 fn words(problem: &Problem) -> String {
+    // Why it cannot be reached is what matters.
+    let told = |message: &str| message.trim_start_matches("daemon unreachable: ").to_owned();
     match problem {
         Problem::Told { info, .. } => match &info.hint {
-            Some(hint) => format!("{}; {hint}", info.message),
-            None => info.message.clone(),
+            Some(hint) => format!("{}; {hint}", told(&info.message)),
+            None => told(&info.message),
         },
         Problem::OutputClosed => "the terminal is gone".to_owned(),
     }

@@ -72,10 +72,6 @@ impl Turns {
         self.all.values().rev()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
-    }
-
     /// The turn before or after this one, or the last there is.
     pub(crate) fn before(&self, number: Option<u64>) -> Option<u64> {
         match number {
@@ -135,7 +131,7 @@ mod tests {
             turns.take(&Event::read(&json).expect("an event"));
         }
         assert_eq!(
-            (turns.len(), turns.newest().next().map(|turn| turn.number)),
+            (turns.all.len(), turns.newest().next().map(|turn| turn.number)),
             (MOST, Some(3000))
         );
     }

@@ -3,7 +3,7 @@
 use ratatui_core::layout::Position;
 
 use super::canvas::{Canvas, width, wrapped};
-use crate::tui::model::{Input, Mode, Model, Page, Purpose};
+use crate::tui::model::{Input, Link, Mode, Model, Page, Purpose};
 
 /// So many lines of a question are shown.
 const QUESTION: usize = 3;
@@ -22,7 +22,12 @@ pub(super) fn draw(model: &Model, y: u16, canvas: &mut Canvas<'_>) -> Option<Pos
                     canvas.put(0, y, all, &notice.text, theme.warning());
                 }
                 Some(notice) => drop(canvas.put(0, y, all, &notice.text, theme.bold())),
-                None => drop(canvas.put(0, y, all, hints(model), theme.dim())),
+                None => match &model.link {
+                    Link::Gone { why, .. } => drop(canvas.put(0, y, all, why, theme.warning())),
+                    Link::Connecting | Link::Up { .. } => {
+                        canvas.put(0, y, all, hints(model), theme.dim());
+                    }
+                },
             }
             None
         }
