@@ -250,6 +250,7 @@ impl Conductor {
     fn publish_trouble(&self) {
         let trouble = self.trouble();
         self.snapshot.send_modify(|snapshot| snapshot.trouble = trouble);
+        self.supervisor.watchers.note(&self.seat.run().id);
     }
 
     fn trouble(&self) -> Option<Trouble> {
@@ -264,6 +265,7 @@ impl Conductor {
             snapshot.run = run;
             snapshot.trouble = trouble;
         });
+        self.supervisor.watchers.note(&self.seat.run().id);
     }
 
     /// Sees to what is due, until nothing more can be done without news.

@@ -34,6 +34,7 @@ mod supervisor;
 mod tail;
 mod trace;
 mod view;
+mod watchers;
 mod workspace;
 mod world;
 

@@ -22,6 +22,7 @@ use crate::settings::Settings;
 use crate::slots::{Queueing, Slots};
 use crate::starts;
 use crate::view;
+use crate::watchers::Watchers;
 use crate::world::{self, World};
 
 /// How much news can wait for one run; whoever brings more waits.
@@ -46,6 +47,7 @@ pub(crate) struct Supervisor {
     pub(crate) mode: Mode,
     pub(crate) service: Service,
     pub(crate) scopes: Scopes,
+    pub(crate) watchers: Watchers,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
     quarantine: Mutex<BTreeMap<RunId, Trouble>>,
@@ -131,6 +133,7 @@ impl Supervisor {
             mode,
             service,
             scopes,
+            watchers: Watchers::default(),
             slots,
             resumes,
             storm,
@@ -169,6 +172,7 @@ impl Supervisor {
         });
         known.message = trouble.message;
         drop(quarantine);
+        self.watchers.note(id);
         let (standing, since) = (Standing::Unreadable, self.world.now());
         let wanted = Desired { run: id.clone(), standing, priority: 0, since };
         self.resumes.lose(wanted, false, since);
@@ -188,13 +192,14 @@ impl Supervisor {
         let handle = Handle { mailbox, snapshot: seen, output: Arc::default() };
         let is_first = {
             let mut runs = lock(&self.runs);
-            runs.insert(id, handle.clone());
+            runs.insert(id.clone(), handle.clone());
             runs.len() == 1
         };
         if is_first {
             // From here on there may be something to miss.
             self.resumes.nudge();
         }
+        self.watchers.note(&id);
         let conductor = conductor::Conductor::new(self.clone(), seat, handle.clone(), snapshot);
         #[expect(
             clippy::disallowed_methods,
@@ -219,6 +224,7 @@ impl Supervisor {
 
     pub(crate) fn unseat(&self, id: &RunId) {
         lock(&self.runs).remove(id);
+        self.watchers.note(id);
         self.give_back_slot(id);
     }
 

@@ -31,17 +31,47 @@ fn last_bytes(path: &std::path::Path, most: usize) -> std::io::Result<(Vec<u8>, 
 }
 
 fn text(bytes: &[u8], is_cut: bool) -> String {
+    let text = lines(bytes, is_cut);
+    text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
+}
+
+fn lines(bytes: &[u8], is_cut: bool) -> String {
     let begin =
         bytes.iter().position(|byte| *byte == b'\n').filter(|_| is_cut).map_or(0, |at| at + 1);
-    let text = String::from_utf8_lossy(&bytes[begin..]);
-    text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
+    without_sequences(&String::from_utf8_lossy(&bytes[begin..]))
+}
+
+/// Without colours, movements of the cursor and titles, which are no text.
+fn without_sequences(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        if char != '\x1b' {
+            kept.push(char);
+            continue;
+        }
+        match chars.next() {
+            Some('[') => drop(chars.find(|char| ('@'..='~').contains(char))),
+            Some(']') => drop(chars.find(|char| matches!(char, '\x07' | '\x1b' | '\n'))),
+            Some(_) | None => {}
+        }
+    }
+    kept
 }
 
 /// The last line that says anything, cut to what a list shows.
 pub(crate) fn last_line(dir: &AttemptDir) -> Option<String> {
-    let tail = of_output(dir, 2048);
-    let line = tail.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(200).collect())
+    let (bytes, is_cut) = last_bytes(&dir.output(), 2048).ok()?;
+    last_of(&lines(&bytes, is_cut))
+}
+
+/// What a carriage return has overwritten is not there any more.
+fn last_of(text: &str) -> Option<String> {
+    let line = text
+        .lines()
+        .rev()
+        .find_map(|line| line.rsplit('\r').map(str::trim).find(|part| !part.is_empty()))?;
+    Some(line.chars().filter(|char| !char.is_control()).take(200).collect())
 }
 
 #[cfg(test)]
@@ -50,7 +80,17 @@ mod tests {
 
     #[test]
     fn a_tail_begins_with_a_line_and_holds_text_only() {
-        assert_eq!(text(b"cut off\nsecond\x1b[31m\nthird\xff", true), "second[31m\nthird\u{fffd}");
+        assert_eq!(text(b"cut off\nsecond\x1b[31m\nthird\xff", true), "second\nthird\u{fffd}");
         assert_eq!(text(b"whole", false), "whole");
+    }
+
+    #[test]
+    fn the_last_line_is_what_a_terminal_would_show_of_it() {
+        let last = |bytes: &[u8]| last_of(&lines(bytes, false));
+        let told = |text: &str| Some(text.to_owned());
+        assert_eq!(last(b"one\n\x1b[1;32m   Compiling\x1b[0m it\n\n"), told("Compiling it"));
+        assert_eq!(last(b"10%\r50%\r100%\r\n"), told("100%"));
+        assert_eq!(last(b"\x1b]0;a title\x07here\x08"), told("here"));
+        assert_eq!(last(b"\n \x1b[K\n"), None);
     }
 }

@@ -5,6 +5,7 @@
 mod args;
 mod ask;
 mod attached;
+mod attention;
 mod autostart;
 mod client;
 mod commands;
@@ -31,6 +32,7 @@ mod switch;
 mod terminal;
 mod text;
 mod tty;
+mod tui;
 mod usage;
 mod wait;
 mod world;

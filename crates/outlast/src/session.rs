@@ -37,6 +37,11 @@ impl<'w> Session<'w> {
         Self { world, link: Link::New, was_repeated: false }
     }
 
+    /// For a client that has met the daemon before: one that somebody stopped since stays stopped.
+    pub(crate) fn again(world: &'w World) -> Self {
+        Self { link: Link::Gone, ..Self::new(world) }
+    }
+
     pub(crate) fn world(&self) -> &'w World {
         self.world
     }

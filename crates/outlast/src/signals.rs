@@ -1,5 +1,6 @@
 //! The signals that end the watching of a run, and never the run.
 
+use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::problem::Problem;
@@ -30,6 +31,22 @@ impl Detach {
             _ = self.quit.recv() => {}
             _ = self.hangup.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Returns when somebody wants us gone by other means than the keyboard's, whose keys are for
+    /// another process just now.
+    pub(crate) async fn asked_for_good(&mut self) {
+        tokio::select! {
+            _ = self.hangup.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// The keyboard's signals up to now were for somebody else.
+    pub(crate) fn forget_keys(&mut self) {
+        for signal in [&mut self.interrupt, &mut self.quit] {
+            while let Some(Some(())) = signal.recv().now_or_never() {}
         }
     }
 }

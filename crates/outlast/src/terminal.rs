@@ -57,8 +57,10 @@ impl Drop for Raw {
 fn restore() {
     let original = ORIGINAL.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(original) = original else { return };
-    let is_alternate = SWITCH.lock().unwrap_or_else(PoisonError::into_inner).is_alternate();
-    let reset = [if is_alternate { BACK } else { "" }, RESET].concat();
+    let mut switch = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let reset = [if switch.is_alternate() { BACK } else { "" }, RESET].concat();
+    switch.read(reset.as_bytes());
+    drop(switch);
     let is_reset = write_all(Target::Stdout, reset.as_bytes()).is_ok();
     let is_restored = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &original).is_ok();
     // A terminal that was closed is of no more interest; one that is still there is.

@@ -1,4 +1,4 @@
-//! The world as the client sees it: environment, time, chance, terminals, and what it starts.
+//! The world as the client sees it: environment, time, chance, terminals, and the processes it starts.
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -56,7 +56,12 @@ impl World {
     pub(crate) fn colours(&self) -> bool {
         std::io::stdout().is_terminal()
             && lookup(&self.env, "NO_COLOR").is_none()
-            && lookup(&self.env, "TERM").is_none_or(|term| term != "dumb")
+            && !self.is_dumb()
+    }
+
+    /// True of a terminal on which nothing can be drawn over.
+    pub(crate) fn is_dumb(&self) -> bool {
+        lookup(&self.env, "TERM").is_some_and(|term| term == "dumb")
     }
 
     /// A line that is drawn over again and again needs a terminal that takes it, and one that is whole.
@@ -102,8 +107,25 @@ impl World {
         tokio::process::Command::new(program)
     }
 
+    /// Another of our own verbs, on the terminal that we have just put back.
+    #[expect(clippy::disallowed_methods, reason = "a verb that is run as the shell would run it")]
+    pub(crate) fn run_verb(&self, args: &[&str]) -> Result<Child, Problem> {
+        let exe = self.exe()?;
+        Command::new(&exe).args(args).spawn().map_err(|error| {
+            Problem::failure(format_args!("cannot start {}: {error}", exe.display()))
+        })
+    }
+
+    /// Asks such a process to leave; one that has is of no more interest.
+    pub(crate) fn terminate(&self, pid: u32) {
+        let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            let _gone = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    }
+
     /// Starts a daemon that outlives us. Its standard output carries the line that says it is ready.
-    #[expect(clippy::disallowed_methods, reason = "the one process of ours that a client starts")]
+    #[expect(clippy::disallowed_methods, reason = "the one process that outlives its client")]
     pub(crate) fn start_daemon(&self) -> Result<Child, Problem> {
         let exe = self.exe()?;
         let mut command = Command::new(&exe);

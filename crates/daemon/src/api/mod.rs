@@ -16,6 +16,7 @@ mod output;
 mod runs;
 mod spec;
 mod turns;
+mod watch;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -66,6 +67,7 @@ routes! {
     post "/v1/gc" => gc::collect;
     get "/v1/openapi.json" => openapi::document;
     get "/v1/runs" => runs::list;
+    get "/v1/watch" => watch::watch;
     post "/v1/runs" => creation::create;
     get "/v1/runs/{run}" => runs::show;
     delete "/v1/runs/{run}" => runs::remove;

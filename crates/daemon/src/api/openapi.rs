@@ -4,7 +4,7 @@ use axum::Json;
 use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
-use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, turns};
+use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, turns, watch};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -21,6 +21,7 @@ use super::{attach, control, creation, daemon, doctor, events, gc, output, runs,
         gc::collect,
         document,
         runs::list,
+        watch::watch,
         creation::create,
         runs::show,
         runs::remove,

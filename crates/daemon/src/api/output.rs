@@ -343,12 +343,12 @@ fn is_past(snapshot: &Snapshot, (turn, number): (u32, u32)) -> bool {
 }
 
 /// Asks the shim to say when there is more, for as long as this is kept.
-struct Following {
+pub(super) struct Following {
     handle: Handle,
 }
 
 impl Following {
-    fn new(handle: Handle) -> Self {
+    pub(super) fn new(handle: Handle) -> Self {
         handle.output.followers.send_modify(|count| *count += 1);
         Self { handle }
     }

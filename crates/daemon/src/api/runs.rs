@@ -287,6 +287,7 @@ fn refuse_alive(id: &RunId) -> Answer<()> {
 pub(super) fn remove_run(supervisor: &Supervisor, id: &RunId, how: Remove) -> Answer<()> {
     supervisor.store.remove(id, supervisor.epoch, how)?;
     supervisor.release(id);
+    supervisor.watchers.note(id);
     match std::fs::remove_dir_all(supervisor.layout.run(id.as_str()).0) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use super::parse_label;
 use crate::duration::{self, Since};
 
-/// List runs, the newest first
+/// List runs: those that need a person first, then what goes on; the newest first among equals
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -13,6 +13,7 @@ Examples:
   outlast ps -a                    all of them
   outlast ps --state failed        those that failed
   outlast ps --label repo=web      those with a label
+  outlast ps -a --sort newest      in the order that they were started
   outlast ps -a --json | jq '.[].id'")]
 pub(crate) struct Ps {
     /// Also show runs that have ended
@@ -24,9 +25,19 @@ pub(crate) struct Ps {
     /// Only runs with this label; may be given more than once
     #[arg(long, value_name = "K=V", value_parser = parse_label)]
     pub(crate) label: Vec<(String, String)>,
+    /// What comes first; with --json the newest, unless this says otherwise
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) sort: Option<Sort>,
     /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    /// What needs a person, then what runs, waits, is queued, has ended
+    NeedsMe,
+    Newest,
 }
 
 /// Show all that is known about a run

@@ -11,10 +11,10 @@ pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
 pub(crate) use daemon::{
     Daemon, DaemonCommand, DaemonInstall, DaemonRun, DaemonStatus, DaemonUninstall, Doctor,
 };
-pub(crate) use list::{Events, Logs, Ps, Show, State, Stream};
+pub(crate) use list::{Events, Logs, Ps, Show, Sort, State, Stream};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
-pub(crate) use watch::{Attach, Wait};
+pub(crate) use watch::{Attach, Top, Wait};
 
 use clap::{Parser, Subcommand};
 
@@ -30,6 +30,7 @@ Examples:
   outlast run -d -- make -j8      start a run and get its id
   outlast run -f WORKFLOW.md      start the loop that a file describes, and watch it
   outlast ps                      what is going on
+  outlast top                     the same, live
   outlast attach k3m              come back to it by the first letters of its id
   outlast wait k3m && deploy      go on when it has completed
 
@@ -43,6 +44,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(Box<Run>),
     Ps(Ps),
+    Top(Top),
     Show(Show),
     Logs(Logs),
     Attach(Attach),
@@ -86,6 +88,7 @@ impl Command {
             Self::Daemon(daemon) => daemon.command.json(),
             Self::Doctor(doctor) => doctor.json,
             Self::Version(version) => version.json,
+            Self::Top(_) => false,
             Self::Logs(_) | Self::Attach(_) | Self::Completions(_) | Self::Man(_) => false,
         };
         if json { Errors::Json } else { Errors::ForPeople }

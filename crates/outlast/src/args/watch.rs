@@ -1,4 +1,4 @@
-//! What the verbs take that stay with a run: `attach`, `wait`.
+//! What the verbs take that stay with runs: `attach`, `wait`, `top`.
 
 use std::time::Duration;
 
@@ -43,4 +43,20 @@ pub(crate) struct Wait {
     /// Print each run as JSON when it has ended, one a line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Watch all runs live on one screen, and act on them
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast top                     ? shows its keys, q leaves
+  NO_COLOR=1 outlast top          without colours
+  ssh -t build outlast top        from elsewhere
+
+Runs that need a person come first. Leaving it ends nothing. Without a terminal, outlast ps lists
+the same.")]
+pub(crate) struct Top {
+    /// Begin without the runs that have ended
+    #[arg(long)]
+    pub(crate) open: bool,
 }

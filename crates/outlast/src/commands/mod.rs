@@ -11,7 +11,7 @@ mod gc;
 mod import;
 mod logs;
 mod man;
-mod pause;
+pub(crate) mod pause;
 mod ps;
 mod resume;
 mod rm;
@@ -19,6 +19,7 @@ mod run;
 mod send;
 mod show;
 mod stop;
+mod top;
 mod version;
 mod wait;
 
@@ -51,6 +52,7 @@ fn dispatch_verb(command: Command, world: &World) -> Answer {
     match command {
         Command::Run(args) => block_on(run::run(world, *args)),
         Command::Ps(args) => block_on(ps::ps(world, args)),
+        Command::Top(args) => block_on(top::top(world, args)),
         Command::Show(args) => block_on(show::show(world, args)),
         Command::Logs(args) => block_on(logs::logs(world, args)),
         Command::Attach(args) => block_on(attach::attach(world, args)),
@@ -109,7 +111,7 @@ async fn each(
 
 /// Gives a run an order and answers with what the run is then. An order that had to be repeated may be refused
 /// with `done`, which says that it was carried out the first time.
-async fn order(
+pub(crate) async fn order(
     session: &mut Session<'_>,
     run: &str,
     ask: &Ask,

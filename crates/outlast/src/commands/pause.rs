@@ -24,7 +24,7 @@ pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
 }
 
 /// A turn that has begun is not cut short.
-fn line(view: &RunView) -> String {
+pub(crate) fn line(view: &RunView) -> String {
     match view.state.as_str() {
         "waiting" | "blocked" | "queued" => format!("paused {}", view.id),
         _ => format!("{} pauses after the turn it is at", view.id),

@@ -7,12 +7,14 @@ use jiff::Timestamp;
 use outlast_wire::api::{LINES, Trouble};
 use outlast_wire::shim::Exit;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::Answer;
-use crate::args::{Ps, State};
+use crate::args::{Ps, Sort, State};
 use crate::ask::Ask;
-use crate::output::state::{Condition, spaced};
+use crate::attention::Group;
+use crate::output::state::Condition;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::{self, colour, figures, time};
 use crate::problem::Problem;
@@ -22,11 +24,16 @@ use crate::world::World;
 pub(crate) async fn ps(world: &World, args: Ps) -> Answer {
     if args.json {
         let body = Session::new(world).fetch(&ask(&args)).await?;
-        output::print_line(&String::from_utf8_lossy(&body))?;
+        let text = String::from_utf8_lossy(&body);
+        // Scripts get the order that they always got, unless they ask for another.
+        output::print_line(&match args.sort {
+            None | Some(Sort::Newest) => text,
+            Some(Sort::NeedsMe) => sorted(&text)?.into(),
+        })?;
         return Ok(0);
     }
     let now = world.now();
-    let mut list = List::new();
+    let mut list = List::new(args.sort.unwrap_or(Sort::NeedsMe));
     each_row(world, &ask(&args), |row| list.push(row, now)).await?;
     let look = Look { columns: world.columns(), colours: world.colours() };
     output::print(&list.table().render(look))?;
@@ -35,23 +42,44 @@ pub(crate) async fn ps(world: &World, args: Ps) -> Answer {
 
 /// The table as it grows. What runs have spent is worth a column once one of them has spent anything.
 struct List {
-    table: Table,
+    sort: Sort,
+    /// In the order they came, the newest first.
+    rows: Vec<(Group, Vec<Cell>)>,
     has_spend: bool,
 }
 
 impl List {
-    fn new() -> Self {
-        Self { table: empty_table(), has_spend: false }
+    fn new(sort: Sort) -> Self {
+        Self { sort, rows: Vec::new(), has_spend: false }
     }
 
     fn push(&mut self, row: &Listed<'_>, now: Timestamp) {
         self.has_spend |= figures::spent(row.cost_usd, row.tokens).is_some();
-        self.table.push(cells(row, now));
+        self.rows.push((Group::of(&row.condition()), cells(row, now)));
     }
 
-    fn table(self) -> Table {
-        if self.has_spend { self.table } else { self.table.without("SPEND") }
+    fn table(mut self) -> Table {
+        if self.sort == Sort::NeedsMe {
+            self.rows.sort_by_key(|(group, _)| *group);
+        }
+        let mut table = empty_table();
+        self.rows.into_iter().for_each(|(_, cells)| table.push(cells));
+        if self.has_spend { table } else { table.without("SPEND") }
     }
+}
+
+/// The same objects, those first that need a person.
+fn sorted(json: &str) -> Result<String, Problem> {
+    let unreadable = |error| unreadable(&error);
+    let rows: Vec<&RawValue> = serde_json::from_str(json).map_err(unreadable)?;
+    let mut ranked = Vec::with_capacity(rows.len());
+    for row in rows {
+        let listed: Listed<'_> = serde_json::from_str(row.get()).map_err(unreadable)?;
+        ranked.push((Group::of(&listed.condition()), row));
+    }
+    ranked.sort_by_key(|(group, _)| *group);
+    let rows: Vec<&str> = ranked.iter().map(|(_, row)| row.get()).collect();
+    Ok(format!("[{}]", rows.join(",")))
 }
 
 /// What of a [`outlast_wire::api::RunRow`] stands in the table, borrowed from the line that it came in.
@@ -150,10 +178,13 @@ fn cells(row: &Listed<'_>, now: Timestamp) -> Vec<Cell> {
     vec![
         Cell::new(row.id),
         Cell::new(row.name.as_deref().unwrap_or_default()),
-        Cell::coloured(&state(row), colour::of_state(row.state)),
+        Cell::coloured(
+            &row.condition().words_at(row.phase.as_deref()),
+            colour::of_state(row.state),
+        ),
         Cell::new(&age),
         Cell::new(&runtime(row, now)),
-        Cell::new(&turn(row)),
+        Cell::new(&figures::turn(row.turn, row.attempt, row.max_turns)),
         Cell::new(&figures::spent(row.cost_usd, row.tokens).unwrap_or_default()),
         Cell::new(&row.what),
     ]
@@ -164,28 +195,6 @@ fn runtime(row: &Listed<'_>, now: Timestamp) -> String {
     let until = row.ended_at.map_or(Some(now), |ended| ended.parse().ok());
     let ms = until.and_then(|until| time::ms_between(started, until));
     ms.map_or_else(|| "-".to_owned(), time::span)
-}
-
-/// The state, and what a loop is at if the state alone leaves that open.
-fn state(row: &Listed<'_>) -> String {
-    let words = row.condition().words();
-    match &row.phase {
-        // The turn has a column of its own.
-        Some(phase) if words == row.state && !phase.starts_with("turn ") => {
-            format!("{words}: {}", spaced(phase))
-        }
-        _ => words,
-    }
-}
-
-/// `2`, or `2.3` for the third attempt at the second turn; `2/20` where there is a most.
-fn turn(row: &Listed<'_>) -> String {
-    let most = row.max_turns.map(|most| format!("/{most}")).unwrap_or_default();
-    match (row.turn, row.attempt) {
-        (0, _) => "-".to_owned(),
-        (turn, 0 | 1) => format!("{turn}{most}"),
-        (turn, attempt) => format!("{turn}.{attempt}{most}"),
-    }
 }
 
 #[cfg(test)]
@@ -202,7 +211,7 @@ mod tests {
 
     fn render(lines: &[&str], columns: Option<usize>) -> String {
         let now = "2026-11-15T12:00:00Z".parse().expect("a time");
-        let mut list = List::new();
+        let mut list = List::new(Sort::NeedsMe);
         for line in lines {
             list.push(&serde_json::from_str(line).expect("a row"), now);
         }
@@ -214,8 +223,8 @@ mod tests {
         insta::assert_snapshot!(render(&COMMANDS, None), @r"
         ID            NAME           STATE               AGE  RUNTIME  TURN  COMMAND
         k3mx7q9w2r5t                 running (orphaned)  5m   4m 59s   1.3   sh -c 'while true; do make -j8 check; done'
-        0a1b2c3d4e5f  nightly-build  failed (exit 7)     5m   2s       1     sleep 100
         zzzzzzzzzzzz                 queued              5m   -        -     sleep 100
+        0a1b2c3d4e5f  nightly-build  failed (exit 7)     5m   2s       1     sleep 100
         ");
     }
 
@@ -224,8 +233,8 @@ mod tests {
         insta::assert_snapshot!(render(&COMMANDS, Some(80)), @r"
         ID            NAME          STATE               AGE  RUNTIME  TURN  COMMAND
         k3mx7q9w2r5t                running (orphaned)  5m   4m 59s   1.3   sh -c 'whil…
-        0a1b2c3d4e5f  nightly-bui…  failed (exit 7)     5m   2s       1     sleep 100
         zzzzzzzzzzzz                queued              5m   -        -     sleep 100
+        0a1b2c3d4e5f  nightly-bui…  failed (exit 7)     5m   2s       1     sleep 100
         ");
     }
 
@@ -234,8 +243,8 @@ mod tests {
         insta::assert_snapshot!(render(&COMMANDS, Some(72)), @r"
         ID            NAME      STATE               AGE  RUNTIME  TURN  COMMAND
         k3mx7q9w2r5t            running (orphaned)  5m   4m 59s   1.3   sh -c 'whil…
-        0a1b2c3d4e5f  nightly…  failed (exit 7)     5m   2s       1     sleep 100
         zzzzzzzzzzzz            queued              5m   -        -     sleep 100
+        0a1b2c3d4e5f  nightly…  failed (exit 7)     5m   2s       1     sleep 100
         ");
     }
 
@@ -256,9 +265,37 @@ mod tests {
     }
 
     #[test]
+    fn what_needs_a_person_comes_first_then_what_goes_on() {
+        let order = |text: &str| {
+            let ids = [ORPHAN, FAILED, QUEUED, LOOP, TURN].map(|row| row[7..19].to_owned());
+            ids.iter().map(|id| text.find(id.as_str()).expect("it is listed")).collect::<Vec<_>>()
+        };
+        let all = [FAILED, QUEUED, LOOP, ORPHAN, TURN];
+        let [orphan, failed, queued, a_loop, turn] = order(&render(&all, None))[..] else {
+            panic!("five")
+        };
+        assert!(orphan < a_loop && a_loop < turn && turn < queued && queued < failed);
+        let json = format!("[{}]", all.join(","));
+        let sorted = sorted(&json).expect("rows");
+        assert!(
+            order(&sorted).iter().zip([0, 4, 3, 1, 2]).all(|(at, place)| {
+                order(&sorted).iter().filter(|other| *other < at).count() == place
+            }),
+            "{sorted}"
+        );
+        let unchanged: Vec<serde_json::Value> = serde_json::from_str(&sorted).expect("an array");
+        assert_eq!(unchanged.len(), all.len());
+    }
+
+    #[test]
     fn a_terminal_state_looks_among_all_runs() {
-        let args =
-            |state| Ps { all: false, state, label: vec![("a".into(), "b".into())], json: false };
+        let args = |state| Ps {
+            all: false,
+            state,
+            label: vec![("a".into(), "b".into())],
+            sort: None,
+            json: false,
+        };
         assert_eq!(
             ask(&args(Some(State::Failed))).target,
             "/v1/runs?state=failed&all=true&label=a%3Db"

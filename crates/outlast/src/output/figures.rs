@@ -22,11 +22,16 @@ pub(crate) fn count(count: usize, what: &str) -> String {
 
 /// `950 tokens`, `12k tokens`, `3.4M tokens`.
 pub(crate) fn tokens(count: u64) -> String {
+    let unit = if count == 1 { "token" } else { "tokens" };
+    format!("{} {unit}", short(count))
+}
+
+/// A count in few characters: `950`, `12k`, `3.4M`.
+pub(crate) fn short(count: u64) -> String {
     match count {
-        1 => "1 token".to_owned(),
-        ..1000 => format!("{count} tokens"),
-        1000..1_000_000 => format!("{}k tokens", count / 1000),
-        _ => format!("{}.{}M tokens", count / 1_000_000, count % 1_000_000 / 100_000),
+        ..1000 => count.to_string(),
+        1000..1_000_000 => format!("{}k", count / 1000),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
     }
 }
 
@@ -40,6 +45,16 @@ pub(crate) fn spent(cost_usd: f64, count: u64) -> Option<String> {
         return Some(money::dollars(cost_usd));
     }
     (count > 0).then(|| tokens(count))
+}
+
+/// `2`, or `2.3` for the third attempt at the second turn; `2/20` where there is a most.
+pub(crate) fn turn(turn: u32, attempt: u32, most: Option<u32>) -> String {
+    let most = most.map(|most| format!("/{most}")).unwrap_or_default();
+    match (turn, attempt) {
+        (0, _) => "-".to_owned(),
+        (turn, 0 | 1) => format!("{turn}{most}"),
+        (turn, attempt) => format!("{turn}.{attempt}{most}"),
+    }
 }
 
 /// `SIGKILL` for 9, and `signal 40` for what has no name.

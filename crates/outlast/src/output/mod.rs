@@ -45,6 +45,11 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
 }
 
+/// Text of several lines on one, likewise.
+pub(crate) fn one_line(text: &str) -> String {
+    printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
 /// The last line in there that says something, without what a terminal would obey.
 pub(crate) fn last_line(bytes: &[u8]) -> Option<String> {
     let tail = &bytes[bytes.len().saturating_sub(LONGEST_LINE)..];

@@ -1,6 +1,6 @@
 //! A run's state in a few words: `running (orphaned)`, `failed (exit 7)`, `completed (+2 survivors)`.
 
-use outlast_wire::api::{RunView, Trouble, exit_status};
+use outlast_wire::api::{RunRow, RunView, Trouble, exit_status};
 use outlast_wire::shim::Exit;
 
 use crate::output::figures;
@@ -29,6 +29,19 @@ impl<'a> From<&'a RunView> for Condition<'a> {
     }
 }
 
+impl<'a> From<&'a RunRow> for Condition<'a> {
+    fn from(row: &'a RunRow) -> Self {
+        Self {
+            state: &row.state,
+            reason_code: row.reason_code.as_deref(),
+            health: &row.health,
+            exit: row.exit,
+            survivors: row.survivors as usize,
+            trouble: row.trouble.as_ref(),
+        }
+    }
+}
+
 impl Condition<'_> {
     pub(crate) fn words(&self) -> String {
         let remarks: Vec<String> =
@@ -40,6 +53,18 @@ impl Condition<'_> {
             return self.state.to_owned();
         }
         format!("{} ({})", self.state, remarks.join(", "))
+    }
+
+    /// The same, and what a loop is at if the state alone leaves that open.
+    pub(crate) fn words_at(&self, phase: Option<&str>) -> String {
+        let words = self.words();
+        match phase {
+            // The turn is told by its number.
+            Some(phase) if words == self.state && !phase.starts_with("turn ") => {
+                format!("{words}: {}", spaced(phase))
+            }
+            _ => words,
+        }
     }
 
     fn trouble_words(&self) -> Option<String> {

@@ -10,6 +10,7 @@ mod frames;
 mod notices;
 mod runs;
 mod turns;
+mod watch;
 
 pub use control::*;
 pub use creation::*;
@@ -18,6 +19,7 @@ pub use frames::*;
 pub use notices::*;
 pub use runs::*;
 pub use turns::*;
+pub use watch::*;
 
 use serde::{Deserialize, Serialize};
 

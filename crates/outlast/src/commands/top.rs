@@ -1,0 +1,18 @@
+//! `outlast top`: all runs on one screen, live.
+
+use crate::args::Top;
+use crate::problem::Problem;
+use crate::world::World;
+use crate::{Answer, terminal, tui};
+
+pub(crate) async fn top(world: &World, args: Top) -> Answer {
+    if !terminal::is_there() {
+        return Err(Problem::refusal("no_terminal", "top needs a terminal to draw on")
+            .hint("outlast ps lists the same; --json makes it readable for scripts"));
+    }
+    if world.is_dumb() {
+        return Err(Problem::refusal("dumb_terminal", "TERM=dumb cannot be drawn on")
+            .hint("outlast ps lists the same"));
+    }
+    tui::show(world, args.open).await
+}

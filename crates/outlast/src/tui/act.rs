@@ -1,0 +1,71 @@
+//! What is asked of the daemon when a key was pressed, and how its answer is put in a line.
+
+use outlast_wire::api::{Answer, AnswerRun, RunView, SendMessage, Sent, StopRun, exit_status};
+
+use super::model::{Event, Order, What};
+use super::words;
+use crate::ask::{Ask, run_path};
+use crate::commands::{order, pause};
+use crate::problem::Problem;
+use crate::run_id;
+use crate::session::Session;
+use crate::world::World;
+
+/// Gives the order, and says what came of it.
+pub(crate) async fn perform(world: &World, order: Order) -> Event {
+    match give(world, order).await {
+        Ok(text) => Event::Did { text },
+        Err(problem) => Event::Refused { text: words(&problem) },
+    }
+}
+
+/// What the run is now, as the news that it is wanted for.
+pub(crate) async fn look(world: &World, run: String, as_news: fn(Box<RunView>) -> Event) -> Event {
+    match Session::again(world).call(&Ask::get(&run_path(&run, ""))).await {
+        Ok(view) => as_news(Box::new(view)),
+        Err(problem) => Event::Refused { text: words(&problem) },
+    }
+}
+
+async fn give(world: &World, Order { run, what }: Order) -> Result<String, Problem> {
+    let mut session = Session::again(world);
+    let path = |verb: &str| run_path(&run, verb);
+    Ok(match what {
+        What::Stop => stop(&mut session, &run, StopRun { now: false }).await?,
+        What::StopNow => stop(&mut session, &run, StopRun { now: true }).await?,
+        What::Pause => pause::line(&session.call(&Ask::order(&path("/pause"))).await?),
+        What::Resume => {
+            let ask = Ask::order(&path("/resume"));
+            let view = order(&mut session, &run, &ask, "not_paused").await?;
+            format!("{} goes on", view.id)
+        }
+        What::Answer(answer) => {
+            let said = match &answer {
+                Answer::Approve => "approved",
+                Answer::Deny => "denied",
+                Answer::Text(_) => "answered",
+            };
+            let answer = AnswerRun { id: Some(run_id::new()?), answer };
+            let ask = Ask::post(&path("/answer"), &answer);
+            let view = order(&mut session, &run, &ask, "not_blocked").await?;
+            format!("{said} {}", view.id)
+        }
+        What::Send(text) => {
+            let message = SendMessage { id: Some(run_id::new()?), text, from: None };
+            let _sent: Sent = session.call(&Ask::post(&path("/messages"), &message)).await?;
+            format!("sent to {run}; its next turn gets it")
+        }
+    })
+}
+
+/// Returns when the order is durable; the list shows when it has been carried out.
+async fn stop(session: &mut Session<'_>, run: &str, order: StopRun) -> Result<String, Problem> {
+    let view: RunView = session.call(&Ask::post(&run_path(run, "/stop"), &order)).await?;
+    let has_ended =
+        view.state != "blocked" && exit_status(&view.state, view.reason_code.as_deref()).is_some();
+    Ok(match has_ended {
+        true if view.survivors.is_empty() => format!("{run} has ended: {}", view.state),
+        true => format!("stopping what {run} left behind"),
+        false => format!("stopping {run}"),
+    })
+}

@@ -1,0 +1,108 @@
+//! The list of runs as the daemon tells it, across the deaths of daemons.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use outlast_wire::api::WatchNews;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::model::Event;
+use super::words;
+use crate::ask::Ask;
+use crate::client::Connection;
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::sse;
+use crate::world::World;
+
+/// Between two tries to find a daemon that was stopped, or cannot be started.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// An open list.
+pub(crate) struct Source {
+    _connection: Connection,
+    body: Incoming,
+    events: sse::Events,
+}
+
+/// Asks for the list; starts a daemon first where that is allowed.
+pub(crate) async fn open(mut session: Session<'_>) -> Result<Source, Problem> {
+    let ask = Ask::get("/v1/watch").accept("text/event-stream");
+    match session.open(&ask).await {
+        Ok((connection, response)) => {
+            let (body, events) = (response.into_body(), sse::Events::default());
+            Ok(Source { _connection: connection, body, events })
+        }
+        Err(problem) if problem.has_code("unknown_path") => {
+            Err(problem
+                .hint("the daemon is older than this outlast; outlast daemon stop, and again"))
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Tells what happens for as long as it is polled.
+pub(crate) async fn follow(
+    world: &World,
+    mut source: Source,
+    send: mpsc::Sender<Event>,
+) -> Infallible {
+    loop {
+        let why = tell(&mut source, &send).await;
+        say(&send, Event::Lost { why }).await;
+        source = again(world, &send).await;
+    }
+}
+
+/// Until there is no more, and says why.
+async fn tell(source: &mut Source, send: &mpsc::Sender<Event>) -> String {
+    loop {
+        while let Some(event) = source.events.next() {
+            let data = match event {
+                sse::Event::Data(data) => data,
+                sse::Event::Error(why) => return why,
+            };
+            match serde_json::from_str(&data) {
+                Ok(news) => {
+                    if let Some(event) = as_event(news) {
+                        say(send, event).await;
+                    }
+                }
+                Err(error) => return format!("what it says cannot be read: {error}"),
+            }
+        }
+        match source.body.frame().await {
+            Some(Ok(frame)) => source.events.feed(&frame.into_data().unwrap_or_default()),
+            Some(Err(_)) | None => return "it went away".to_owned(),
+        }
+    }
+}
+
+/// A daemon that somebody stopped is not started again; one that died is.
+async fn again(world: &World, send: &mpsc::Sender<Event>) -> Source {
+    loop {
+        match open(Session::again(world)).await {
+            Ok(source) => return source,
+            Err(problem) => say(send, Event::Lost { why: words(&problem) }).await,
+        }
+        sleep(RETRY).await;
+    }
+}
+
+fn as_event(news: WatchNews) -> Option<Event> {
+    Some(match news {
+        WatchNews::Hello { started_at, .. } => Event::Hello { since: started_at },
+        WatchNews::Row { run } => Event::Row(run),
+        WatchNews::Listed { is_cut } => Event::Listed { is_cut },
+        WatchNews::Gone { run } => Event::Gone { run },
+        WatchNews::Other => return None,
+    })
+}
+
+async fn say(send: &mpsc::Sender<Event>, event: Event) {
+    // Whoever listens ends us when it leaves.
+    let _left = send.send(event).await;
+}

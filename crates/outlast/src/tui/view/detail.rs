@@ -1,0 +1,151 @@
+//! One run: where it stands, its turns, and its output.
+
+use jiff::Timestamp;
+use outlast_wire::api::RunRow;
+use ratatui_core::style::Style;
+
+use super::canvas::{Canvas, width, wrapped};
+use super::health::health;
+use super::{Frame, header, list};
+use crate::money::Micros;
+use crate::output::state::spaced;
+use crate::output::{figures, one_line, printable, time};
+use crate::tui::model::{Detail, Model, Reading, Turn};
+
+pub(super) fn draw(model: &Model, detail: &Detail, frame: Frame, canvas: &mut Canvas<'_>) {
+    let area = canvas.area();
+    let bottom = frame.footer.unwrap_or(area.height);
+    let mut y = 0;
+    if let Some(at) = frame.header {
+        standing(model, detail, at, canvas);
+        y = at + 1;
+    }
+    if let Some(text) = about(detail).filter(|_| bottom.saturating_sub(y) >= 3) {
+        canvas.put(0, y, area.width, &text, canvas.theme.warning());
+        y += 1;
+    }
+    let room = bottom.saturating_sub(y);
+    let turns = if room < 6 { 0 } else { (room / 3).min(8) };
+    for turn in shown_turns(detail, turns.into()) {
+        let is_shown = detail.turn.is_none_or(|shown| shown == turn.number);
+        let style = if is_shown { canvas.theme.plain() } else { canvas.theme.dim() };
+        canvas.put(0, y, area.width, &turn_line(turn, model.now), style);
+        y += 1;
+    }
+    if bottom.saturating_sub(y) >= 3 {
+        let rule = rule(detail);
+        let fill = "─".repeat(area.width.saturating_sub(width(&rule) + 4).into());
+        canvas.put(0, y, area.width, &format!("── {rule} {fill}"), canvas.theme.dim());
+        y += 1;
+    }
+    output(detail, y, bottom, canvas);
+}
+
+/// Its id, name, state and figures, and at the right whether the daemon is there.
+fn standing(model: &Model, detail: &Detail, y: u16, canvas: &mut Canvas<'_>) {
+    let all = canvas.area().width;
+    let theme = canvas.theme;
+    let mut pieces: Vec<(String, Style)> = vec![(detail.run.clone(), theme.bold())];
+    match model.list.row(&detail.run) {
+        Some(row) => pieces.extend(figures_of(model, row, canvas)),
+        None => pieces.push(("  it was removed".to_owned(), theme.alarm())),
+    }
+    let (daemon, style) = header::daemon(model, canvas);
+    let taken = width(&daemon).min(all / 2);
+    canvas.put(all - taken, y, taken, &daemon, style);
+    canvas.row(y, 0, all.saturating_sub(taken + 1), &pieces);
+}
+
+fn figures_of(model: &Model, row: &RunRow, canvas: &Canvas<'_>) -> Vec<(String, Style)> {
+    let theme = canvas.theme;
+    let age = time::ms_between(&row.created_at, model.now).map(time::age).unwrap_or_default();
+    let all = [
+        (row.name.as_deref().map(printable).unwrap_or_default(), theme.plain()),
+        (list::state(row), theme.state(&row.state)),
+        health(row, theme),
+        (format!("turn {}", figures::turn(row.turn, row.attempt, row.max_turns)), theme.plain()),
+        (age, theme.plain()),
+        (list::spend(row, false), theme.plain()),
+    ];
+    let told = all.into_iter().filter(|(text, _)| !text.is_empty());
+    told.map(|(text, style)| (format!("  {text}"), style)).collect()
+}
+
+/// What it asks, or why it rests, or what it was given to do.
+fn about(detail: &Detail) -> Option<String> {
+    let view = detail.view.as_ref()?;
+    if let Some(question) = view.blocked.as_ref().and_then(|blocked| blocked.question.as_ref()) {
+        return Some(format!("asks: {}", one_line(question)));
+    }
+    let reason = view.reason.as_deref().filter(|reason| !reason.is_empty());
+    let why = reason.map(|reason| format!("{}: {}", view.state, one_line(reason)));
+    why.or_else(|| view.task.as_deref().map(one_line))
+}
+
+/// The newest turns, in order, and the one that is looked at among them.
+fn shown_turns(detail: &Detail, most: usize) -> Vec<&Turn> {
+    let skipped = match detail.turn {
+        Some(shown) => {
+            let newer = detail.turns.newest().take_while(|turn| turn.number > shown).count();
+            (newer + 1).saturating_sub(most)
+        }
+        None => 0,
+    };
+    let mut turns: Vec<&Turn> = detail.turns.newest().skip(skipped).take(most).collect();
+    turns.reverse();
+    turns
+}
+
+/// `turn 2  continue, meaningful completion  3 attempts  1m 2s  $0.42  the lexer is there`
+fn turn_line(turn: &Turn, now: Timestamp) -> String {
+    let end = turn.end.as_deref().map_or("goes on".to_owned(), spaced);
+    let outcome = turn.outcome.as_deref().map(|outcome| format!(", {}", spaced(outcome)));
+    let attempts = (turn.attempts > 1).then(|| format!("{} attempts", turn.attempts));
+    let took = turn.started_at.map(|started| {
+        let until = turn.ended_at.unwrap_or(now).as_millisecond();
+        time::span(u64::try_from(until - started.as_millisecond()).unwrap_or(0))
+    });
+    let cost = (turn.cost_usd_micros > 0).then(|| Micros(turn.cost_usd_micros).dollars());
+    let tokens = (turn.tokens > 0).then(|| figures::tokens(turn.tokens));
+    let summary = turn.summary.as_deref().map(one_line);
+    let first = format!("turn {:<3} {end}{}", turn.number, outcome.unwrap_or_default());
+    let rest = [attempts, took, cost, tokens, summary].into_iter().flatten();
+    std::iter::once(first)
+        .chain(rest)
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("  ")
+}
+
+/// What the output below is.
+fn rule(detail: &Detail) -> String {
+    let of = match detail.turn {
+        Some(turn) => format!("output of turn {turn}"),
+        None => "output".to_owned(),
+    };
+    let how = match &detail.reading {
+        _ if !detail.output.is_at_end() => "scrolled back; end follows".to_owned(),
+        Reading::Following => "live".to_owned(),
+        Reading::Whole => "that is all".to_owned(),
+        Reading::Broken { why } => format!("broke off: {}", printable(why)),
+    };
+    format!("{of}, {how}")
+}
+
+/// The last lines that fit, from the bottom up.
+fn output(detail: &Detail, top: u16, bottom: u16, canvas: &mut Canvas<'_>) {
+    let all = canvas.area().width;
+    let room = usize::from(bottom.saturating_sub(top));
+    let mut rows: Vec<String> = Vec::new();
+    for line in detail.output.upwards() {
+        if rows.len() >= room {
+            break;
+        }
+        rows.extend(wrapped(line, all).into_iter().rev());
+    }
+    rows.truncate(room);
+    let style = canvas.theme.plain();
+    for (y, row) in (top..bottom).zip(rows.iter().rev()) {
+        canvas.put(0, y, all, row, style);
+    }
+}

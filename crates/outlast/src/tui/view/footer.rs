@@ -1,0 +1,97 @@
+//! The last lines of every page: what can be pressed, what is being asked, what was said.
+
+use ratatui_core::layout::Position;
+
+use super::canvas::{Canvas, width, wrapped};
+use crate::tui::model::{Input, Link, Mode, Model, Page, Purpose};
+
+/// So many lines of a question are shown.
+const QUESTION: usize = 3;
+
+/// Draws the last line, and says where the cursor belongs if something is being typed.
+pub(super) fn draw(model: &Model, y: u16, canvas: &mut Canvas<'_>) -> Option<Position> {
+    let (all, theme) = (canvas.area().width, canvas.theme);
+    match &model.mode {
+        Mode::Help => {
+            canvas.put(0, y, all, "any key goes back", theme.dim());
+            None
+        }
+        Mode::Commands => {
+            match &model.notice {
+                Some(notice) if notice.is_problem => {
+                    canvas.put(0, y, all, &notice.text, theme.warning());
+                }
+                Some(notice) => drop(canvas.put(0, y, all, &notice.text, theme.bold())),
+                None => match &model.link {
+                    Link::Gone { why, .. } => drop(canvas.put(0, y, all, why, theme.warning())),
+                    Link::Connecting | Link::Up { .. } => {
+                        canvas.put(0, y, all, hints(model), theme.dim());
+                    }
+                },
+            }
+            None
+        }
+        Mode::Confirm { question, .. } => {
+            canvas.put(0, y, all, &format!("{question} y/n "), theme.alarm());
+            None
+        }
+        Mode::Approve { run, question } => {
+            asked(canvas, y, run, question);
+            canvas.put(0, y, all, "y approve  n deny  t in words  esc later", theme.alarm());
+            None
+        }
+        Mode::Type { purpose, input } => {
+            let label = match purpose {
+                Purpose::Filter => "/".to_owned(),
+                Purpose::Message { run } => format!("message to {run}: "),
+                Purpose::Answer { run, question } => {
+                    asked(canvas, y, run, question);
+                    "answer: ".to_owned()
+                }
+            };
+            Some(typed(canvas, y, &label, input))
+        }
+    }
+}
+
+/// What the run asks, above the last line.
+fn asked(canvas: &mut Canvas<'_>, y: u16, run: &str, question: &str) {
+    let all = canvas.area().width;
+    let mut lines = wrapped(&format!("{run} asks: {question}"), all);
+    if lines.len() > QUESTION {
+        lines.truncate(QUESTION);
+        lines[QUESTION - 1].push('…');
+    }
+    let style = canvas.theme.warning();
+    for (line, above) in lines.iter().rev().zip(1..) {
+        let Some(y) = y.checked_sub(above) else { return };
+        canvas.wipe(y);
+        canvas.put(0, y, all, line, style);
+    }
+}
+
+/// As much of the line as has the cursor in it.
+fn typed(canvas: &mut Canvas<'_>, y: u16, label: &str, input: &Input) -> Position {
+    let (all, theme) = (canvas.area().width, canvas.theme);
+    let x = canvas.put(0, y, all / 2, label, theme.bold());
+    let room = all.saturating_sub(x).max(1);
+    let before: Vec<char> = input.text.chars().take(input.cursor).collect();
+    let shown_from = (0..=before.len())
+        .find(|from| width(&before[*from..].iter().collect::<String>()) < room)
+        .unwrap_or(before.len());
+    let shown: String = input.text.chars().skip(shown_from).collect();
+    canvas.put(x, y, room, &shown, theme.plain());
+    let cursor = width(&before[shown_from..].iter().collect::<String>());
+    Position { x: (x + cursor).min(all.saturating_sub(1)), y }
+}
+
+fn hints(model: &Model) -> &'static str {
+    match &model.page {
+        Page::List => {
+            "? keys  enter open  / filter  a ended  s stop  p pause  A answer  m message  t attach  q quit"
+        }
+        Page::Run(_) => {
+            "? keys  esc back  ←→ turn  ↑↓ scroll  end live  s stop  A answer  m message  t attach"
+        }
+    }
+}
