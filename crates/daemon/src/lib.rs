@@ -13,6 +13,7 @@ pub mod driver;
 mod instance;
 mod keeper;
 mod log;
+mod operator;
 mod options;
 mod output;
 mod records;

@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 use crate::socket::ShortPath;
 use crate::supervisor::{Leaving, Parts, Supervisor};
 use crate::world::{World, files};
-use crate::{api, log, view};
+use crate::{api, log, operator, view};
 
 /// How long clients that are being answered may keep a leaving daemon.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -68,7 +68,7 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
     };
     // Until then the lock names whoever held it last.
     instance.say_who(&holder).map_err(|error| unusable(&lock, &error))?;
-    log::start(&layout.daemon_log()).map_err(|error| unusable(&layout.daemon_log(), &error))?;
+    log::start(layout).map_err(|error| unusable(&layout.daemon_log(), &error))?;
     let store = Sqlite::open(&layout.database()).map_err(database_refusal)?;
     let epoch = store.take_epoch().map_err(database_refusal)?;
     hook!("daemon.epoch-taken");
@@ -130,6 +130,7 @@ impl Daemon {
                 return ExitCode::from(2);
             }
         }
+        supervisor.operator.readiness.loaded();
         hook!("daemon.listening");
         tell(ready, "ready\n");
         sweep(supervisor.clone());
@@ -162,6 +163,7 @@ impl Daemon {
         // The server ends by itself once it was told to and nobody is being answered; or the time is over.
         tokio::select! {
             () = serving => {}
+            () = operator::follow(supervisor.clone()) => {}
             () = left => {}
         }
         if let Err(error) = self.supervisor.keep_clock() {

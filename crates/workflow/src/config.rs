@@ -154,7 +154,8 @@ fn listen(root: &Node) -> Listen {
 fn log(root: &Node) -> Log {
     let usual = Log::default();
     Log {
-        max_bytes: number(root, "log.max_mb").map_or(usual.max_bytes, |mb| mb.saturating_mul(1 << 20)),
+        max_bytes: number(root, "log.max_mb")
+            .map_or(usual.max_bytes, |mb| mb.saturating_mul(1 << 20)),
         keep: count(root, "log.keep").unwrap_or(usual.keep),
         level: word(root, "log.level").unwrap_or(usual.level),
     }

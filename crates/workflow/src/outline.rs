@@ -24,7 +24,8 @@ fn section(node: &Node, path: &str) -> Value {
     let mut kept = Map::new();
     let mut made_up = 0;
     for entry in node.entries() {
-        let below = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        let below =
+            if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
         let is_ours = known.contains(&entry.key.as_str());
         let name = if is_ours {
             entry.key.clone()

@@ -7,6 +7,7 @@ mod control;
 mod creation;
 mod daemon;
 mod frames;
+mod probes;
 mod runs;
 mod turns;
 
@@ -14,6 +15,7 @@ pub use control::*;
 pub use creation::*;
 pub use daemon::*;
 pub use frames::*;
+pub use probes::*;
 pub use runs::*;
 pub use turns::*;
 
