@@ -8,7 +8,7 @@ mod run;
 mod watch;
 
 pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
-pub(crate) use daemon::{Daemon, DaemonCommand, DaemonRun, Doctor};
+pub(crate) use daemon::{Daemon, DaemonCommand, DaemonLogs, DaemonRun, Doctor};
 pub(crate) use list::{Events, Logs, Ps, Show, State, Stream};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;

@@ -1,6 +1,6 @@
 //! `outlast daemon …`: one file for each of its verbs.
 
-mod logs;
+pub(crate) mod logs;
 pub(crate) mod run;
 mod start;
 mod status;
@@ -21,7 +21,7 @@ pub(crate) async fn daemon(world: &World, command: DaemonCommand) -> Answer {
         DaemonCommand::Start { json } => start::start(world, json).await,
         DaemonCommand::Status { json } => status::status(world, json).await,
         DaemonCommand::Stop { json: _ } => stop::stop(world).await,
-        DaemonCommand::Logs { follow, tail } => logs::logs(world, follow, tail).await,
+        DaemonCommand::Logs(args) => logs::logs(world, args).await,
     }
 }
 
