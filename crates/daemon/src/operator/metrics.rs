@@ -55,6 +55,8 @@ struct Tally {
     started: Option<Time>,
     /// When and how the last attempt ended.
     ended: Option<(&'static str, Time)>,
+    /// True while that attempt's turn is neither committed nor tried again.
+    is_open: bool,
     limited_since: Option<Time>,
 }
 
@@ -64,6 +66,10 @@ impl Tally {
         Self {
             started: held.and_then(|held| held.process).map(|process| process.at),
             ended: held.and_then(|held| held.end.as_ref()).map(|(end, at)| (end.word(), *at)),
+            is_open: run.attempt.as_ref().is_some_and(|attempt| {
+                let committed = run.previous.as_ref().map(|previous| previous.turn);
+                committed != Some(attempt.turn)
+            }),
             limited_since: match run.state {
                 State::Waiting { cause: WaitCause::RateLimit, since, .. } => Some(since),
                 _ => None,
@@ -75,6 +81,7 @@ impl Tally {
         match &event.fact {
             Fact::TurnStarted { attempt, .. } => {
                 self.started = None;
+                self.is_open = true;
                 let reason = self.ended.take().map(|(reason, _)| reason);
                 let reason = reason.filter(|_| *attempt > 1);
                 reason.map(|reason| Count::Restart { reason }).into_iter().collect()
@@ -90,16 +97,21 @@ impl Tally {
                 stall.into_iter().chain(spent).collect()
             }
             Fact::TurnCommitted { outcome, .. } => {
+                self.is_open = false;
                 let took = self.started.zip(self.ended).map(|(from, (_, to))| to.ms_since(from));
                 let took = took.map(|ms| Count::TurnTook { ms });
                 std::iter::once(Count::Turn { outcome: word(*outcome) }).chain(took).collect()
             }
-            Fact::StateChanged { to, cause, .. } => {
+            Fact::StateChanged { to, cause, verdict, .. } => {
                 let waited = self.limited_since.take().map(|since| event.at.ms_since(since));
                 let waited = waited.map(|ms| Count::LimitWaited { ms });
                 let waits = *to == StateName::Waiting && *cause == Some(WaitCause::RateLimit);
                 self.limited_since = waits.then_some(event.at);
-                waited.into_iter().chain(waits.then_some(Count::LimitWait)).collect()
+                // A run that is over has given up the turn it was at.
+                let given_up = verdict.filter(|_| std::mem::take(&mut self.is_open));
+                let given_up = given_up.map(|it| Count::Turn { outcome: it.name().word() });
+                let waits = waits.then_some(Count::LimitWait);
+                waited.into_iter().chain(waits).chain(given_up).collect()
             }
             _ => Vec::new(),
         }
@@ -393,6 +405,19 @@ mod tests {
         assert_eq!(counts(&run, &[waits.clone(), goes_on.clone()]), both);
         let other = event(seq + 1, 4000, changed("waiting", Some("backoff")));
         assert_eq!(counts(&run, &[other, goes_on]), []);
+    }
+
+    #[test]
+    fn a_turn_that_is_given_up_counts_as_what_the_run_ended_as() {
+        let (run, seq) = started();
+        let mut over = changed("finishing", None);
+        over["verdict"] = json!("failed");
+        let ended = json!({"kind": "AttemptEnded", "turn": 1, "attempt": 1, "outcome": "exited", "code": 3, "output_bytes": 0});
+        let given_up = [event(seq + 1, 2000, ended), event(seq + 2, 2000, over.clone())];
+        assert_eq!(counts(&run, &given_up), [Count::Turn { outcome: "failed" }]);
+        let committed = json!({"kind": "TurnCommitted", "turn": 1, "attempt": 1, "status": "done", "outcome": "no_op_success"});
+        let committed = [event(seq + 1, 2000, committed), event(seq + 2, 2000, over)];
+        assert_eq!(counts(&run, &committed), [Count::Turn { outcome: "no_op_success" }]);
     }
 
     #[test]

@@ -27,6 +27,8 @@ mod loop_file;
 mod loop_points;
 mod loop_stop;
 mod loops;
+mod metrics;
+mod operator;
 mod output;
 mod privacy;
 mod queue;

@@ -31,9 +31,11 @@ pub(super) fn program(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
             Some("after an upgrade: `outlast daemon stop`, then `outlast daemon start`; runs go on meanwhile"),
         ));
     }
-    let shims: Vec<u32> =
-        supervisor.handles().iter().filter_map(|(_, it)| it.snapshot.borrow().shim_pid).collect();
-    let others = shims.iter().filter(|pid| is_other(own, identity(&pid.to_string()))).count();
+    let handles = supervisor.handles();
+    let pids = handles.iter().filter_map(|(_, it)| it.snapshot.borrow().shim_pid);
+    // One that is gone by now is none.
+    let shims: Vec<Identity> = pids.filter_map(|pid| identity(&pid.to_string())).collect();
+    let others = shims.iter().filter(|theirs| own.is_some_and(|own| own != **theirs)).count();
     if !shims.is_empty() {
         let told = match others {
             0 => format!("{} live, all of this version", shims.len()),
@@ -60,11 +62,6 @@ fn on_disk(supervisor: &Supervisor) -> Option<Identity> {
     let path = path.strip_suffix(" (deleted)").unwrap_or(&path);
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
-}
-
-/// One that is gone by now is no other.
-fn is_other(own: Option<Identity>, theirs: Option<Identity>) -> bool {
-    matches!((own, theirs), (Some(own), Some(theirs)) if own != theirs)
 }
 
 pub(super) fn listener(supervisor: &Arc<Supervisor>) -> Vec<Finding> {

@@ -122,11 +122,25 @@ fn doctor(report: &DoctorReport, scrub: &Scrub) -> Value {
         json!({
             "level": finding.level,
             "subject": finding.subject,
-            "message": scrub.text(&finding.message),
+            "message": message(finding, scrub),
         })
     };
     let findings: Vec<Value> = report.findings.iter().map(told).collect();
     json!({ "healthy": report.healthy, "findings": findings })
+}
+
+fn message(finding: &Finding, scrub: &Scrub) -> String {
+    match finding.subject.as_str() {
+        // Says in plain words what somebody wrote.
+        "config" => place(&finding.message),
+        _ => scrub.text(&finding.message),
+    }
+}
+
+/// The line that is meant, without a word of it.
+fn place(message: &str) -> String {
+    let line = message.split(':').find_map(|part| part.parse::<usize>().ok());
+    line.map_or_else(|| "[left out]".to_owned(), |line| format!("line {line}: [left out]"))
 }
 
 /// Its keys and numbers; of one that is no TOML only that.
