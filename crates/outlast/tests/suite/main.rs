@@ -40,6 +40,8 @@ mod stalls;
 mod stop;
 mod terminal;
 mod tools;
+#[cfg(feature = "otlp")]
+mod traces;
 mod tty;
 mod watching;
 mod workspaces;

@@ -42,8 +42,8 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct Held {
-    /// Nothing is kept for a collector that the config does not name.
-    is_wanted: bool,
+    /// Nothing is kept for a collector that the config does not name. Until it has been read, it may name one.
+    is_off: bool,
     waiting: Vec<End>,
     standing: Standing,
 }
@@ -51,7 +51,7 @@ struct Held {
 impl Queue {
     pub(super) fn observe(&self, before: &Run, events: &[Event]) {
         let mut held = self.lock();
-        if !held.is_wanted {
+        if held.is_off {
             return;
         }
         for event in events.iter().filter(|event| ends_span(event, before)) {
@@ -72,7 +72,7 @@ impl Queue {
 
     fn wanted(&self, is_wanted: bool) {
         let mut held = self.lock();
-        held.is_wanted = is_wanted;
+        held.is_off = !is_wanted;
         if !is_wanted {
             held.waiting.clear();
         }

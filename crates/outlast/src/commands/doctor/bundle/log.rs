@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::scrub::Scrub;
 
-/// So much of it is looked at.
+/// So much of each of the last two files is looked at.
 const TAIL: u64 = 1 << 20;
 
 /// Fields with a sentence of ours, of the system's or of a library's, told without what is quoted in it.
@@ -16,7 +16,11 @@ const SENTENCES: [&str; 4] = ["message", "error", "panic", "detail"];
 
 pub(super) fn tail(path: &Path, scrub: &Scrub) -> Vec<u8> {
     let text = match last_bytes(path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Ok(bytes) => {
+            // A file that has just been begun says little; there need not be one before it.
+            let before = last_bytes(&path.with_extension("log.1")).unwrap_or_default();
+            String::from_utf8_lossy(&[before, bytes].concat()).into_owned()
+        }
         Err(error) => {
             return format!("{}\n", json!({ "unreadable": error.kind().to_string() })).into_bytes();
         }

@@ -150,6 +150,7 @@ fn config(layout: &Layout) -> Value {
             Some(outline) => json!({ "config": outline }),
             None => json!({ "unreadable": "it is no TOML", "bytes": text.len() }),
         },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => json!({ "config": null }),
         Err(error) => json!({ "unreadable": error.kind().to_string() }),
     }
 }
