@@ -198,6 +198,7 @@ impl Conductor {
             match append_to(&self.supervisor, append).await {
                 Ok(()) => {
                     hook!("daemon.after-append");
+                    self.supervisor.operator.observe(self.seat.run(), &events);
                     self.seat.accept(&events);
                     self.publish();
                     self.supervisor.note_slot(self.seat.run());
@@ -342,5 +343,8 @@ pub(crate) async fn append_to(supervisor: &Supervisor, append: Append) -> Result
             let _gone = done.send(result);
         }),
     );
-    durable.await.unwrap_or(Err(Error::Closed))
+    let result = durable.await.unwrap_or(Err(Error::Closed));
+    let trouble = |code: &str, message| supervisor.trouble(code, message);
+    supervisor.operator.readiness.note_append(&result, trouble);
+    result
 }

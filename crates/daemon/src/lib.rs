@@ -14,6 +14,7 @@ mod instance;
 mod keeper;
 mod log;
 mod notify;
+mod operator;
 mod options;
 mod output;
 pub mod reconcile;

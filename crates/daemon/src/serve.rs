@@ -24,7 +24,7 @@ use crate::service::{self, Service};
 use crate::socket::ShortPath;
 use crate::supervisor::{Leaving, Parts, Storm, Supervisor};
 use crate::world::{World, files};
-use crate::{api, log, reconciler, starts, view};
+use crate::{api, log, operator, reconciler, starts, view};
 
 /// How long clients that are being answered may keep a leaving daemon.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -74,7 +74,7 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
     };
     // Until then the lock names whoever held it last.
     instance.say_who(&holder).map_err(|error| unusable(&lock, &error))?;
-    log::start(&layout.daemon_log()).map_err(|error| unusable(&layout.daemon_log(), &error))?;
+    log::start(layout).map_err(|error| unusable(&layout.daemon_log(), &error))?;
     let store = Sqlite::open(&layout.database()).map_err(database_refusal)?;
     let epoch = store.take_epoch().map_err(database_refusal)?;
     hook!("daemon.epoch-taken");
@@ -165,6 +165,7 @@ impl Daemon {
             }
         };
         tracing::info!(open, epoch = supervisor.epoch, pid = std::process::id(), "ready");
+        supervisor.operator.readiness.loaded();
         hook!("daemon.listening");
         tell(ready, "ready\n");
         supervisor.service.say_ready(open);
@@ -202,6 +203,7 @@ impl Daemon {
         // The server ends by itself once it was told to and nobody is being answered; or the time is over.
         tokio::select! {
             () = serving => {}
+            () = operator::follow(supervisor.clone()) => {}
             () = left => {}
             () = self.supervisor.service.stay_alive() => {}
         }

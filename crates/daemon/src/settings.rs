@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_workflow::{Config, LastGood, News, Problem, Source, Stamp};
+use tokio::sync::watch;
 
 pub(crate) struct Settings {
     path: PathBuf,
     held: Mutex<Held>,
+    /// How often another config than the one before has been taken.
+    changes: watch::Sender<u64>,
 }
 
 struct Held {
@@ -24,7 +27,7 @@ impl Settings {
     /// No file is an empty one.
     pub(crate) fn read(path: PathBuf) -> Self {
         let held = Held { config: LastGood::new(&path), warnings: Vec::new() };
-        Self { path, held: Mutex::new(held) }
+        Self { path, held: Mutex::new(held), changes: watch::Sender::new(0) }
     }
 
     /// What holds for whatever starts now; what is wrong with the file if it never was right, because what an
@@ -56,6 +59,7 @@ impl Settings {
             News::Changed => {
                 tracing::info!(path = %path.display(), "config read");
                 *warnings = noted;
+                self.changes.send_modify(|count| *count += 1);
             }
             News::Refused => {
                 for problem in config.problems() {
@@ -63,6 +67,11 @@ impl Settings {
                 }
             }
         }
+    }
+
+    /// Wakes whoever follows the config when another one has been taken.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// What is wrong with the file as it is now; the last good one holds meanwhile.

@@ -18,6 +18,7 @@ use crate::keeper::OutputWatch;
 use crate::reconcile::{Desired, Standing};
 use crate::resumes::Resumes;
 use crate::service::{Scopes, Service};
+use crate::operator::Operator;
 use crate::settings::Settings;
 use crate::slots::{Queueing, Slots};
 use crate::starts;
@@ -48,6 +49,7 @@ pub(crate) struct Supervisor {
     pub(crate) service: Service,
     pub(crate) scopes: Scopes,
     pub(crate) watchers: Watchers,
+    pub(crate) operator: Operator,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
     quarantine: Mutex<BTreeMap<RunId, Trouble>>,
@@ -134,6 +136,7 @@ impl Supervisor {
             service,
             scopes,
             watchers: Watchers::default(),
+            operator: Operator::default(),
             slots,
             resumes,
             storm,

@@ -1,13 +1,35 @@
-//! The trace that an attempt belongs to, in the words of W3C Trace Context. Derived from the run, so that
-//! every daemon says the same.
+//! The trace that a run is, in the words of W3C Trace Context. Derived from the run, so that every daemon says
+//! the same, and what an attempt was told is what is sent to a collector.
 
 /// A sampled `traceparent`: one trace for a run, one span for each attempt.
 pub(crate) fn parent(run: &str, turn: u32, attempt: u32) -> String {
+    format!("00-{}-{}-01", trace_id(run), attempt_span(run, turn, attempt))
+}
+
+pub(crate) fn trace_id(run: &str) -> String {
     let high = hash(run.as_bytes(), 0x6f75_746c_6173_7431);
     let low = hash(run.as_bytes(), 0x6f75_746c_6173_7432);
-    let span = hash(format!("{run}/t{turn}.a{attempt}").as_bytes(), 0x6f75_746c_6173_7433);
+    format!("{high:016x}{low:016x}")
+}
+
+pub(crate) fn attempt_span(run: &str, turn: u32, attempt: u32) -> String {
+    span(&format!("{run}/t{turn}.a{attempt}"))
+}
+
+/// Of the run itself, which is above its attempts.
+#[cfg(feature = "otlp")]
+pub(crate) fn run_span(run: &str) -> String {
+    span(run)
+}
+
+#[cfg(feature = "otlp")]
+pub(crate) fn errand_span(run: &str, errand: u32) -> String {
+    span(&format!("{run}/e{errand}"))
+}
+
+fn span(name: &str) -> String {
     // All zeros are forbidden there.
-    format!("00-{high:016x}{low:016x}-{:016x}-01", span.max(1))
+    format!("{:016x}", hash(name.as_bytes(), 0x6f75_746c_6173_7433).max(1))
 }
 
 /// FNV-1a; what it gives stands in other systems' traces, so it does not change.
@@ -27,5 +49,7 @@ mod tests {
         assert_eq!(one.len(), 55);
         assert_eq!(one[..36], other[..36]);
         assert_ne!(one[36..], other[36..]);
+        // What stands in traces already.
+        assert_eq!(one, "00-a86defa9eb72d5b3bd0f08666a5bdd7c-ed626166c3a6d8af-01");
     }
 }

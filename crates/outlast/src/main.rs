@@ -2,6 +2,7 @@
 //!
 //! Reads the environment and the arguments, and turns what a command answers into an exit code.
 
+mod absence;
 mod args;
 mod ask;
 mod attached;

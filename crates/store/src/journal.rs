@@ -1,9 +1,10 @@
 //! What every store promises, and the plain data it is asked with and answers with.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
-use outlast_engine::{Event, Row, RunId, StateName, Time};
+use outlast_engine::{Event, Fact, Row, RunId, StateName, Time};
 
 use crate::Error;
 
@@ -91,6 +92,22 @@ pub trait Journal: Send + Sync + 'static {
 
     fn counts(&self) -> Result<Counts, Error>;
 
+    /// How many runs there are in each state, by the kind of their agent; in no order. A run whose first
+    /// event does not parse is counted under no kind.
+    fn census(&self) -> Result<Vec<Census>, Error> {
+        let mut counted: BTreeMap<(StateName, Option<String>), u64> = BTreeMap::new();
+        for row in self.rows(&Filter { all: true, ..Filter::default() })? {
+            let first = self.events(&row.id, 0, 1)?;
+            let agent = first.first().and_then(|event| match &event.fact {
+                Fact::RunCreated { spec } => Some(spec.agent.kind.clone()),
+                _ => None,
+            });
+            *counted.entry((row.state, agent)).or_default() += 1;
+        }
+        let census = |((state, agent), runs)| Census { state, agent, runs };
+        Ok(counted.into_iter().map(census).collect())
+    }
+
     /// Forgets a run, its row and its events.
     fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error>;
 
@@ -154,6 +171,14 @@ pub struct Counts {
     /// Blocked: only a person sets them going again.
     pub resting: u64,
     pub ended: u64,
+}
+
+/// So many runs of one kind of agent are in one state.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Census {
+    pub state: StateName,
+    pub agent: Option<String>,
+    pub runs: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,6 +14,8 @@ mod rules;
 mod sqlite;
 
 pub use error::Error;
-pub use journal::{Append, Counts, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved};
+pub use journal::{
+    Append, Census, Counts, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved,
+};
 pub use memory::{Fault, Memory};
 pub use sqlite::Sqlite;

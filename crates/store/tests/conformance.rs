@@ -71,6 +71,7 @@ each_store_promises! {
     lists_what_the_filter_asks_for,
     lists_open_runs_oldest_first,
     counts_by_what_runs_are_up_to,
+    a_census_counts_states_by_agent,
     removes_a_run_whole,
     a_refused_append_harms_nobody_in_its_group,
     many_runs_at_once_lose_nothing,
@@ -291,6 +292,25 @@ fn counts_by_what_runs_are_up_to<P: Place>() {
     blocked.row.state = StateName::Blocked;
     store.append_wait(blocked).unwrap();
     assert_eq!(store.counts().unwrap(), Counts { live: 1, resting: 1, ended: 1 });
+}
+
+fn a_census_counts_states_by_agent<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let of_kind = |kind: &str| {
+        let spec = spec();
+        let agent = outlast_engine::Agent { kind: kind.to_owned(), ..spec.agent.clone() };
+        outlast_engine::RunSpec { agent, ..spec }
+    };
+    create_run(&store, "aaa000000001", of_kind("exec"), epoch).unwrap();
+    create_run(&store, "aaa000000002", of_kind("exec"), epoch).unwrap();
+    create_run(&store, "aaa000000003", of_kind("file"), epoch).unwrap();
+    let mut census = store.census().unwrap();
+    census.sort();
+    let told: Vec<_> = census
+        .iter()
+        .map(|it| (it.state.word(), it.agent.as_deref().unwrap_or_default(), it.runs))
+        .collect();
+    assert_eq!(told, [("running", "exec", 2), ("running", "file", 1)]);
 }
 
 fn removes_a_run_whole<P: Place>() {

@@ -21,6 +21,11 @@ pub struct Config {
     pub env_allow: Option<Vec<String>>,
     pub tools_deny: BTreeSet<String>,
     pub sinks: BTreeSet<String>,
+    pub listen: Listen,
+    pub log: Log,
+    /// The collector that traces go to.
+    pub otlp: Option<String>,
+    pub ping: Option<Ping>,
 }
 
 /// The most that each limit may be, by the limit's own name.
@@ -64,6 +69,38 @@ impl Default for Supervision {
     }
 }
 
+/// The listener besides the unix socket, as it is written: whether it can be had is the daemon's to say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listen {
+    /// `None` is no such listener.
+    pub address: Option<String>,
+    pub allow_remote: bool,
+    pub token: Option<String>,
+}
+
+/// How much the daemon's log may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    pub max_bytes: u64,
+    /// Files, the current one among them; at least one.
+    pub keep: u32,
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { max_bytes: 10 << 20, keep: 5, level: "info".to_owned() }
+    }
+}
+
+/// The sign of life that somebody else waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ping {
+    pub url: String,
+    pub every_ms: u64,
+}
+
 impl Config {
     /// The config and what is odd about it, or what is wrong with it.
     pub fn parse(source: &Source<'_>) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
@@ -96,6 +133,10 @@ impl Config {
             env_allow: texts("env.allow"),
             tools_deny: texts("tools.deny").unwrap_or_default().into_iter().collect(),
             sinks: names(root, "sinks"),
+            listen: listen(root),
+            log: log(root),
+            otlp: word(root, "otlp.endpoint"),
+            ping: ping(root),
         }
     }
 }
@@ -116,6 +157,40 @@ fn ceilings(root: &Node) -> Ceilings {
         Some((entry.key.clone(), Ceiling { most, line: entry.node.line }))
     });
     Ceilings(kept.collect())
+}
+
+fn listen(root: &Node) -> Listen {
+    Listen {
+        address: word(root, "listen.address"),
+        allow_remote: root.get("listen.allow_remote").and_then(Node::flag).unwrap_or(false),
+        token: word(root, "listen.token"),
+    }
+}
+
+/// A size or a number of 0 is the default: a log that keeps nothing is none.
+fn log(root: &Node) -> Log {
+    let usual = Log::default();
+    Log {
+        max_bytes: number(root, "log.max_mb")
+            .map_or(usual.max_bytes, |mb| mb.saturating_mul(1 << 20)),
+        keep: count(root, "log.keep").unwrap_or(usual.keep),
+        level: word(root, "log.level").unwrap_or(usual.level),
+    }
+}
+
+/// Asked for more often than once in this, a URL learns nothing more.
+const SHORTEST_PING_MS: u64 = 1000;
+const USUAL_PING_MS: u64 = 60_000;
+
+fn ping(root: &Node) -> Option<Ping> {
+    let every_ms = root.get("ping.every").and_then(values::span).flatten();
+    let every_ms = every_ms.unwrap_or(USUAL_PING_MS).max(SHORTEST_PING_MS);
+    Some(Ping { url: word(root, "ping.url")?, every_ms })
+}
+
+/// A text that says something.
+fn word(root: &Node, path: &str) -> Option<String> {
+    root.get(path)?.text().filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
 fn per_label(root: &Node) -> BTreeMap<String, u32> {
@@ -197,6 +272,25 @@ mod tests {
         assert_eq!(warnings, []);
         let Supervision { resumes_at_once, resume_gap_ms, storm_starts } = config.supervision;
         assert_eq!((resumes_at_once, resume_gap_ms, storm_starts), (1, 0, None));
+    }
+
+    #[test]
+    fn what_the_operator_sees_has_its_defaults() {
+        let (config, warnings) = parse("[listen]\naddress = \"\"\n[log]\nkeep = 0\n").unwrap();
+        assert_eq!(warnings, []);
+        assert_eq!(config.listen, Listen::default());
+        assert_eq!(config.log, Log { max_bytes: 10 << 20, keep: 5, level: "info".to_owned() });
+        assert_eq!((config.otlp, config.ping), (None, None));
+        let (config, _) = parse(
+            "[listen]\naddress = \"[::1]:9\"\ntoken = \"t\"\n[log]\nmax_mb = 1\nkeep = 2\nlevel = \"debug\"\n\
+             [ping]\nurl = \"http://x/\"\nevery = \"0\"\n[otlp]\nendpoint = \"http://c\"\n",
+        )
+        .unwrap();
+        assert_eq!(config.listen.address.as_deref(), Some("[::1]:9"));
+        assert_eq!(config.log, Log { max_bytes: 1 << 20, keep: 2, level: "debug".to_owned() });
+        assert_eq!(config.ping, Some(Ping { url: "http://x/".to_owned(), every_ms: 1000 }));
+        assert_eq!(config.otlp.as_deref(), Some("http://c"));
+        assert!(parse("[log]\nlevel = \"loud\"\n").is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! - [`LastGood`]: a file that may change under us,
 //! - [`template`]: the prompt,
 //! - [`import`]: files written for others,
+//! - [`config_outline`]: the config without what anybody wrote into it,
 //! - [`schema_workflow`] and [`schema_config`]: the keys, for editors.
 
 mod problem;
@@ -25,13 +26,17 @@ mod verify;
 
 mod config;
 mod last_good;
+mod outline;
 mod settle;
 
 pub mod import;
 pub mod template;
 
-pub use config::{Ceiling, Ceilings, Concurrency, Config, Supervision};
+pub use config::{
+    Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision,
+};
 pub use last_good::{LastGood, News, Stamp};
+pub use outline::config_outline;
 pub use problem::Problem;
 pub use schema::{schema_config, schema_workflow};
 pub use settle::{

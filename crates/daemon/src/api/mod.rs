@@ -13,6 +13,8 @@ mod events;
 pub(crate) mod gc;
 mod openapi;
 mod output;
+mod probes;
+pub(crate) mod public;
 mod runs;
 mod spec;
 mod turns;
@@ -59,6 +61,9 @@ macro_rules! routes {
 }
 
 routes! {
+    get "/healthz" => probes::healthz;
+    get "/readyz" => probes::readyz;
+    get "/metrics" => probes::metrics;
     get "/v1/version" => daemon::version;
     get "/v1/daemon" => daemon::status;
     post "/v1/daemon/stop" => daemon::stop;

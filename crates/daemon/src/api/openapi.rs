@@ -4,7 +4,7 @@ use axum::Json;
 use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
-use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, turns, watch};
+use super::{attach, control, creation, daemon, doctor, events, gc, output, probes, runs, turns, watch};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -13,6 +13,9 @@ use super::{attach, control, creation, daemon, doctor, events, gc, output, runs,
         description = "A durable, unattended runner for agent loops. Served on a unix socket."
     ),
     paths(
+        probes::healthz,
+        probes::readyz,
+        probes::metrics,
         daemon::version,
         daemon::status,
         daemon::stop,

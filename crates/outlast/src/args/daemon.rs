@@ -1,8 +1,12 @@
 //! What `daemon` and its verbs take, and `doctor`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use crate::service::Manager;
+use crate::commands::LogLevel;
+use crate::duration::{self, Since};
 
 /// Start, stop and look at the daemon
 #[derive(Debug, Args)]
@@ -34,16 +38,32 @@ pub(crate) enum DaemonCommand {
     },
     Install(DaemonInstall),
     Uninstall(DaemonUninstall),
-    /// Print the daemon's log
-    #[command(after_help = "Examples:\n  outlast daemon logs --tail 50\n  outlast daemon logs -f")]
-    Logs {
-        /// Go on with what comes
-        #[arg(short, long)]
-        follow: bool,
-        /// Only the last lines
-        #[arg(long, value_name = "LINES")]
-        tail: Option<usize>,
-    },
+    Logs(DaemonLogs),
+}
+
+/// Print the daemon's log
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast daemon logs --tail 50
+  outlast daemon logs -f --level warn       what goes wrong, as it does
+  outlast daemon logs --since 1h --json     one object a line")]
+pub(crate) struct DaemonLogs {
+    /// Go on with what comes
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only what is at least so bad
+    #[arg(long)]
+    pub(crate) level: Option<LogLevel>,
+    /// Only what came after a time (RFC 3339), or in the last such while (10m)
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_since)]
+    pub(crate) since: Option<Since>,
+    /// Only the last lines
+    #[arg(long, value_name = "LINES")]
+    pub(crate) tail: Option<usize>,
 }
 
 /// Be the daemon, in the foreground
@@ -129,12 +149,19 @@ pub(crate) struct DaemonUninstall {
 Examples:
   outlast doctor
   outlast doctor --json | jq '.findings[] | select(.level != \"ok\")'
+  outlast doctor --bundle report.tar.gz     what somebody who helps you needs, and nothing private
 
 Exits with 0 if nothing needs a person, 1 otherwise. Works without the daemon too.")]
 pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also write a bundle for whoever helps you: no tasks, output, arguments, names or secrets
+    #[arg(long, value_name = "FILE.tar.gz")]
+    pub(crate) bundle: Option<PathBuf>,
+    /// Put the names of runs into the bundle
+    #[arg(long, requires = "bundle")]
+    pub(crate) with_names: bool,
 }
 
 impl DaemonCommand {
@@ -144,7 +171,8 @@ impl DaemonCommand {
             Self::Status(status) => status.json,
             Self::Install(install) => install.json,
             Self::Uninstall(uninstall) => uninstall.json,
-            Self::Run(_) | Self::Logs { .. } => false,
+            Self::Logs(logs) => logs.json,
+            Self::Run(_) => false,
         }
     }
 }

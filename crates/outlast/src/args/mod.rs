@@ -9,7 +9,8 @@ mod watch;
 
 pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
 pub(crate) use daemon::{
-    Daemon, DaemonCommand, DaemonInstall, DaemonRun, DaemonStatus, DaemonUninstall, Doctor,
+    Daemon, DaemonCommand, DaemonInstall, DaemonLogs, DaemonRun, DaemonStatus, DaemonUninstall,
+    Doctor,
 };
 pub(crate) use list::{Events, Logs, Ps, Show, Sort, State, Stream};
 pub(crate) use program::{Completions, Man, Version};

@@ -36,6 +36,7 @@ use crate::session::Session;
 use crate::world::World;
 
 pub(crate) use check::Check;
+pub(crate) use daemon::logs::Level as LogLevel;
 pub(crate) use import::Import;
 
 pub(crate) fn dispatch(command: Command, world: &World) -> Result<ExitCode, Problem> {

@@ -27,6 +27,8 @@ mod loop_file;
 mod loop_points;
 mod loop_stop;
 mod loops;
+mod metrics;
+mod operator;
 mod output;
 mod privacy;
 mod queue;
@@ -42,6 +44,8 @@ mod terminal;
 mod tmux;
 mod tools;
 mod top;
+#[cfg(feature = "otlp")]
+mod traces;
 mod tty;
 mod watch;
 mod watching;

@@ -58,6 +58,10 @@ pub(super) fn row(columns: &rusqlite::Row<'_>) -> Result<Row, Error> {
     reader.row(&id).map_err(|what| Error::UnreadableRun { run: id, what })
 }
 
+pub(super) fn state(columns: &rusqlite::Row<'_>, column: usize) -> Result<StateName, String> {
+    Reader { columns }.state(column)
+}
+
 struct Reader<'a> {
     columns: &'a rusqlite::Row<'a>,
 }

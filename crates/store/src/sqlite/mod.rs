@@ -24,7 +24,7 @@ use rusqlite::Connection;
 use self::checkpoint::Checkpointer;
 use self::read::{Reader, Readers};
 use self::writer::{Order, Work, Writer};
-use crate::{Append, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved};
+use crate::{Append, Census, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved};
 
 /// Orders that may wait for the writer before whoever gives another has to wait as well.
 const ORDERS: usize = 4096;
@@ -114,6 +114,10 @@ impl Journal for Sqlite {
 
     fn counts(&self) -> Result<Counts, Error> {
         self.readers.with(Reader::counts)
+    }
+
+    fn census(&self) -> Result<Vec<Census>, Error> {
+        self.readers.with(Reader::census)
     }
 
     fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error> {

@@ -2,6 +2,9 @@
 
 use super::{Key, Kind, idle, key};
 
+/// From the least to the most that is said.
+const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+
 pub(crate) const CONFIG: &[Key] = &[
     key(
         "ceilings.turn_timeout_ms",
@@ -71,6 +74,40 @@ pub(crate) const CONFIG: &[Key] = &[
         "environment variables that a loop file may ask for; a name may end in *",
     ),
     key("tools.deny", Kind::Texts, "", "tools that no run may use"),
+    key(
+        "listen.address",
+        Kind::Text,
+        "off",
+        "where probes and inbound webhooks may ask over TCP, like 127.0.0.1:9797",
+    ),
+    key(
+        "listen.allow_remote",
+        Kind::Flag,
+        "false",
+        "whether listen.address may be reached from other machines",
+    ),
+    key("listen.token", Kind::Text, "none", "what /metrics wants as a bearer token over TCP"),
+    key("log.max_mb", Kind::Count, "10", "the size at which the daemon's log is turned over"),
+    key(
+        "log.keep",
+        Kind::Count,
+        "5",
+        "how many files the daemon's log may have, the current one among them",
+    ),
+    key("log.level", Kind::Word(&LOG_LEVELS), "info", "the least that the daemon's log takes"),
+    key(
+        "otlp.endpoint",
+        Kind::Text,
+        "off",
+        "the collector that traces go to, like http://127.0.0.1:4318",
+    ),
+    key(
+        "ping.url",
+        Kind::Text,
+        "off",
+        "asked for regularly while the daemon is well, so that its silence is noticed",
+    ),
+    key("ping.every", Kind::Span, "1m", "how often"),
     idle("sinks.*", Kind::Map, "", "where notices go"),
     idle("agents.*", Kind::Map, "", "settings of an agent kind"),
     idle("secrets", Kind::Map, "", "values that are kept out of every output"),

@@ -1,7 +1,7 @@
 //! `outlast daemon …`: one file for each of its verbs.
 
 mod install;
-mod logs;
+pub(crate) mod logs;
 pub(crate) mod run;
 mod start;
 mod status;
@@ -25,7 +25,7 @@ pub(crate) async fn daemon(world: &World, command: DaemonCommand) -> Answer {
         DaemonCommand::Install(args) => install::install(world, args).await,
         DaemonCommand::Uninstall(args) => uninstall::uninstall(world, args).await,
         DaemonCommand::Stop { json: _ } => stop::stop(world).await,
-        DaemonCommand::Logs { follow, tail } => logs::logs(world, follow, tail).await,
+        DaemonCommand::Logs(args) => logs::logs(world, args).await,
     }
 }
 

@@ -1,4 +1,7 @@
-//! What is wrong, if something is: the journal, the runs that cannot be read, the disk.
+//! What is wrong, if something is: the journal, the runs that cannot be read, the disk, and what is around them.
+
+mod around;
+mod stale;
 
 use std::sync::Arc;
 
@@ -18,17 +21,27 @@ const LOW_BYTES: u64 = 256 << 20;
 pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorReport>> {
     let findings = blocking(move || {
         let mut findings = journal(&supervisor)?;
-        findings.extend(runs(&supervisor));
-        findings.extend(holding(&supervisor));
-        findings.extend(leftovers(&supervisor));
-        findings.extend(config(&supervisor));
-        findings.push(disk(&supervisor));
+        findings.extend(EXAMINERS.iter().flat_map(|examine| examine(&supervisor)));
         Ok(findings)
     })
     .await?;
     let healthy = findings.iter().all(|finding| finding.level == Level::Ok);
     Ok(Json(DoctorReport { healthy, findings }))
 }
+
+/// Who looks, in the order in which it is told. Each says nothing where there is nothing to look at.
+const EXAMINERS: [fn(&Arc<Supervisor>) -> Vec<Finding>; 10] = [
+    runs,
+    holding,
+    stale::runs,
+    leftovers,
+    config,
+    disk,
+    around::program,
+    around::listener,
+    around::outbound,
+    around::clock,
+];
 
 fn journal(supervisor: &Supervisor) -> Answer<Vec<Finding>> {
     let problems = supervisor.store.check()?;
@@ -103,15 +116,15 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 }
 
 /// A daemon that holds back what it resumes looks idle from outside.
-fn holding(supervisor: &Supervisor) -> Option<Finding> {
-    let Holding { until, why, runs } = supervisor.holding()?;
+fn holding(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let Some(Holding { until, why, runs }) = supervisor.holding() else { return Vec::new() };
     let message = format!("{runs} runs are held back until {until}: {why}");
     let hint = "`outlast daemon logs` may say why; `outlast daemon stop` and `start` end the wait";
-    Some(finding(Level::Problem, "daemon", message, Some(hint)))
+    vec![finding(Level::Problem, "daemon", message, Some(hint))]
 }
 
 /// A config that is wrong does not stop anything, so somebody has to say so.
-fn config(supervisor: &Supervisor) -> Vec<Finding> {
+fn config(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     // Whoever looks for what is wrong has perhaps just put it right.
     let holds = supervisor.config();
     let problems = supervisor.settings.problems();
@@ -141,8 +154,8 @@ fn leftovers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     )]
 }
 
-fn disk(supervisor: &Supervisor) -> Finding {
-    match rustix::fs::statvfs(&supervisor.layout.state) {
+fn disk(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let found = match rustix::fs::statvfs(&supervisor.layout.state) {
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let (level, hint) = if free < LOW_BYTES {
@@ -155,7 +168,8 @@ fn disk(supervisor: &Supervisor) -> Finding {
         Err(error) => {
             finding(Level::Warning, "disk", format!("cannot tell the free space: {error}"), None)
         }
-    }
+    };
+    vec![found]
 }
 
 fn finding(level: Level, subject: &str, message: impl Into<String>, hint: Option<&str>) -> Finding {

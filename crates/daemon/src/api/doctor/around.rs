@@ -1,0 +1,164 @@
+//! What is around the runs: this program and those of the shims, listeners, what is sent out, the clock.
+
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use outlast_wire::api::{Finding, Level};
+use outlast_wire::version;
+
+use super::finding;
+use crate::operator::{listen, ping};
+use crate::supervisor::Supervisor;
+use crate::world::clock as world_clock;
+
+/// Less than this is no clock that was set.
+const CLOCK_MS: u64 = 2000;
+
+/// 2024-01-01: a clock that says less has never been set.
+const NOT_BEFORE_MS: u64 = 1_704_067_200_000;
+
+/// Which program this is, and whether the live shims are the same one.
+pub(super) fn program(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let pid = std::process::id();
+    let who = format!("version {}, pid {pid}, since {}", version::BUILD, supervisor.started_at);
+    let mut findings = vec![finding(Level::Ok, "daemon", who, None)];
+    let own = identity("self");
+    if own.is_some() && own != on_disk(supervisor) {
+        findings.push(finding(
+            Level::Warning,
+            "daemon",
+            format!("{} is another program than the one this daemon runs", supervisor.exe.display()),
+            Some("after an upgrade: `outlast daemon stop`, then `outlast daemon start`; runs go on meanwhile"),
+        ));
+    }
+    let handles = supervisor.handles();
+    let pids = handles.iter().filter_map(|(_, it)| it.snapshot.borrow().shim_pid);
+    // One that is gone by now is none.
+    let shims: Vec<Identity> = pids.filter_map(|pid| identity(&pid.to_string())).collect();
+    let others = shims.iter().filter(|theirs| own.is_some_and(|own| own != **theirs)).count();
+    if !shims.is_empty() {
+        let told = match others {
+            0 => format!("{} live, all of this version", shims.len()),
+            _ => format!(
+                "{} live, {others} of them of another build, which this daemon understands",
+                shims.len()
+            ),
+        };
+        findings.push(finding(Level::Ok, "shims", told, None));
+    }
+    findings
+}
+
+type Identity = (u64, u64);
+
+fn identity(pid: &str) -> Option<Identity> {
+    let metadata = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+fn on_disk(supervisor: &Supervisor) -> Option<Identity> {
+    // The kernel says so of a program whose file was replaced under it.
+    let path = supervisor.exe.to_string_lossy();
+    let path = path.strip_suffix(" (deleted)").unwrap_or(&path);
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+pub(super) fn listener(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    use listen::Standing;
+
+    let found = match supervisor.operator.listening.standing() {
+        Standing::Off => return Vec::new(),
+        Standing::On { address, is_remote: false } => {
+            finding(Level::Ok, "listener", format!("probes are answered on http://{address}"), None)
+        }
+        Standing::On { address, is_remote: true } => finding(
+            Level::Warning,
+            "listener",
+            format!(
+                "probes are answered on http://{address}, for other machines too, and without TLS"
+            ),
+            Some("a proxy in front of 127.0.0.1 can do that better"),
+        ),
+        Standing::Refused { why, hint } => finding(Level::Problem, "listener", why, Some(hint)),
+        Standing::Failing { address, error, tries } => finding(
+            Level::Problem,
+            "listener",
+            format!("cannot listen on {address}: {error} ({tries} tries)"),
+            Some("free the port, or name another in [listen]"),
+        ),
+    };
+    vec![found]
+}
+
+/// Pings and traces. Sinks have their place here, too.
+pub(super) fn outbound(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    use ping::Standing;
+
+    let pings = match supervisor.operator.pinging.standing() {
+        Standing::Off => None,
+        Standing::Answered { at } => {
+            Some(finding(Level::Ok, "ping", format!("answered at {at}"), None))
+        }
+        Standing::Failing { since, error } => Some(finding(
+            Level::Problem,
+            "ping",
+            format!("has had no good answer since {since}: {error}"),
+            Some("whoever waits for it is about to be alarmed; look at [ping]"),
+        )),
+    };
+    pings.into_iter().chain(traces(supervisor)).collect()
+}
+
+#[cfg(not(feature = "otlp"))]
+fn traces(supervisor: &Supervisor) -> Option<Finding> {
+    let is_wanted = supervisor.settings.current().is_ok_and(|config| config.otlp.is_some());
+    is_wanted.then(|| {
+        finding(
+            Level::Warning,
+            "otlp",
+            "the config names a collector, and this build sends no traces",
+            Some("build it with `--features otlp`"),
+        )
+    })
+}
+
+#[cfg(feature = "otlp")]
+fn traces(supervisor: &Supervisor) -> Option<Finding> {
+    let standing = supervisor.operator.traces();
+    let is_wanted = supervisor.settings.current().is_ok_and(|config| config.otlp.is_some());
+    is_wanted.then(|| match standing.trouble {
+        None => {
+            let told = format!("{} spans sent, {} lost", standing.sent, standing.lost);
+            finding(Level::Ok, "otlp", told, None)
+        }
+        Some(why) => finding(
+            Level::Warning,
+            "otlp",
+            format!("{} spans sent, {} lost: {why}", standing.sent, standing.lost),
+            Some("look at [otlp] and at the collector; runs are not held up by it"),
+        ),
+    })
+}
+
+pub(super) fn clock(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let (ours, wall) = (supervisor.world.now(), world_clock::wall());
+    if wall.0 < NOT_BEFORE_MS {
+        let told = "the machine's clock has not been set";
+        return vec![finding(Level::Warning, "clock", told, Some("set it, or let NTP do so"))];
+    }
+    let ahead_ms = ours.0.saturating_sub(wall.0);
+    if ahead_ms < CLOCK_MS {
+        return Vec::new();
+    }
+    let told = format!(
+        "the machine's clock was set back by {} s; limits and deadlines go on as before",
+        ahead_ms / 1000
+    );
+    vec![finding(
+        Level::Warning,
+        "clock",
+        told,
+        Some("times in journals are ahead until it has caught up"),
+    )]
+}

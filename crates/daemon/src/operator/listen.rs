@@ -1,0 +1,193 @@
+//! The listener besides the unix socket: TCP, for probes and inbound webhooks, only where the config asks for it.
+//!
+//! Never serves the control API. Takes one request a connection, so many at once, each within a time. An address
+//! that cannot be had keeps nothing else from working: it is tried again for a while, and `doctor` says so.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use outlast_workflow::Listen;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+use crate::api::public;
+use crate::supervisor::Supervisor;
+
+/// Connections at once; whoever comes then waits in the kernel's queue.
+const MOST_CONNECTIONS: usize = 64;
+
+/// For one request, from the first byte to the last of its answer.
+const ONE_REQUEST: Duration = Duration::from_secs(30);
+const ITS_HEADER: Duration = Duration::from_secs(10);
+
+/// Between two tries to have an address, and how many there are before only a changed config helps.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LAST_RETRY: Duration = Duration::from_secs(300);
+const MOST_TRIES: u32 = 12;
+
+/// After an accept that failed, which is mostly for want of descriptors.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// How it stands with the listener, for `doctor`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    #[default]
+    Off,
+    On {
+        address: SocketAddr,
+        is_remote: bool,
+    },
+    /// As it is written it will never do.
+    Refused {
+        why: String,
+        hint: &'static str,
+    },
+    Failing {
+        address: SocketAddr,
+        error: String,
+        tries: u32,
+    },
+}
+
+#[derive(Default)]
+pub(crate) struct Listening {
+    standing: Mutex<Standing>,
+}
+
+impl Listening {
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn is(&self, standing: Standing) {
+        match &standing {
+            Standing::Off => {}
+            Standing::On { address, .. } => tracing::info!(%address, "listening"),
+            Standing::Refused { why, .. } => tracing::error!(%why, "not listening"),
+            Standing::Failing { address, error, tries } => {
+                tracing::error!(%address, %error, tries, "cannot listen");
+            }
+        }
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+    }
+}
+
+/// Listens where the config says, as long as it says so.
+pub(super) async fn follow(supervisor: &Arc<Supervisor>) {
+    // Whoever is being answered is answered, also if the listener moves meanwhile.
+    let mut connections = JoinSet::new();
+    super::with_each(
+        supervisor,
+        |config| config.listen.clone(),
+        async |listen: Listen| {
+            let listening = &supervisor.operator.listening;
+            match wanted(&listen) {
+                Err(standing) => listening.is(standing),
+                Ok(address) => {
+                    let Some(listener) = bind(supervisor, address).await else { return };
+                    let address = listener.local_addr().unwrap_or(address);
+                    listening.is(Standing::On { address, is_remote: !address.ip().is_loopback() });
+                    serve(supervisor, &listener, listen.token, &mut connections).await;
+                }
+            }
+        },
+    )
+    .await;
+}
+
+/// The address to listen on, or how it stands without one.
+fn wanted(listen: &Listen) -> Result<SocketAddr, Standing> {
+    let Some(text) = &listen.address else { return Err(Standing::Off) };
+    let address: SocketAddr = text.parse().map_err(|_| Standing::Refused {
+        why: format!("listen.address {text:?} is not an IP address and a port"),
+        hint: "write it like 127.0.0.1:9797 or [::1]:9797",
+    })?;
+    if !address.ip().is_loopback() && !listen.allow_remote {
+        return Err(Standing::Refused {
+            why: format!("listen.address {address} can be reached from other machines"),
+            hint: "use 127.0.0.1, or say listen.allow_remote = true if that is meant",
+        });
+    }
+    Ok(address)
+}
+
+async fn bind(supervisor: &Supervisor, address: SocketAddr) -> Option<TcpListener> {
+    let mut retry_in = FIRST_RETRY;
+    for tries in 1..=MOST_TRIES {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return Some(listener),
+            Err(error) => {
+                let error = error.to_string();
+                supervisor.operator.listening.is(Standing::Failing { address, error, tries });
+            }
+        }
+        tokio::time::sleep(retry_in).await;
+        retry_in = (retry_in * 2).min(LAST_RETRY);
+    }
+    None
+}
+
+/// Answers for ever.
+async fn serve(
+    supervisor: &Arc<Supervisor>,
+    listener: &TcpListener,
+    token: Option<String>,
+    connections: &mut JoinSet<()>,
+) {
+    let router = public::router(supervisor.clone(), token);
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        let place = room.clone().acquire_owned().await.expect("nobody closes it");
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, _)) => drop(connections.spawn(answer(stream, router.clone(), place))),
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(AFTER_ERROR).await;
+            }
+        }
+    }
+}
+
+/// One request, one answer.
+async fn answer(stream: TcpStream, router: axum::Router, _place: OwnedSemaphorePermit) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(ITS_HEADER)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // What goes wrong on the way to a client, or takes too long, is the client's to notice.
+    drop(tokio::time::timeout(ONE_REQUEST, connection).await);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listen(address: &str, allow_remote: bool) -> Result<SocketAddr, Standing> {
+        wanted(&Listen { address: Some(address.to_owned()), allow_remote, token: None })
+    }
+
+    #[test]
+    fn other_machines_reach_nothing_unless_that_is_said() {
+        assert_eq!(wanted(&Listen::default()), Err(Standing::Off));
+        for local in ["127.0.0.1:9797", "[::1]:9797", "127.8.8.8:0"] {
+            assert!(listen(local, false).is_ok(), "{local}");
+        }
+        for remote in ["0.0.0.0:9797", "[::]:9797", "192.0.2.1:80"] {
+            assert!(matches!(listen(remote, false), Err(Standing::Refused { .. })), "{remote}");
+            assert!(listen(remote, true).is_ok(), "{remote}");
+        }
+        for no_address in ["localhost:9797", "9797", "127.0.0.1", "127.0.0.1:99999"] {
+            assert!(
+                matches!(listen(no_address, true), Err(Standing::Refused { .. })),
+                "{no_address}"
+            );
+        }
+    }
+}

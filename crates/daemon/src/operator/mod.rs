@@ -1,0 +1,93 @@
+//! What the operator sees from a script: whether this daemon is well, what it counts, and signs of life.
+//!
+//! Hears of what the journal has taken, and of nothing else. Decides nothing about runs and never holds one up:
+//! whatever cannot be told at once is counted as lost.
+
+pub(crate) mod listen;
+pub(crate) mod metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
+mod outbound;
+pub(crate) mod ping;
+pub(crate) mod readiness;
+
+use std::sync::Arc;
+
+use outlast_engine::{Event, Run};
+use outlast_workflow::Config;
+
+use self::listen::Listening;
+use self::metrics::Metrics;
+use self::ping::Pinging;
+use self::readiness::Readiness;
+use crate::supervisor::Supervisor;
+
+/// What is kept for the operator while the daemon lives.
+#[derive(Default)]
+pub(crate) struct Operator {
+    pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
+    pub(crate) listening: Listening,
+    pub(crate) pinging: Pinging,
+    #[cfg(feature = "otlp")]
+    traces: otlp::Queue,
+}
+
+impl Operator {
+    /// Hears what the journal has just taken of a run, which is as it was before.
+    pub(crate) fn observe(&self, before: &Run, events: &[Event]) {
+        self.metrics.observe(before, events);
+        #[cfg(feature = "otlp")]
+        self.traces.observe(before, events);
+    }
+
+    #[cfg(feature = "otlp")]
+    pub(crate) fn traces(&self) -> otlp::Standing {
+        self.traces.standing()
+    }
+}
+
+/// Sees to listeners, pings and traces, as the config says; never ends.
+pub(crate) async fn follow(supervisor: Arc<Supervisor>) {
+    #[cfg(feature = "otlp")]
+    let traces = otlp::export(&supervisor);
+    #[cfg(not(feature = "otlp"))]
+    let traces = std::future::pending::<()>();
+    tokio::join!(listen::follow(&supervisor), ping::follow(&supervisor), traces);
+}
+
+/// Does `act` with a part of the config, and again with the new one whenever that part has changed.
+async fn with_each<T: PartialEq + Clone>(
+    supervisor: &Supervisor,
+    part: impl Fn(&Config) -> T,
+    mut act: impl AsyncFnMut(T),
+) {
+    let mut changes = supervisor.settings.changes();
+    let now = || supervisor.settings.current().as_ref().map(&part).ok();
+    let mut held = now();
+    loop {
+        let changed = async {
+            loop {
+                if changes.changed().await.is_err() {
+                    // Nobody is left who could change it.
+                    std::future::pending::<()>().await;
+                }
+                let next = now();
+                if next != held {
+                    return next;
+                }
+            }
+        };
+        let done = async {
+            if let Some(part) = held.clone() {
+                act(part).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let next = tokio::select! {
+            next = changed => next,
+            () = done => unreachable!("it is never done"),
+        };
+        held = next;
+    }
+}

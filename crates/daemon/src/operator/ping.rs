@@ -1,0 +1,112 @@
+//! A sign of life that somebody else waits for: only supervision notices that supervision is gone.
+//!
+//! Asks for one URL at each interval while this daemon is ready, and is silent otherwise: silence is the alarm.
+//! Off unless the config names a URL, and then there is no timer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outlast_workflow::Ping;
+
+use super::outbound::{self, Say, Target};
+use super::readiness;
+use crate::supervisor::Supervisor;
+use crate::view;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// How the last ping went, for `doctor`. The URL is not told: it is the secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    #[default]
+    Off,
+    Answered {
+        at: String,
+    },
+    /// Since the first in a row that got no good answer.
+    Failing {
+        since: String,
+        error: String,
+    },
+}
+
+#[derive(Default)]
+pub(crate) struct Pinging {
+    standing: Mutex<Standing>,
+}
+
+impl Pinging {
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn went(&self, at: String, answer: Result<(), String>) {
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = match (answer, &*standing) {
+            (Ok(()), _) => Standing::Answered { at },
+            (Err(error), Standing::Failing { since, .. }) => {
+                Standing::Failing { since: since.clone(), error }
+            }
+            (Err(error), Standing::Off | Standing::Answered { .. }) => {
+                tracing::warn!(%error, "the ping is not answered");
+                Standing::Failing { since: at, error }
+            }
+        };
+        *standing = next;
+    }
+
+    fn off(&self) {
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = Standing::Off;
+    }
+}
+
+/// Pings as the config says, as long as it says so.
+pub(super) async fn follow(supervisor: &Arc<Supervisor>) {
+    super::with_each(
+        supervisor,
+        |config| config.ping.clone(),
+        async |wanted: Option<Ping>| {
+            supervisor.operator.pinging.off();
+            if let Some(wanted) = wanted {
+                ping(supervisor, &wanted).await;
+            }
+        },
+    )
+    .await;
+}
+
+async fn ping(supervisor: &Arc<Supervisor>, wanted: &Ping) {
+    let pinging = &supervisor.operator.pinging;
+    let at = || view::rfc3339(supervisor.world.now());
+    let target = match Target::parse(&wanted.url) {
+        Ok(target) => target,
+        Err(why) => return pinging.went(at(), Err(format!("ping.url cannot be used: {why}"))),
+    };
+    let every = Duration::from_millis(wanted.every_ms);
+    loop {
+        let answer = match unready(supervisor).await {
+            Some(why) => Err(format!("no ping was sent, because this daemon is not ready: {why}")),
+            None => judged(outbound::send(&target, Say::Get, ANSWER_WITHIN).await),
+        };
+        pinging.went(at(), answer);
+        tokio::time::sleep(every).await;
+    }
+}
+
+fn judged(answer: Result<u16, String>) -> Result<(), String> {
+    match answer {
+        Ok(200..=299) => Ok(()),
+        Ok(status) => Err(format!("answered with status {status}")),
+        Err(error) => Err(error),
+    }
+}
+
+/// What keeps this daemon from new work, if something does.
+async fn unready(supervisor: &Arc<Supervisor>) -> Option<String> {
+    let looked_at = supervisor.clone();
+    let obstacles = tokio::task::spawn_blocking(move || readiness::obstacles(&looked_at)).await;
+    match obstacles {
+        Ok(obstacles) => obstacles.into_iter().next().map(|obstacle| obstacle.message),
+        Err(error) => Some(error.to_string()),
+    }
+}

@@ -1,0 +1,96 @@
+//! Since when there has been no daemon, from what it has left on disk: nobody else is there to ask.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use outlast_wire::layout::Layout;
+use serde_json::Value;
+
+/// A daemon that is no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Absence {
+    /// When it was told to go; or else its last sign of life, after which it may have lived on for a while.
+    pub(crate) since: Timestamp,
+    pub(crate) was_asked: bool,
+}
+
+/// Who says to hold the lock, or to have held it last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub(crate) pid: u64,
+    pub(crate) version: String,
+    pub(crate) started_at: String,
+}
+
+/// `None` if there has never been a daemon here.
+pub(crate) fn absence(layout: &Layout) -> Option<Absence> {
+    holder(layout)?;
+    if let Some(since) = modified(layout.stopped_marker()) {
+        return Some(Absence { since, was_asked: true });
+    }
+    let database = layout.database();
+    let beside = |end: &str| {
+        let mut path = database.clone().into_os_string();
+        path.push(end);
+        PathBuf::from(path)
+    };
+    let signs =
+        [layout.daemon_log(), layout.clock(), layout.daemon_lock(), beside(""), beside("-wal")];
+    let since = signs.into_iter().filter_map(modified).max()?;
+    Some(Absence { since, was_asked: false })
+}
+
+/// What the lock says of who took it last.
+pub(crate) fn holder(layout: &Layout) -> Option<Holder> {
+    let text = std::fs::read(layout.daemon_lock()).ok()?;
+    let said: Value = serde_json::from_slice(&text).ok()?;
+    let word = |key: &str| said[key].as_str().map(str::to_owned);
+    Some(Holder {
+        pid: said["pid"].as_u64()?,
+        version: word("version")?,
+        started_at: word("started_at")?,
+    })
+}
+
+fn modified(path: PathBuf) -> Option<Timestamp> {
+    let at: SystemTime = std::fs::metadata(path).ok()?.modified().ok()?;
+    let at = Timestamp::try_from(at).ok()?;
+    // Whole seconds: files say no more than about when.
+    Timestamp::from_second(at.as_second()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn put(path: PathBuf, text: &str, second: u64) {
+        let mut file = File::create(path).expect("a file");
+        file.write_all(text.as_bytes()).expect("written");
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second)).expect("a time");
+    }
+
+    #[test]
+    fn a_daemon_is_gone_since_its_last_sign_of_life_or_since_it_was_told_to_go() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let layout = Layout::under(dir.path());
+        std::fs::create_dir_all(&layout.state).expect("a directory");
+        assert_eq!(absence(&layout), None);
+        put(layout.daemon_lock(), "", 90);
+        assert_eq!(absence(&layout), None);
+        let said =
+            r#"{"pid":7,"version":"0.1.0","epoch":null,"started_at":"2026-11-16T00:00:00Z"}"#;
+        put(layout.daemon_lock(), said, 100);
+        put(layout.daemon_log(), "", 500);
+        put(layout.database(), "", 300);
+        let at = |second| Timestamp::from_second(second).expect("a time");
+        assert_eq!(absence(&layout), Some(Absence { since: at(500), was_asked: false }));
+        put(layout.stopped_marker(), "", 400);
+        assert_eq!(absence(&layout), Some(Absence { since: at(400), was_asked: true }));
+        assert_eq!(holder(&layout).map(|it| it.pid), Some(7));
+    }
+}

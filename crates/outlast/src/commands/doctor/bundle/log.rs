@@ -1,0 +1,67 @@
+//! The end of the daemon's log, as far as it is our own words.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::scrub::Scrub;
+
+/// So much of each of the last two files is looked at.
+const TAIL: u64 = 1 << 20;
+
+/// Fields with a sentence of ours, of the system's or of a library's, told without what is quoted in it.
+const SENTENCES: [&str; 4] = ["message", "error", "panic", "detail"];
+
+pub(super) fn tail(path: &Path, scrub: &Scrub) -> Vec<u8> {
+    let text = match last_bytes(path) {
+        Ok(bytes) => {
+            // A file that has just been begun says little; there need not be one before it.
+            let before = last_bytes(&path.with_extension("log.1")).unwrap_or_default();
+            String::from_utf8_lossy(&[before, bytes].concat()).into_owned()
+        }
+        Err(error) => {
+            return format!("{}\n", json!({ "unreadable": error.kind().to_string() })).into_bytes();
+        }
+    };
+    let mut plain = 0;
+    let mut told = String::new();
+    for line in text.lines() {
+        match serde_json::from_str::<Value>(line) {
+            Ok(Value::Object(fields)) => told.push_str(&format!("{}\n", kept(&fields, scrub))),
+            Ok(_) | Err(_) => plain += 1,
+        }
+    }
+    told.push_str(&format!("{}\n", json!({ "plain_lines_left_out": plain })));
+    told.into_bytes()
+}
+
+fn last_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn kept(fields: &Map<String, Value>, scrub: &Scrub) -> Value {
+    let kept = fields.iter().filter_map(|(key, value)| {
+        let value = match (key.as_str(), value) {
+            (_, Value::Number(_) | Value::Bool(_)) => value.clone(),
+            ("at" | "level", Value::String(text)) if is_plain(text) => value.clone(),
+            ("run" | "code", Value::String(text)) if is_plain(text) => value.clone(),
+            // A place in our own source.
+            ("place", Value::String(text)) => json!(text.rsplit('/').next()),
+            (key, Value::String(text)) if SENTENCES.contains(&key) => json!(scrub.text(text)),
+            _ => return None,
+        };
+        Some((key.clone(), value))
+    });
+    Value::Object(kept.collect())
+}
+
+fn is_plain(text: &str) -> bool {
+    text.len() <= 40 && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-:.".contains(c))
+}
