@@ -33,6 +33,7 @@ mod queue;
 mod refusals;
 mod rests;
 mod run;
+mod scenarios;
 mod stage;
 mod stalls;
 mod stop;
