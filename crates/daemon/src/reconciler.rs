@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use outlast_engine::{Effect, Input, Run, RunId, Time};
 use outlast_store::Error;
+use outlast_wire::api::Holding;
 
 use crate::driver::Seat;
 use crate::keeper;
 use crate::reconcile::{Desired, Standing};
 use crate::slots::Queueing;
-use crate::supervisor::Supervisor;
+use crate::starts;
+use crate::supervisor::{Supervisor, lock};
+use crate::view;
 
 #[cfg(test)]
 mod tests;
@@ -121,6 +124,37 @@ impl Supervisor {
         }
     }
 
+    /// Leaves a run alone that cannot be read, until it is read again.
+    pub(crate) fn quarantine(&self, id: &RunId, message: String) {
+        let trouble = self.trouble("unreadable", message);
+        let mut quarantine = lock(&self.quarantine);
+        let known = quarantine.entry(id.clone()).or_insert_with(|| {
+            tracing::error!(run = %id, message = trouble.message, "cannot read this run; it is left alone");
+            trouble.clone()
+        });
+        known.message = trouble.message;
+        drop(quarantine);
+        self.watchers.note(id);
+        let (standing, since) = (Standing::Unreadable, self.world.now());
+        let wanted = Desired { run: id.clone(), standing, priority: 0, since };
+        self.resumes.lose(wanted, false, since);
+    }
+
+    pub(crate) fn unquarantine(&self, id: &RunId) {
+        if lock(&self.quarantine).remove(id).is_some() {
+            tracing::info!(run = %id, "it can be read again");
+        }
+    }
+
+    /// A run that is held back would go on; true if it may.
+    pub(crate) fn lets_go(self: &Arc<Self>, run: &Run) -> bool {
+        self.resumes.wants_to_start(&run.id);
+        self.reconcile();
+        // If it may not, somebody has to look again when it may.
+        self.resumes.nudge();
+        !self.resumes.is_held(&run.id)
+    }
+
     /// A conductor has gone and its run is open.
     pub(crate) fn lost(&self, id: &RunId) {
         let Some(handle) = self.handle(id) else { return };
@@ -158,6 +192,20 @@ impl Supervisor {
             let since = self.world.now();
             self.resumes.find(Desired { run: id, standing: Standing::Resting, priority: 0, since });
         }
+    }
+
+    /// Until when this daemon starts nothing by itself, and why, if it does not.
+    pub(crate) fn holding(&self) -> Option<Holding> {
+        let storm = self.storm?;
+        (self.world.now() < storm.until).then(|| Holding {
+            until: view::rfc3339(storm.until),
+            why: format!(
+                "{} daemons have ended unasked within {} s",
+                storm.deaths,
+                starts::WINDOW_MS / 1000
+            ),
+            runs: self.resumes.waiting(),
+        })
     }
 
     /// True if a shim holds the lock of the step that the run has.

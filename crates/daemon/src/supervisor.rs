@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Input, Moment, Run, RunId, RunSpec, Slot, Time};
 use outlast_store::{Error, Journal};
-use outlast_wire::api::{Holding, Mode, Trouble};
+use outlast_wire::api::{Mode, Trouble};
 use outlast_wire::layout::Layout;
 use outlast_workflow::{Config, Problem};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,13 +15,11 @@ use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
 use crate::keeper::OutputWatch;
-use crate::reconcile::{Desired, Standing};
 use crate::resumes::Resumes;
 use crate::service::{Scopes, Service};
 use crate::operator::Operator;
 use crate::settings::Settings;
 use crate::slots::{Queueing, Slots};
-use crate::starts;
 use crate::view;
 use crate::watchers::Watchers;
 use crate::world::{self, World};
@@ -44,15 +42,15 @@ pub(crate) struct Supervisor {
     pub(crate) slots: Slots,
     pub(crate) resumes: Resumes,
     /// Set if daemons have died too fast before this one.
-    storm: Option<Storm>,
+    pub(crate) storm: Option<Storm>,
     pub(crate) mode: Mode,
     pub(crate) service: Service,
     pub(crate) scopes: Scopes,
     pub(crate) watchers: Watchers,
     pub(crate) operator: Operator,
     runs: Mutex<HashMap<RunId, Handle>>,
-    /// Runs that cannot be read. They are shown and left alone.
-    quarantine: Mutex<BTreeMap<RunId, Trouble>>,
+    /// Runs that cannot be read. They are shown, left alone, and read again later.
+    pub(crate) quarantine: Mutex<BTreeMap<RunId, Trouble>>,
     /// Runs whose directory is being made or removed just now.
     claims: Mutex<BTreeSet<RunId>>,
     /// Set when this daemon has to go.
@@ -165,28 +163,6 @@ impl Supervisor {
         Run::replay(id, &events).map_err(|illegal| illegal.to_string())
     }
 
-    /// Leaves a run alone that cannot be read, until it is read again.
-    pub(crate) fn quarantine(&self, id: &RunId, message: String) {
-        let trouble = self.trouble("unreadable", message);
-        let mut quarantine = lock(&self.quarantine);
-        let known = quarantine.entry(id.clone()).or_insert_with(|| {
-            tracing::error!(run = %id, message = trouble.message, "cannot read this run; it is left alone");
-            trouble.clone()
-        });
-        known.message = trouble.message;
-        drop(quarantine);
-        self.watchers.note(id);
-        let (standing, since) = (Standing::Unreadable, self.world.now());
-        let wanted = Desired { run: id.clone(), standing, priority: 0, since };
-        self.resumes.lose(wanted, false, since);
-    }
-
-    pub(crate) fn unquarantine(&self, id: &RunId) {
-        if lock(&self.quarantine).remove(id).is_some() {
-            tracing::info!(run = %id, "it can be read again");
-        }
-    }
-
     /// Gives a run its conductor.
     pub(crate) fn seat(self: &Arc<Self>, seat: Seat, first: Option<Input>) -> Handle {
         let id = seat.run().id.clone();
@@ -251,15 +227,6 @@ impl Supervisor {
         self.slots.take(id, spec, since, world::free_memory_mb)
     }
 
-    /// A run that is held back would go on; true if it may.
-    pub(crate) fn lets_go(self: &Arc<Self>, run: &Run) -> bool {
-        self.resumes.wants_to_start(&run.id);
-        self.reconcile();
-        // If it may not, somebody has to look again when it may.
-        self.resumes.nudge();
-        !self.resumes.is_held(&run.id)
-    }
-
     /// Notes what a run has come to, and asks whoever can have the place it left.
     pub(crate) fn note_slot(&self, run: &Run) {
         let is_held = self.resumes.is_held(&run.id);
@@ -303,20 +270,6 @@ impl Supervisor {
             }
         }
         self.resumes.nudge();
-    }
-
-    /// Until when this daemon starts nothing by itself, and why, if it does not.
-    pub(crate) fn holding(&self) -> Option<Holding> {
-        let storm = self.storm?;
-        (self.world.now() < storm.until).then(|| Holding {
-            until: view::rfc3339(storm.until),
-            why: format!(
-                "{} daemons have ended unasked within {} s",
-                storm.deaths,
-                starts::WINDOW_MS / 1000
-            ),
-            runs: self.resumes.waiting(),
-        })
     }
 
     /// Has a run look again. One that has no room for this has other news, after which it looks anyway.
@@ -412,7 +365,7 @@ impl Handle {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while it holds these, and a table is sound between any two calls.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -83,6 +83,8 @@ impl Ask {
 
 /// `/v1/runs/{run}` and what belongs to it.
 pub(crate) fn run_path(run: &str, rest: &str) -> String {
+    // Nothing at all would ask about the list of runs.
+    let run = if run.is_empty() { "\"\"" } else { run };
     format!("/v1/runs/{}{rest}", encode(run))
 }
 

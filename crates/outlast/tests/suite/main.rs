@@ -36,6 +36,7 @@ mod refusals;
 mod rests;
 mod run;
 mod service;
+mod scenarios;
 mod stage;
 mod stalls;
 mod stop;
