@@ -199,7 +199,7 @@ impl<'w> Service<'w> {
         let manager = named.unwrap_or(Manager::of_this_system());
         let description = Description::of(world)?;
         let text = match manager {
-            Manager::Systemd => unit::render(&description),
+            Manager::Systemd => unit::render(&description)?,
             Manager::Launchd => plist::render(&description),
         };
         Ok(Self { world, manager, text, file: manager.file(world)? })
