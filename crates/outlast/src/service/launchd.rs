@@ -13,8 +13,9 @@ pub(super) const LABEL: &str = "dev.outlast.daemon";
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const DONE_WITHIN: Duration = Duration::from_secs(30);
-/// For a service that was told to go to be gone, and for one that was told to come to be there.
+/// For a service that was told to go to be gone, and for one that was told to come to be known and to run.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
+const BEGIN_WITHIN: Duration = Duration::from_secs(5);
 const START_WITHIN: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -181,7 +182,8 @@ async fn await_start(service: &Service<'_>, status: &mut ServiceStatus) -> Resul
                 return Ok(());
             }
         }
-        if began.elapsed() >= START_WITHIN {
+        let within = if printed.is_some() { START_WITHIN } else { BEGIN_WITHIN };
+        if began.elapsed() >= within {
             let state = status.state.as_deref().unwrap_or("not loaded");
             return Err(Shortfall::new(format!(
                 "launchd has {LABEL} as {state}, and its daemon does not answer"

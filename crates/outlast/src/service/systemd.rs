@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast_wire::api::{Mode, ServiceStatus};
+use outlast_wire::version;
 use tokio::time::{Instant, sleep};
 
 use super::tool::{self, Said};
@@ -60,6 +61,7 @@ pub(super) async fn install(
         order(service, status, &["--no-block", "start", UNIT]).await?;
     }
     await_start(service, status).await?;
+    compare_versions(service, status).await;
     see_to_linger(service, linger, status).await;
     Ok(())
 }
@@ -254,6 +256,19 @@ async fn await_start(service: &Service<'_>, status: &mut ServiceStatus) -> Resul
                 .hint("journalctl --user -u outlast.service and outlast daemon logs say why"));
         }
         sleep(PAUSE).await;
+    }
+}
+
+/// An upgrade in place changes no unit, so whoever runs it goes on with the old program.
+async fn compare_versions(service: &Service<'_>, status: &mut ServiceStatus) {
+    let Some(running) = answering(service.world).await.and_then(|here| here.version) else {
+        return;
+    };
+    if running != version::BUILD {
+        status.hints.push(format!(
+            "the daemon that runs is outlast {running} and this is {}: systemctl --user restart outlast.service",
+            version::BUILD
+        ));
     }
 }
 
