@@ -17,6 +17,7 @@ const DONE_WITHIN: Duration = Duration::from_secs(30);
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 const BEGIN_WITHIN: Duration = Duration::from_secs(5);
 const START_WITHIN: Duration = Duration::from_secs(20);
+const TELL_AGAIN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The session that agents are started in, and the service within it.
@@ -51,18 +52,14 @@ pub(super) async fn install(
     }
     make_log_dir(service)?;
     service.settle_file(status)?;
-    let (is_loaded, is_running) = match loaded.filter(|_| !is_new) {
-        Some(printed) => (true, printed.is_running()),
-        None => (false, false),
-    };
-    if !is_loaded {
+    let mut told = None;
+    if is_new || loaded.is_none() {
         // One that a person has disabled would be loaded and never run.
         order(service, status, &["enable", &target]).await?;
         order(service, status, &["bootstrap", &domain, &path]).await?;
-    } else if !is_running {
-        order(service, status, &["kickstart", &target]).await?;
+        told = Some(Instant::now());
     }
-    await_start(service, status).await
+    await_start(service, status, told).await
 }
 
 pub(super) async fn uninstall(
@@ -163,7 +160,13 @@ async fn bootout(service: &Service<'_>, status: &mut ServiceStatus) -> Result<()
     Ok(())
 }
 
-async fn await_start(service: &Service<'_>, status: &mut ServiceStatus) -> Result<(), Shortfall> {
+/// Looks until the service runs and its daemon answers here. One that does not run is told to, and again if it was
+/// just ending when it was told.
+async fn await_start(
+    service: &Service<'_>,
+    status: &mut ServiceStatus,
+    mut told: Option<Instant>,
+) -> Result<(), Shortfall> {
     let began = Instant::now();
     loop {
         let printed = print(service, status).await?;
@@ -180,6 +183,10 @@ async fn await_start(service: &Service<'_>, status: &mut ServiceStatus) -> Resul
                     "the service waits for the daemon that was started by hand, pid {pid}; outlast daemon stop hands over to it"
                 ));
                 return Ok(());
+            }
+            if !printed.is_running() && told.is_none_or(|at| at.elapsed() >= TELL_AGAIN) {
+                order(service, status, &["kickstart", &target()]).await?;
+                told = Some(Instant::now());
             }
         }
         let within = if printed.is_some() { START_WITHIN } else { BEGIN_WITHIN };
@@ -213,7 +220,9 @@ async fn order(
     if !said.is_success {
         return Err(Shortfall::new(format!("{what}: {}", said.reason())));
     }
-    status.done.push(what);
+    if !status.done.contains(&what) {
+        status.done.push(what);
+    }
     Ok(())
 }
 

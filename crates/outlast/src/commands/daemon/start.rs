@@ -1,29 +1,20 @@
 //! `outlast daemon start`: a daemon in the background, if there is none yet.
 
-use std::time::Duration;
-
 use outlast_wire::api::DaemonStatus;
-use tokio::time::{Instant, sleep};
 
 use crate::ask::Ask;
 use crate::connect::try_connect;
-use crate::problem::Problem;
 use crate::service;
 use crate::session::Session;
 use crate::world::World;
 use crate::{Answer, autostart, output};
-
-const SERVICE_WITHIN: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn start(world: &World, json: bool) -> Answer {
     let what = match try_connect(world.layout()?).await? {
         Some(_) => "already running",
         None => {
             // A service's daemon is the service manager's to start; if nothing comes of it, we do.
-            if service::start(world).await {
-                await_service(world).await?;
-            }
+            service::start(world).await;
             autostart::start(world).await.map(|_| "started")?
         }
     };
@@ -36,13 +27,4 @@ pub(crate) async fn start(world: &World, json: bool) -> Answer {
         output::print_line(&format!("{what}, pid {pid}"))?;
     }
     Ok(0)
-}
-
-/// Until the service's daemon listens, or has had its time.
-async fn await_service(world: &World) -> Result<(), Problem> {
-    let deadline = Instant::now() + SERVICE_WITHIN;
-    while Instant::now() < deadline && try_connect(world.layout()?).await?.is_none() {
-        sleep(PAUSE).await;
-    }
-    Ok(())
 }

@@ -27,7 +27,8 @@ fn an_install_hands_the_runs_of_a_daemon_in_the_background_over() {
     let status = stage.home.json(&["daemon", "install", "--json"]);
     assert_eq!(status["installed"], true, "{status}");
     assert_eq!(status["pid"], stage.home.daemon_pid());
-    assert!(!is_alive(before) && is_alive(pid));
+    until("the other has gone", || (!is_alive(before)).then_some(()));
+    assert!(is_alive(pid));
     gate.open();
     assert_eq!(stage.home.wait(&id), 1);
     let run = stage.home.show(&id);
