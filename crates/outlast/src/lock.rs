@@ -24,6 +24,13 @@ pub(crate) fn probe(path: &Path) -> Lock {
     }
 }
 
+/// Who says to hold the daemon's lock; `None` while nobody has said so.
+pub(crate) fn holder(path: &Path) -> Option<u32> {
+    let bytes = std::fs::read(path).ok()?;
+    let holder: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    holder["pid"].as_u64()?.try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,8 +15,8 @@ use crate::refusal::Refusal;
 use crate::socket::ShortPath;
 
 /// A daemon that has the lock may not listen yet; it is asked this often before it is only waited for.
-const ASKS: u32 = 30;
-const BETWEEN_ASKS: Duration = Duration::from_secs(1);
+const ASKS: u32 = 150;
+const BETWEEN_ASKS: Duration = Duration::from_millis(200);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// Has the lock in the end, however long that takes.

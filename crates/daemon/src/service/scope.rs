@@ -165,12 +165,14 @@ impl Scope<'_> {
         Err(Failure::Closed)
     }
 
-    /// No `OOMPolicy`: a systemd before 253 refuses a scope that has one.
+    /// No `OOMPolicy`: a systemd before 253 refuses a scope that has one. Delegation has the same effect where
+    /// there is one: when memory runs out the kernel ends a process, and systemd not the shim with it.
     fn properties(&self) -> Vec<(&'static str, Variant<'_>)> {
         vec![
             ("PIDs", Variant::from(vec![self.pid])),
             ("Description", Variant::from(self.description)),
             ("CollectMode", Variant::from("inactive-or-failed")),
+            ("Delegate", Variant::from(true)),
             ("Slice", Variant::from(SLICE)),
         ]
     }

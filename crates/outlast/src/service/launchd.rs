@@ -13,9 +13,11 @@ pub(super) const LABEL: &str = "dev.outlast.daemon";
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const DONE_WITHIN: Duration = Duration::from_secs(30);
-/// For a service that was told to go to be gone, and for one that was told to come to be there.
+/// For a service that was told to go to be gone, and for one that was told to come to be known and to run.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
+const BEGIN_WITHIN: Duration = Duration::from_secs(5);
 const START_WITHIN: Duration = Duration::from_secs(20);
+const TELL_AGAIN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The session that agents are started in, and the service within it.
@@ -50,18 +52,14 @@ pub(super) async fn install(
     }
     make_log_dir(service)?;
     service.settle_file(status)?;
-    let (is_loaded, is_running) = match loaded.filter(|_| !is_new) {
-        Some(printed) => (true, printed.is_running()),
-        None => (false, false),
-    };
-    if !is_loaded {
+    let mut told = None;
+    if is_new || loaded.is_none() {
         // One that a person has disabled would be loaded and never run.
         order(service, status, &["enable", &target]).await?;
         order(service, status, &["bootstrap", &domain, &path]).await?;
-    } else if !is_running {
-        order(service, status, &["kickstart", &target]).await?;
+        told = Some(Instant::now());
     }
-    await_start(service, status).await
+    await_start(service, status, told).await
 }
 
 pub(super) async fn uninstall(
@@ -162,7 +160,13 @@ async fn bootout(service: &Service<'_>, status: &mut ServiceStatus) -> Result<()
     Ok(())
 }
 
-async fn await_start(service: &Service<'_>, status: &mut ServiceStatus) -> Result<(), Shortfall> {
+/// Looks until the service runs and its daemon answers here. One that does not run is told to, and again if it was
+/// just ending when it was told.
+async fn await_start(
+    service: &Service<'_>,
+    status: &mut ServiceStatus,
+    mut told: Option<Instant>,
+) -> Result<(), Shortfall> {
     let began = Instant::now();
     loop {
         let printed = print(service, status).await?;
@@ -180,8 +184,13 @@ async fn await_start(service: &Service<'_>, status: &mut ServiceStatus) -> Resul
                 ));
                 return Ok(());
             }
+            if !printed.is_running() && told.is_none_or(|at| at.elapsed() >= TELL_AGAIN) {
+                order(service, status, &["kickstart", &target()]).await?;
+                told = Some(Instant::now());
+            }
         }
-        if began.elapsed() >= START_WITHIN {
+        let within = if printed.is_some() { START_WITHIN } else { BEGIN_WITHIN };
+        if began.elapsed() >= within {
             let state = status.state.as_deref().unwrap_or("not loaded");
             return Err(Shortfall::new(format!(
                 "launchd has {LABEL} as {state}, and its daemon does not answer"
@@ -211,7 +220,9 @@ async fn order(
     if !said.is_success {
         return Err(Shortfall::new(format!("{what}: {}", said.reason())));
     }
-    status.done.push(what);
+    if !status.done.contains(&what) {
+        status.done.push(what);
+    }
     Ok(())
 }
 

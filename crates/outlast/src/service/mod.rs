@@ -12,8 +12,10 @@ mod tool;
 mod unit;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use outlast_wire::api::{DaemonStatus, ServiceStatus};
+use tokio::time::{Instant, sleep};
 
 use crate::ask::Ask;
 use crate::connect::try_connect;
@@ -23,6 +25,10 @@ use description::Description;
 
 /// The manual way, which is said whenever the other did not work.
 pub(crate) const FALLBACK: &str = "outlast daemon start starts it by hand; while runs live, their shims bring it back after a crash";
+
+const START_WITHIN: Duration = Duration::from_secs(10);
+const LOOKS: u32 = 50;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Manager {
@@ -104,16 +110,34 @@ pub(crate) async fn status(world: &World, named: Option<Manager>) -> ServiceStat
     status
 }
 
-/// Has the manager start it, if it is the manager's to start. False if it is not, or nothing came of it.
-pub(crate) async fn start(world: &World) -> bool {
-    let Ok(service) = Service::of(world, None) else { return false };
+/// Has the manager start it, if it is the manager's to start, and waits until it answers or has had its time.
+/// Nothing may have come of it.
+pub(crate) async fn start(world: &World) {
+    let Ok(service) = Service::of(world, None) else { return };
     if service.must_have_tool().is_err() || !matches!(service.is_there(), Ok(true)) {
-        return false;
+        return;
     }
-    match service.manager {
-        Manager::Systemd => systemd::start(&service).await,
-        Manager::Launchd => launchd::start(&service).await,
+    let began = Instant::now();
+    while began.elapsed() < START_WITHIN {
+        // Told again and again, since the last one may just be ending.
+        let is_told = match service.manager {
+            Manager::Systemd => systemd::start(&service).await,
+            Manager::Launchd => launchd::start(&service).await,
+        };
+        if !is_told || appears(world).await {
+            return;
+        }
     }
+}
+
+async fn appears(world: &World) -> bool {
+    for _ in 0..LOOKS {
+        if answering(world).await.is_some() {
+            return true;
+        }
+        sleep(BETWEEN_LOOKS).await;
+    }
+    false
 }
 
 pub(crate) fn preview(world: &World, named: Option<Manager>) -> Result<Preview, Problem> {
@@ -199,7 +223,7 @@ impl<'w> Service<'w> {
         let manager = named.unwrap_or(Manager::of_this_system());
         let description = Description::of(world)?;
         let text = match manager {
-            Manager::Systemd => unit::render(&description),
+            Manager::Systemd => unit::render(&description)?,
             Manager::Launchd => plist::render(&description),
         };
         Ok(Self { world, manager, text, file: manager.file(world)? })

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast_wire::api::{Mode, ServiceStatus};
+use outlast_wire::version;
 use tokio::time::{Instant, sleep};
 
 use super::tool::{self, Said};
@@ -29,6 +30,7 @@ const DONE_WITHIN: Duration = Duration::from_secs(30);
 /// How long a start may take to be seen at all, and to succeed.
 const BEGIN_WITHIN: Duration = Duration::from_secs(5);
 const START_WITHIN: Duration = Duration::from_secs(20);
+const TELL_AGAIN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Up to this one a user's services may be ended in spite of lingering.
@@ -54,12 +56,13 @@ pub(super) async fn install(
         shown = show(service, status).await?;
         shown.must_be_enabled()?;
     }
+    let mut told = None;
     if is_new && was_active {
         order(service, status, &["--no-block", "restart", UNIT]).await?;
-    } else if !shown.is("ActiveState", "active") {
-        order(service, status, &["--no-block", "start", UNIT]).await?;
+        told = Some(Instant::now());
     }
-    await_start(service, status).await?;
+    await_start(service, status, told).await?;
+    compare_versions(service, status).await;
     see_to_linger(service, linger, status).await;
     Ok(())
 }
@@ -214,7 +217,9 @@ async fn order(
     if !said.is_success {
         return Err(Shortfall::new(format!("{what}: {}", said.reason())));
     }
-    status.done.push(what);
+    if !status.done.contains(&what) {
+        status.done.push(what);
+    }
     Ok(())
 }
 
@@ -222,8 +227,13 @@ async fn ctl(service: &Service<'_>, args: &[&str], within: Duration) -> Result<S
     tool::run(service.world, "systemctl", &[&["--user"], args].concat(), within).await
 }
 
-/// Looks until the service runs and its daemon answers here.
-async fn await_start(service: &Service<'_>, status: &mut ServiceStatus) -> Result<(), Shortfall> {
+/// Looks until the service runs and its daemon answers here. One that does not run is told to, and again if it was
+/// just ending when it was told.
+async fn await_start(
+    service: &Service<'_>,
+    status: &mut ServiceStatus,
+    mut told: Option<Instant>,
+) -> Result<(), Shortfall> {
     let began = Instant::now();
     loop {
         let shown = show(service, status).await?;
@@ -241,6 +251,10 @@ async fn await_start(service: &Service<'_>, status: &mut ServiceStatus) -> Resul
             return Ok(());
         }
         let is_idle = shown.is("ActiveState", "inactive") || shown.is("ActiveState", "failed");
+        if is_idle && told.is_none_or(|at| at.elapsed() >= TELL_AGAIN) {
+            order(service, status, &["--no-block", "start", UNIT]).await?;
+            told = Some(Instant::now());
+        }
         let within = if is_idle { BEGIN_WITHIN } else { START_WITHIN };
         if began.elapsed() >= within {
             let state = shown.state();
@@ -254,6 +268,19 @@ async fn await_start(service: &Service<'_>, status: &mut ServiceStatus) -> Resul
                 .hint("journalctl --user -u outlast.service and outlast daemon logs say why"));
         }
         sleep(PAUSE).await;
+    }
+}
+
+/// An upgrade in place changes no unit, so whoever runs it goes on with the old program.
+async fn compare_versions(service: &Service<'_>, status: &mut ServiceStatus) {
+    let Some(running) = answering(service.world).await.and_then(|here| here.version) else {
+        return;
+    };
+    if running != version::BUILD {
+        status.hints.push(format!(
+            "the daemon that runs is outlast {running} and this is {}: systemctl --user restart outlast.service",
+            version::BUILD
+        ));
     }
 }
 

@@ -2,18 +2,26 @@
 //!
 //! The daemon is one process of many: stopping it, or running out of memory beside it, must not end the runs.
 
+use super::Shortfall;
 use super::description::{ARGS, Description};
 use super::file::MARK;
 
-pub(super) fn render(description: &Description) -> String {
+pub(super) fn render(description: &Description) -> Result<String, Shortfall> {
+    let exe = &description.exe;
+    if exe.contains(['"', '\'', '\\']) {
+        return Err(Shortfall::new(format!(
+            "systemd takes no program with a quote or a backslash in its path: {exe}"
+        ))
+        .hint("put outlast somewhere else, then install it from there"));
+    }
     let environment: String = description
         .env
         .iter()
         .map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"))))
         .collect();
-    let exec = exec_start(&description.exe);
+    let exec = exec_start(exe);
     // Why each is as it is stands in docs/service.md.
-    format!(
+    Ok(format!(
         "\
 # {MARK}; `outlast daemon uninstall` removes it.
 # Settings of your own belong in a drop-in: systemctl --user edit outlast.service
@@ -41,7 +49,7 @@ OOMScoreAdjust=0
 [Install]
 WantedBy=default.target
 "
-    )
+    ))
 }
 
 /// A program's own path is never searched for variables, so a dollar in it is not doubled; the colon keeps its
@@ -108,6 +116,8 @@ OOMScoreAdjust=0
 [Install]
 WantedBy=default.target
 ";
-        assert_eq!(render(&description), expected);
+        assert_eq!(render(&description), Ok(expected.to_owned()));
+        let quoted = Description { exe: "/opt/\"o\"/outlast".to_owned(), ..description };
+        assert!(render(&quoted).is_err());
     }
 }

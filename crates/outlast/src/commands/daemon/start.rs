@@ -1,9 +1,6 @@
 //! `outlast daemon start`: a daemon in the background, if there is none yet.
 
-use std::time::Duration;
-
 use outlast_wire::api::DaemonStatus;
-use tokio::time::{Instant, sleep};
 
 use crate::ask::Ask;
 use crate::client::Failed;
@@ -16,8 +13,6 @@ use crate::{Answer, autostart, output};
 
 /// A daemon that is just dying may still take the connection; the next one is asked then, so often.
 const TRIES: usize = 5;
-const SERVICE_WITHIN: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn start(world: &World, json: bool) -> Answer {
     let (what, status) = started(world).await?;
@@ -38,9 +33,7 @@ async fn started(world: &World) -> Result<(&'static str, DaemonStatus), Problem>
             Some(connection) => ("already running", connection),
             None => {
                 // A service's daemon is the service manager's to start; if nothing comes of it, we do.
-                if service::start(world).await {
-                    await_service(world).await?;
-                }
+                service::start(world).await;
                 ("started", autostart::start(world).await?)
             }
         };
@@ -54,13 +47,4 @@ async fn started(world: &World) -> Result<(&'static str, DaemonStatus), Problem>
         }
     }
     Err(Problem::unreachable(lost))
-}
-
-/// Until the service's daemon listens, or has had its time.
-async fn await_service(world: &World) -> Result<(), Problem> {
-    let deadline = Instant::now() + SERVICE_WITHIN;
-    while Instant::now() < deadline && try_connect(world.layout()?).await?.is_none() {
-        sleep(PAUSE).await;
-    }
-    Ok(())
 }

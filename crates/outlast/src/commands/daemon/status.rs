@@ -29,7 +29,7 @@ pub(crate) async fn status(world: &World, args: &DaemonStatusArgs) -> Answer {
         output::print(&(page(&status, world.now()) + &service_page(&service)))?;
     } else {
         output::print_line(absence(lock::probe(&layout.daemon_lock())))?;
-        if service.installed || service.problem.is_some() {
+        if service.installed || (service.unit.is_some() && service.problem.is_some()) {
             output::print(&service_page(&service))?;
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use outlast_wire::layout::Layout;
 use tokio::time::{Instant, sleep};
 
+use super::ask_status;
 use crate::ask::Ask;
 use crate::client::Failed;
 use crate::connect::try_connect;
@@ -28,6 +29,7 @@ pub(crate) async fn stop(world: &World) -> Answer {
             Lock::Held => Err(deaf(layout)),
         };
     };
+    let asked = ask_status(&mut connection).await?.pid;
     match connection.fetch(&Ask::post("/v1/daemon/stop", &serde_json::json!({}))).await {
         // It may be gone before its answer is through.
         Ok(_) | Err(Failed::Lost(_)) => {}
@@ -40,6 +42,12 @@ pub(crate) async fn stop(world: &World) -> Answer {
             return Err(Problem::unreachable(format_args!(
                 "it was asked to stop {seconds} s ago and has not"
             )));
+        }
+        let holder = lock::holder(&lock);
+        if let Some(holder) = holder.filter(|_| holder != asked) {
+            let said =
+                format!("stopped; the daemon that waited for its place has it now, pid {holder}");
+            return output::print_line(&said).map(|()| 0);
         }
         sleep(PAUSE).await;
     }

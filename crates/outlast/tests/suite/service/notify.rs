@@ -74,24 +74,6 @@ fn a_service_says_when_it_is_ready_alive_and_leaving() {
 }
 
 #[test]
-fn a_loop_that_stands_still_feeds_no_watchdog() {
-    let home = Home::new();
-    let listener = Listener::new(&home);
-    let daemon = service(&home, &listener, &[("WATCHDOG_USEC", "100000")]);
-    listener.hears("WATCHDOG=1");
-    kill(daemon.0.id(), "STOP");
-    until("it stands still", || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.0.id())).ok()?;
-        stat.rsplit_once(')')?.1.trim_start().starts_with('T').then_some(())
-    });
-    listener.pending();
-    assert_eq!(listener.pending(), [""; 0]);
-    kill(daemon.0.id(), "CONT");
-    listener.socket.set_nonblocking(false).expect("it is a socket");
-    listener.hears("WATCHDOG=1");
-}
-
-#[test]
 fn a_service_that_waits_for_its_turn_says_so_and_is_not_ready() {
     let home = Home::new();
     let by_hand = home.spawn(&["daemon", "run"]);

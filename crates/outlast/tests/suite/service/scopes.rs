@@ -35,7 +35,7 @@ fn a_shim_is_moved_to_its_own_scope_before_it_starts_anything() {
         asked.iter().all(|asked| !asked.properties.contains(&"OOMPolicy".to_owned())),
         "{asked:?}"
     );
-    assert_eq!(asked[0].properties, ["PIDs", "Description", "CollectMode", "Slice"]);
+    assert_eq!(asked[0].properties, ["PIDs", "Description", "CollectMode", "Delegate", "Slice"]);
     assert_eq!(asked[1].pid, shim);
     assert_eq!(bus.subscribers(), 1, "there is one connection");
     assert_eq!(

@@ -27,7 +27,8 @@ fn an_install_hands_the_runs_of_a_daemon_in_the_background_over() {
     let status = stage.home.json(&["daemon", "install", "--json"]);
     assert_eq!(status["installed"], true, "{status}");
     assert_eq!(status["pid"], stage.home.daemon_pid());
-    assert!(!is_alive(before) && is_alive(pid));
+    until("the other has gone", || (!is_alive(before)).then_some(()));
+    assert!(is_alive(pid));
     gate.open();
     assert_eq!(stage.home.wait(&id), 1);
     let run = stage.home.show(&id);
@@ -70,20 +71,13 @@ fn of_two_services_neither_displaces_the_other() {
     let mut first = service(&home);
     until("the first answers", || home.daemon_if_up());
     let mut second = service(&home);
-    // The second has asked once it has opened the lock; that it was refused shows in the first still being there.
-    until("the second looks at the lock", || {
-        let fds = std::fs::read_dir(format!("/proc/{}/fd", second.0.id())).ok()?;
-        fds.flatten()
-            .filter_map(|fd| std::fs::read_link(fd.path()).ok())
-            .any(|file| file.ends_with("daemon.lock"))
-            .then_some(())
-    });
-    until("it is held up by the lock", || {
-        let call = std::fs::read_to_string(format!("/proc/{}/wchan", second.0.id())).ok()?;
-        let stat =
-            std::fs::read_to_string(format!("/proc/{}/syscall", second.0.id())).unwrap_or_default();
-        // 73 is flock on x86-64 and 32 on aarch64.
-        (call.contains("lock") || stat.starts_with("73 ") || stat.starts_with("32 ")).then_some(())
+    let waiter = second.0.id().to_string();
+    // It has asked before it is held up by the lock, and was refused.
+    until("the second is held up", || {
+        let locks = std::fs::read_to_string("/proc/locks").expect("there is a /proc");
+        let is_waiter =
+            |line: &str| line.contains("->") && line.split_whitespace().any(|word| word == waiter);
+        locks.lines().any(is_waiter).then_some(())
     });
     assert!(matches!(first.0.try_wait(), Ok(None)) && matches!(second.0.try_wait(), Ok(None)));
     assert_eq!(home.daemon_pid(), first.0.id());
