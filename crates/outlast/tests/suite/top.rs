@@ -204,6 +204,26 @@ fn what_a_loop_asks_is_answered_from_the_list() {
 }
 
 #[test]
+fn what_needs_approval_is_approved_from_within_the_run() {
+    let home = Home::new();
+    let id = Loop::of(&home, "say done 'the report'")
+        .with("output: {require_approval_before_emit: true}")
+        .start();
+    rests(&home, &id, "blocked", "needs_approval");
+    let Some(tmux) = at_top(&home, 80, 24, "") else { return };
+    tmux.shows(&id);
+    tmux.press(&["Enter"]);
+    tmux.shows("asks: the report");
+    tmux.press(&["A"]);
+    tmux.shows("y approve  n deny");
+    tmux.press(&["y"]);
+    tmux.shows(&format!("approved {id}"));
+    rests(&home, &id, "completed", "done");
+    assert_eq!(home.count(&id, "Emitted"), 1);
+    tmux.until("its end is shown here too", |screen| line(screen, &id).contains("completed"));
+}
+
+#[test]
 fn messages_and_pauses_reach_the_run() {
     let home = Home::new();
     let mut gate = Gate::new(&home, "gate");
@@ -271,6 +291,26 @@ fn whatever_ends_it_the_terminal_is_put_back() {
         kill(pid.trim().parse().expect("a pid"), signal);
         assert_left(&home, &tmux, 130);
     }
+}
+
+#[test]
+fn ctrl_z_gives_the_shell_its_terminal_until_it_is_called_back() {
+    let home = Home::new();
+    let id = home.start("sleep 1000");
+    let program = env!("CARGO_BIN_EXE_outlast");
+    let script = format!(
+        "set -m; stty -a >before; '{program}' top; stty -a >asleep; echo asleep; read -r _; fg >/dev/null; echo \"left with $?\"; stty -a >after; echo over"
+    );
+    let Some(tmux) = Tmux::start(&home, 80, 24, &script) else { return };
+    tmux.shows(&id);
+    tmux.press(&["C-z"]);
+    let screen = tmux.shows("asleep");
+    assert!(!screen.contains("daemon up"), "{screen}");
+    assert_eq!(modes(&home, "before"), modes(&home, "asleep"));
+    tmux.press(&["Enter"]);
+    tmux.until("it is back", |screen| screen.contains("daemon up") && screen.contains(&id));
+    tmux.press(&["j", "q"]);
+    assert_left(&home, &tmux, 0);
 }
 
 #[test]
