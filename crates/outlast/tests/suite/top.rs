@@ -204,6 +204,31 @@ fn what_a_loop_asks_is_answered_from_the_list() {
 }
 
 #[test]
+fn ps_lists_first_what_needs_a_person_and_for_scripts_the_newest() {
+    let home = Home::new();
+    let asks = Loop::of(&home, "say blocked 'left or right?'").start();
+    rests(&home, &asks, "blocked", "agent_blocked");
+    let ended = home.start("true");
+    assert_eq!(home.wait(&ended), 0);
+    let older = home.start("sleep 1000");
+    let newer = home.start("sleep 1000");
+    let (needs_me, newest) = ([&asks, &newer, &older, &ended], [&newer, &older, &ended, &asks]);
+    let printed = |args: &[&str]| -> Vec<String> {
+        let lines = home.ok(&[&["ps", "-a"], args].concat());
+        lines.lines().skip(1).map(|line| line[..12].to_owned()).collect()
+    };
+    let json = |args: &[&str]| -> Vec<String> {
+        let rows = home.json(&[&["ps", "-a", "--json"], args].concat());
+        let rows = rows.as_array().expect("an array").iter();
+        rows.map(|row| str_of(row, "id").to_owned()).collect()
+    };
+    assert_eq!(printed(&[]), needs_me.map(String::as_str));
+    assert_eq!(printed(&["--sort", "newest"]), newest.map(String::as_str));
+    assert_eq!(json(&[]), newest.map(String::as_str));
+    assert_eq!(json(&["--sort", "needs-me"]), needs_me.map(String::as_str));
+}
+
+#[test]
 fn what_needs_approval_is_approved_from_within_the_run() {
     let home = Home::new();
     let id = Loop::of(&home, "say done 'the report'")
