@@ -8,13 +8,18 @@ use outlast_wire::layout::AttemptDir;
 /// At most the last `most` bytes of the output, from the start of a line where there is one, with what is not
 /// text replaced. Empty if nothing was written, or it cannot be read: the files say why.
 pub(crate) fn of_output(dir: &AttemptDir, most: usize) -> String {
+    read(dir, most).map(|(bytes, is_cut)| text(&bytes, is_cut)).unwrap_or_default()
+}
+
+/// The end of the output, and whether there is more before it.
+fn read(dir: &AttemptDir, most: usize) -> Option<(Vec<u8>, bool)> {
     match last_bytes(&dir.output(), most) {
-        Ok((bytes, is_cut)) => text(&bytes, is_cut),
+        Ok(read) => Some(read),
         Err(error) => {
             if error.kind() != std::io::ErrorKind::NotFound {
                 tracing::warn!(path = %dir.output().display(), %error, "cannot read output");
             }
-            String::new()
+            None
         }
     }
 }
@@ -61,7 +66,7 @@ fn without_sequences(text: &str) -> String {
 
 /// The last line that says anything, cut to what a list shows.
 pub(crate) fn last_line(dir: &AttemptDir) -> Option<String> {
-    let (bytes, is_cut) = last_bytes(&dir.output(), 2048).ok()?;
+    let (bytes, is_cut) = read(dir, 2048)?;
     last_of(&lines(&bytes, is_cut))
 }
 

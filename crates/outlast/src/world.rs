@@ -116,6 +116,12 @@ impl World {
         })
     }
 
+    /// Stops us and whoever was started with us, until a shell lets us go on. Where no shell could, nobody
+    /// stops.
+    pub(crate) fn stop_here(&self) {
+        let _stopped = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+    }
+
     /// Asks such a process to leave; one that has is of no more interest.
     pub(crate) fn terminate(&self, pid: u32) {
         let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);

@@ -85,12 +85,12 @@ impl Feed {
     async fn run(&mut self, ended: usize) -> Result<(), Over> {
         self.say(&self.hello()).await?;
         let supervisor = self.supervisor.clone();
-        let (ids, is_cut) = blocking(move || listed(&supervisor, ended)).await?;
+        let (ids, truncated) = blocking(move || listed(&supervisor, ended)).await?;
         // In pieces: the first screenful is there at once, and no more than a piece is held.
         for some in ids.chunks(64) {
             self.tell(some.to_vec()).await?;
         }
-        self.say(&WatchNews::Listed { is_cut }).await?;
+        self.say(&WatchNews::Listed { truncated }).await?;
         loop {
             let changed = self.changed().await?;
             self.tell(changed.into_iter().collect()).await?;
@@ -152,8 +152,8 @@ fn listed(supervisor: &Supervisor, ended: usize) -> Answer<(Vec<RunId>, bool)> {
     let newest = supervisor.store.rows(&Filter { all: true, most, ..Filter::default() })?;
     let closed: Vec<RunId> =
         newest.into_iter().filter(|row| !row.is_open).map(|row| row.id).collect();
-    let is_cut = closed.len() > ended;
-    Ok((open.into_iter().rev().chain(closed.into_iter().take(ended)).collect(), is_cut))
+    let truncated = closed.len() > ended;
+    Ok((open.into_iter().rev().chain(closed.into_iter().take(ended)).collect(), truncated))
 }
 
 fn news_of(supervisor: &Supervisor, id: &RunId) -> Answer<WatchNews> {

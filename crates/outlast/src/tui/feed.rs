@@ -96,7 +96,7 @@ fn as_event(news: WatchNews) -> Option<Event> {
     Some(match news {
         WatchNews::Hello { started_at, .. } => Event::Hello { since: started_at },
         WatchNews::Row { run } => Event::Row(run),
-        WatchNews::Listed { is_cut } => Event::Listed { is_cut },
+        WatchNews::Listed { truncated } => Event::Listed { is_cut: truncated },
         WatchNews::Gone { run } => Event::Gone { run },
         WatchNews::Other => return None,
     })

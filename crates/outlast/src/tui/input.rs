@@ -3,12 +3,10 @@
 //! The terminal is shared with a shell and must not be made non-blocking, so a thread of its own waits for
 //! it. It can be told to stop, so that whoever gets the terminal next gets its keys too.
 
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, PipeReader, PipeWriter};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::sync::mpsc;
 
 use crate::problem::Problem;
@@ -19,13 +17,13 @@ const WAITING: usize = 16;
 pub(crate) struct Input {
     typed: mpsc::Receiver<io::Result<Vec<u8>>>,
     /// The thread stops when this is closed.
-    stop: Option<OwnedFd>,
+    stop: Option<PipeWriter>,
 }
 
 impl Input {
     pub(crate) fn open() -> Result<Self, Problem> {
         let cannot = |error| Problem::failure(format_args!("cannot read the terminal: {error}"));
-        let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(cannot)?;
+        let (stopped, stop) = std::io::pipe().map_err(cannot)?;
         let (send, typed) = mpsc::channel(WAITING);
         std::thread::spawn(move || {
             while let Some(typed) = read(&stopped).transpose() {
@@ -58,7 +56,7 @@ impl Input {
 }
 
 /// Waits for keys; `None` once nobody wants any.
-fn read(stopped: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
+fn read(stopped: &PipeReader) -> io::Result<Option<Vec<u8>>> {
     let stdin = rustix::stdio::stdin();
     loop {
         let mut fds = [PollFd::new(stopped, PollFlags::IN), PollFd::new(&stdin, PollFlags::IN)];

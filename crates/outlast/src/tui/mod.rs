@@ -217,6 +217,7 @@ impl<'w> Top<'w> {
                         return Ok(Some(code));
                     }
                 }
+                Effect::Suspend => self.suspend().await?,
                 Effect::Redraw => self.screen.forget(),
                 Effect::Follow { following, run, after, turn } => {
                     self.unfollow();
@@ -258,14 +259,12 @@ impl<'w> Top<'w> {
 
     /// Runs `outlast attach` on this terminal, and comes back.
     async fn attach(&mut self, run: &str) -> Result<Option<u8>, Problem> {
-        self.finish_writing().await;
-        self.screen.leave();
-        std::mem::replace(&mut self.input, Input::none()).close().await;
+        self.step_aside().await;
         let mut child = self.world.run_verb(&["attach", run])?;
         let pid = child.id();
-        let mut ended = tokio::task::spawn_blocking(move || child.wait());
+        let ended = tokio::task::spawn_blocking(move || child.wait());
         let status = tokio::select! {
-            ended = &mut ended => ended,
+            ended = ended => ended,
             () = self.detach.asked_for_good() => {
                 self.world.terminate(pid);
                 return Ok(Some(DETACHED));
@@ -283,9 +282,28 @@ impl<'w> Top<'w> {
                 () = self.detach.asked() => return Ok(Some(DETACHED)),
             }
         }
-        self.screen.come_back()?;
-        self.is_stale = true;
+        self.come_back()?;
         Ok(None)
+    }
+
+    /// Goes to sleep until the shell brings us to the front again.
+    async fn suspend(&mut self) -> Result<(), Problem> {
+        self.step_aside().await;
+        self.world.stop_here();
+        self.input = Input::open()?;
+        self.come_back()
+    }
+
+    /// Leaves the terminal, and its keys, to somebody else.
+    async fn step_aside(&mut self) {
+        self.finish_writing().await;
+        self.screen.leave();
+        std::mem::replace(&mut self.input, Input::none()).close().await;
+    }
+
+    fn come_back(&mut self) -> Result<(), Problem> {
+        self.is_stale = true;
+        self.screen.come_back()
     }
 
     /// Nothing may be written after the terminal has been put back.

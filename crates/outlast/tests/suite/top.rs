@@ -204,6 +204,51 @@ fn what_a_loop_asks_is_answered_from_the_list() {
 }
 
 #[test]
+fn ps_lists_first_what_needs_a_person_and_for_scripts_the_newest() {
+    let home = Home::new();
+    let asks = Loop::of(&home, "say blocked 'left or right?'").start();
+    rests(&home, &asks, "blocked", "agent_blocked");
+    let ended = home.start("true");
+    assert_eq!(home.wait(&ended), 0);
+    let older = home.start("sleep 1000");
+    let newer = home.start("sleep 1000");
+    let (needs_me, newest) = ([&asks, &newer, &older, &ended], [&newer, &older, &ended, &asks]);
+    let printed = |args: &[&str]| -> Vec<String> {
+        let lines = home.ok(&[&["ps", "-a"], args].concat());
+        lines.lines().skip(1).map(|line| line[..12].to_owned()).collect()
+    };
+    let json = |args: &[&str]| -> Vec<String> {
+        let rows = home.json(&[&["ps", "-a", "--json"], args].concat());
+        let rows = rows.as_array().expect("an array").iter();
+        rows.map(|row| str_of(row, "id").to_owned()).collect()
+    };
+    assert_eq!(printed(&[]), needs_me.map(String::as_str));
+    assert_eq!(printed(&["--sort", "newest"]), newest.map(String::as_str));
+    assert_eq!(json(&[]), newest.map(String::as_str));
+    assert_eq!(json(&["--sort", "needs-me"]), needs_me.map(String::as_str));
+}
+
+#[test]
+fn what_needs_approval_is_approved_from_within_the_run() {
+    let home = Home::new();
+    let id = Loop::of(&home, "say done 'the report'")
+        .with("output: {require_approval_before_emit: true}")
+        .start();
+    rests(&home, &id, "blocked", "needs_approval");
+    let Some(tmux) = at_top(&home, 80, 24, "") else { return };
+    tmux.shows(&id);
+    tmux.press(&["Enter"]);
+    tmux.shows("asks: the report");
+    tmux.press(&["A"]);
+    tmux.shows("y approve  n deny");
+    tmux.press(&["y"]);
+    tmux.shows(&format!("approved {id}"));
+    rests(&home, &id, "completed", "done");
+    assert_eq!(home.count(&id, "Emitted"), 1);
+    tmux.until("its end is shown here too", |screen| line(screen, &id).contains("completed"));
+}
+
+#[test]
 fn messages_and_pauses_reach_the_run() {
     let home = Home::new();
     let mut gate = Gate::new(&home, "gate");
@@ -271,6 +316,26 @@ fn whatever_ends_it_the_terminal_is_put_back() {
         kill(pid.trim().parse().expect("a pid"), signal);
         assert_left(&home, &tmux, 130);
     }
+}
+
+#[test]
+fn ctrl_z_gives_the_shell_its_terminal_until_it_is_called_back() {
+    let home = Home::new();
+    let id = home.start("sleep 1000");
+    let program = env!("CARGO_BIN_EXE_outlast");
+    let script = format!(
+        "set -m; stty -a >before; '{program}' top; stty -a >asleep; echo asleep; read -r _; fg >/dev/null; echo \"left with $?\"; stty -a >after; echo over"
+    );
+    let Some(tmux) = Tmux::start(&home, 80, 24, &script) else { return };
+    tmux.shows(&id);
+    tmux.press(&["C-z"]);
+    let screen = tmux.shows("asleep");
+    assert!(!screen.contains("daemon up"), "{screen}");
+    assert_eq!(modes(&home, "before"), modes(&home, "asleep"));
+    tmux.press(&["Enter"]);
+    tmux.until("it is back", |screen| screen.contains("daemon up") && screen.contains(&id));
+    tmux.press(&["j", "q"]);
+    assert_left(&home, &tmux, 0);
 }
 
 #[test]

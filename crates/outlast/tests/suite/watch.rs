@@ -72,7 +72,7 @@ fn the_list_comes_first_then_what_changes_in_it() {
         (Some("hello"), Some(home.daemon_pid().into()))
     );
     assert_eq!(ids(&list), [open.as_str(), ended.as_str()]);
-    assert_eq!(list.last().map(|news| &news["is_cut"]), Some(&Value::Bool(false)));
+    assert_eq!(list.last().map(|news| &news["truncated"]), Some(&Value::Bool(false)));
     let child = home.ok(&["run", "-d", "--parent", &open, "--", "sh", "-c", "echo all is well"]);
     let row = watch.row(&child, |row| row["state"] == "completed");
     assert_eq!(
@@ -88,7 +88,7 @@ fn the_list_comes_first_then_what_changes_in_it() {
     let list = again.listed();
     assert_eq!(ids(&list), [child.as_str()]);
     assert_eq!(list[1]["run"]["parent"], open.as_str(), "also of a run that has ended");
-    assert_eq!(list.last().map(|news| &news["is_cut"]), Some(&Value::Bool(true)));
+    assert_eq!(list.last().map(|news| &news["truncated"]), Some(&Value::Bool(true)));
 }
 
 #[test]

@@ -14,8 +14,8 @@ pub enum WatchNews {
     Hello { pid: u32, version: String, started_at: String },
     /// A run as it is now. Of several changes in a short time only the last is told.
     Row { run: Box<RunRow> },
-    /// Every row of the list has come; `is_cut` if there are more ended runs than it holds.
-    Listed { is_cut: bool },
+    /// Every row of the list has come; `truncated` if there are more ended runs than it holds.
+    Listed { truncated: bool },
     /// The run was removed.
     Gone { run: String },
     /// For readers: something that they do not know yet.

@@ -162,6 +162,8 @@ pub(crate) enum Effect {
     Attach {
         run: String,
     },
+    /// As ctrl-z does elsewhere.
+    Suspend,
     Redraw,
 }
 

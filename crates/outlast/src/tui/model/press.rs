@@ -11,6 +11,7 @@ impl Model {
     pub(super) fn press(&mut self, key: &Key) -> Vec<Effect> {
         match key {
             Key::Ctrl('c') => return vec![Effect::Leave],
+            Key::Ctrl('z') => return vec![Effect::Suspend],
             Key::Ctrl('l') => return vec![Effect::Redraw],
             _ => {}
         }

@@ -19,7 +19,7 @@ const KEYS: [(&str, &str); 19] = [
     ("A", "answer what it asks"),
     ("m", "send it a message"),
     ("t", "attach to it; ctrl-\\ comes back"),
-    ("ctrl-l", "draw again"),
+    ("ctrl-l", "draw again; ctrl-z goes to sleep until fg"),
     ("q ctrl-c", "leave; every run goes on"),
     ("", ""),
     ("", "first: blocked, stalled, thrashing, orphaned, unreachable, stop incomplete"),
