@@ -48,7 +48,7 @@ impl Readiness {
         match result {
             Ok(()) => *self.journal() = None,
             Err(error @ Error::Full(_)) => {
-                *self.journal() = Some(trouble("disk_full", error.to_string()))
+                *self.journal() = Some(trouble("disk_full", error.to_string()));
             }
             Err(error @ (Error::ReadOnly(_) | Error::Io(_) | Error::Corrupt { .. })) => {
                 *self.journal() = Some(trouble("journal_unwritable", error.to_string()));
