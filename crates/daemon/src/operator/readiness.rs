@@ -88,7 +88,7 @@ pub(crate) fn obstacles(supervisor: &Arc<Supervisor>) -> Vec<Obstacle> {
 }
 
 /// What the file system of the state directory has left; `None` if it does not say.
-pub(crate) fn free_bytes(supervisor: &Supervisor) -> Option<u64> {
+fn free_bytes(supervisor: &Supervisor) -> Option<u64> {
     let stat = rustix::fs::statvfs(&supervisor.layout.state).ok()?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }

@@ -79,7 +79,15 @@ pub(crate) struct Metrics {
     stalls: Counter,
 }
 
-/// What is not counted but looked at when somebody asks.
+/// What is not counted but looked at when somebody asks. What budgets have left and which notices are pending
+/// would be two more of these, each with its gauge in [`Now`].
+#[derive(Debug, Default)]
+pub(crate) struct Sight {
+    pub(crate) census: Vec<Census>,
+    pub(crate) queue_depth: usize,
+}
+
+/// The gauges of a [`Sight`].
 #[derive(Default)]
 struct Now {
     runs: Family<OfState, Gauge>,
@@ -175,16 +183,16 @@ impl Metrics {
         }
     }
 
-    /// Everything as text. What is added from elsewhere (budgets, notices) is a gauge in [`Now`], set here.
-    pub(crate) fn render(&self, census: &[Census], queue_depth: usize) -> String {
+    /// Everything as text.
+    pub(crate) fn render(&self, sight: &Sight) -> String {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         now.runs.clear();
-        for it in census {
+        for it in &sight.census {
             let agent = it.agent.clone().unwrap_or_else(|| UNKNOWN.to_owned());
             let runs = i64::try_from(it.runs).unwrap_or(i64::MAX);
             now.runs.get_or_create(&OfState { state: it.state.word(), agent }).set(runs);
         }
-        now.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
+        now.queue_depth.set(i64::try_from(sight.queue_depth).unwrap_or(i64::MAX));
         let mut page = String::new();
         text::encode(&mut page, &self.registry).expect("a string takes every text");
         page
@@ -218,7 +226,7 @@ mod tests {
         ] {
             metrics.add("exec", &count);
         }
-        let page = metrics.render(&[], 0);
+        let page = metrics.render(&Sight::default());
         for line in [
             r#"outlast_turns_total{agent="exec",outcome="meaningful_completion"} 1"#,
             "outlast_turn_duration_seconds_sum 3.5",
@@ -233,13 +241,14 @@ mod tests {
     #[test]
     fn states_that_nobody_is_in_any_more_are_not_shown() {
         let metrics = Metrics::default();
-        let census = |state, agent: Option<&str>| {
-            [Census { state, agent: agent.map(str::to_owned), runs: 2 }]
+        let sight = |state, agent: Option<&str>, queue_depth| Sight {
+            census: vec![Census { state, agent: agent.map(str::to_owned), runs: 2 }],
+            queue_depth,
         };
-        let page = metrics.render(&census(StateName::Running, Some("exec")), 3);
+        let page = metrics.render(&sight(StateName::Running, Some("exec"), 3));
         assert!(page.contains("outlast_runs{state=\"running\",agent=\"exec\"} 2\n"), "{page}");
         assert!(page.contains("outlast_queue_depth 3\n"), "{page}");
-        let page = metrics.render(&census(StateName::Blocked, None), 0);
+        let page = metrics.render(&sight(StateName::Blocked, None, 0));
         assert!(page.contains("outlast_runs{state=\"blocked\",agent=\"unknown\"} 2\n"), "{page}");
         assert!(!page.contains("running"), "{page}");
         assert!(page.contains("outlast_build_info{version="), "{page}");
