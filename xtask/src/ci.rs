@@ -24,6 +24,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     step("clippy", || {
         cargo_step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     })?;
+    step("clippy of the features", || {
+        let both = ["-p", "outlast", "-p", "outlast-daemon", "--features", "outlast/otlp"];
+        cargo_step(&[&["clippy"][..], &both, &["--", "-D", "warnings"]].concat())
+    })?;
     step("tidy", tidy::run)?;
     if !args.lints {
         step("tests", tests)?;

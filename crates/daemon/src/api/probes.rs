@@ -43,5 +43,6 @@ fn render(supervisor: &Arc<Supervisor>) -> Answer<String> {
     let census = supervisor.store.census()?;
     let waits = |handle: &crate::supervisor::Handle| handle.snapshot.borrow().run.wants_slot();
     let queue_depth = supervisor.handles().iter().filter(|(_, handle)| waits(handle)).count();
-    Ok(supervisor.operator.metrics.render(&census, queue_depth))
+    let sight = metrics::Sight { census, queue_depth };
+    Ok(supervisor.operator.metrics.render(&sight))
 }

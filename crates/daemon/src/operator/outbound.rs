@@ -34,6 +34,9 @@ impl Target {
             }
             _ => return Err("it must begin with http://".to_owned()),
         }
+        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err("a name and a password in it are not sent".to_owned());
+        }
         let host = uri.host().filter(|host| !host.is_empty()).ok_or("it names no host")?;
         let port = uri.port_u16().unwrap_or(80);
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
@@ -115,7 +118,7 @@ mod tests {
             ("::1", 4318, "/a?b=c")
         );
         assert_eq!(Target::parse("http://h").expect("a URL").authority, "h:80");
-        for bad in ["https://h/", "ftp://h/", "h", "", "http://"] {
+        for bad in ["https://h/", "ftp://h/", "h", "", "http://", "http://u:p@h/"] {
             assert!(Target::parse(bad).is_err(), "{bad:?}");
         }
     }

@@ -48,7 +48,7 @@ impl Readiness {
         match result {
             Ok(()) => *self.journal() = None,
             Err(error @ Error::Full(_)) => {
-                *self.journal() = Some(trouble("disk_full", error.to_string()))
+                *self.journal() = Some(trouble("disk_full", error.to_string()));
             }
             Err(error @ (Error::ReadOnly(_) | Error::Io(_) | Error::Corrupt { .. })) => {
                 *self.journal() = Some(trouble("journal_unwritable", error.to_string()));
@@ -88,7 +88,7 @@ pub(crate) fn obstacles(supervisor: &Arc<Supervisor>) -> Vec<Obstacle> {
 }
 
 /// What the file system of the state directory has left; `None` if it does not say.
-pub(crate) fn free_bytes(supervisor: &Supervisor) -> Option<u64> {
+fn free_bytes(supervisor: &Supervisor) -> Option<u64> {
     let stat = rustix::fs::statvfs(&supervisor.layout.state).ok()?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::Value;
 
-use crate::harness::{Home, str_of, until};
+use crate::harness::{Gate, Home, str_of, until};
 use crate::hosted::{becomes, begin, configure, file, start};
 
 /// What the daemon answers over its own socket: the status and the body.
@@ -260,4 +260,46 @@ fn a_listener_follows_the_config() {
     configure(&home, "");
     until("nobody listens", || findings(&home, "listener").is_empty().then_some(()));
     until("the port is closed", || tcp_listeners(home.daemon_pid()).is_empty().then_some(()));
+}
+
+/// How large the files of a process may become, from here on.
+fn limit_files(pid: u32, bytes: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let limit = Rlimit { current: bytes, maximum: None };
+    prlimit(pid, Resource::Fsize, limit).expect("it is our own process");
+}
+
+#[test]
+fn a_journal_that_takes_nothing_makes_the_daemon_unready_and_nothing_more() {
+    let home = Home::new();
+    // As on a full disk, a write then fails; without this it would kill.
+    let mut start = home.command("sh");
+    start.args(["-c", "trap '' XFSZ; exec \"$0\" daemon start", env!("CARGO_BIN_EXE_outlast")]);
+    assert!(start.status().expect("there is a sh").success());
+    let mut gate = Gate::new(&home, "gate");
+    let id = home.start(&format!("{}; exit 3", gate.pass()));
+    home.pid(&id);
+    let daemon = home.daemon_pid();
+    limit_files(daemon, Some(0));
+    gate.open();
+    let said = until("the daemon is not ready", || {
+        let (status, body) = get(&home, "/readyz");
+        (status == 503).then_some(body)
+    });
+    let said: Value = serde_json::from_str(&said).expect("it is JSON");
+    assert_eq!(said["status"], "not_ready");
+    let code = str_of(&said["reasons"][0], "code");
+    assert!(matches!(code, "journal_unwritable" | "disk_full"), "{said}");
+    assert_eq!(get(&home, "/healthz").0, 200);
+    assert_eq!(get(&home, "/metrics").0, 200);
+    limit_files(daemon, None);
+    until("the daemon is ready again", || (get(&home, "/readyz").0 == 200).then_some(()));
+    assert_eq!(home.wait(&id), 1);
+    assert_eq!(home.daemon_pid(), daemon);
+    // What could not be written to the log meanwhile is counted there.
+    home.ok(&["daemon", "stop"]);
+    let log = home.ok(&["daemon", "logs"]);
+    assert!(log.contains("of this log were lost"), "{log}");
 }

@@ -29,8 +29,10 @@ pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorRepo
     Ok(Json(DoctorReport { healthy, findings }))
 }
 
+type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;
+
 /// Who looks, in the order in which it is told. Each says nothing where there is nothing to look at.
-const EXAMINERS: [fn(&Arc<Supervisor>) -> Vec<Finding>; 10] = [
+const EXAMINERS: [Examiner; 10] = [
     runs,
     holding,
     stale::runs,

@@ -1,35 +1,8 @@
-//! What `/metrics` counts, and how each event counts.
-//!
-//! Counters live as long as the daemon: whoever collects them knows about restarts. No label names a run, so
-//! that there are as many series after a year as after a day.
-
-use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
+//! How each event counts. Pure: what the journal has taken in, what to add out.
 
 use outlast_engine::{
     Charge, Event, Fact, Outcome, Run, State, StateName, Time, TurnOutcome, WaitCause,
 };
-use outlast_store::Census;
-use outlast_wire::version;
-use prometheus_client::encoding::{EncodeLabelSet, text};
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
-
-use crate::view;
-
-/// What the text is, as its readers negotiate it.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Where a turn's seconds are told apart: from a command to a working day's loop.
-const TURN_SECONDS: [f64; 11] =
-    [0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0];
-
-/// Said of a label that nobody told us.
-const UNKNOWN: &str = "unknown";
 
 /// What one event adds up to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,170 +99,6 @@ fn word(outcome: TurnOutcome) -> &'static str {
     }
 }
 
-type Dollars = Counter<f64, AtomicU64>;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfState {
-    state: &'static str,
-    agent: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfTurn {
-    agent: String,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfTokens {
-    agent: String,
-    model: &'static str,
-    r#type: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfCost {
-    agent: String,
-    model: &'static str,
-    estimated: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfRestart {
-    reason: &'static str,
-}
-
-pub(crate) struct Metrics {
-    registry: Registry,
-    /// Held while they are set and read, so that two readers do not see each other's half.
-    now: Mutex<Now>,
-    turns: Family<OfTurn, Counter>,
-    turn_seconds: Histogram,
-    tokens: Family<OfTokens, Counter>,
-    cost_usd: Family<OfCost, Dollars>,
-    limit_waits: Counter,
-    limit_wait_seconds: Dollars,
-    restarts: Family<OfRestart, Counter>,
-    stalls: Counter,
-}
-
-/// What is not counted but looked at when somebody asks.
-#[derive(Default)]
-struct Now {
-    runs: Family<OfState, Gauge>,
-    queue_depth: Gauge,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut registry = Registry::with_prefix("outlast");
-        let now = Now::default();
-        let turns = Family::default();
-        let turn_seconds = Histogram::new(TURN_SECONDS);
-        let (tokens, cost_usd) = (Family::default(), Family::default());
-        let (limit_waits, limit_wait_seconds) = (Counter::default(), Dollars::default());
-        let (restarts, stalls) = (Family::default(), Counter::default());
-        registry.register("build", "This build", Info::new([("version", version::BUILD)]));
-        registry.register("runs", "Runs by state and kind of agent", now.runs.clone());
-        registry.register("queue_depth", "Runs that wait for a place", now.queue_depth.clone());
-        registry.register("turns", "Turns committed", turns.clone());
-        registry.register(
-            "turn_duration_seconds",
-            "How long the attempt ran that a turn was committed from",
-            turn_seconds.clone(),
-        );
-        registry.register("tokens", "Tokens charged, reservations among them", tokens.clone());
-        registry.register("cost_usd", "US dollars charged", cost_usd.clone());
-        registry.register("limit_waits", "Waits for a rate limit", limit_waits.clone());
-        registry.register(
-            "limit_wait_seconds",
-            "Seconds waited for a rate limit",
-            limit_wait_seconds.clone(),
-        );
-        registry.register(
-            "restarts",
-            "Further attempts at a turn, by what ended the one before",
-            restarts.clone(),
-        );
-        registry.register("stalls", "Attempts ended for their silence", stalls.clone());
-        let now = Mutex::new(now);
-        Self {
-            registry,
-            now,
-            turns,
-            turn_seconds,
-            tokens,
-            cost_usd,
-            limit_waits,
-            limit_wait_seconds,
-            restarts,
-            stalls,
-        }
-    }
-}
-
-impl Metrics {
-    pub(crate) fn observe(&self, before: &Run, events: &[Event]) {
-        for count in counts(before, events) {
-            self.add(&before.spec.agent.kind, &count);
-        }
-    }
-
-    fn add(&self, agent: &str, count: &Count) {
-        let agent = || agent.to_owned();
-        match count {
-            Count::Turn { outcome } => {
-                self.turns.get_or_create(&OfTurn { agent: agent(), outcome }).inc();
-            }
-            Count::TurnTook { ms } => self.turn_seconds.observe(seconds(*ms)),
-            Count::Spent { charge } => self.spend(&agent(), charge),
-            Count::LimitWait => drop(self.limit_waits.inc()),
-            Count::LimitWaited { ms } => drop(self.limit_wait_seconds.inc_by(seconds(*ms))),
-            Count::Restart { reason } => {
-                self.restarts.get_or_create(&OfRestart { reason }).inc();
-            }
-            Count::Stall => drop(self.stalls.inc()),
-        }
-    }
-
-    fn spend(&self, agent: &str, charge: &Charge) {
-        let kinds = [
-            ("input", charge.input_tokens),
-            ("output", charge.output_tokens),
-            ("cached", charge.cached_tokens),
-        ];
-        for (r#type, count) in kinds.into_iter().filter(|(_, count)| *count > 0) {
-            let labels = OfTokens { agent: agent.to_owned(), model: UNKNOWN, r#type };
-            self.tokens.get_or_create(&labels).inc_by(count);
-        }
-        if charge.cost_usd_micros > 0 {
-            let labels =
-                OfCost { agent: agent.to_owned(), model: UNKNOWN, estimated: !charge.known };
-            self.cost_usd.get_or_create(&labels).inc_by(view::usd(charge.cost_usd_micros));
-        }
-    }
-
-    /// Everything as text. What is added from elsewhere (budgets, notices) is a gauge in [`Now`], set here.
-    pub(crate) fn render(&self, census: &[Census], queue_depth: usize) -> String {
-        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        now.runs.clear();
-        for it in census {
-            let agent = it.agent.clone().unwrap_or_else(|| UNKNOWN.to_owned());
-            let runs = i64::try_from(it.runs).unwrap_or(i64::MAX);
-            now.runs.get_or_create(&OfState { state: it.state.word(), agent }).set(runs);
-        }
-        now.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
-        let mut page = String::new();
-        text::encode(&mut page, &self.registry).expect("a string takes every text");
-        page
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "milliseconds of a turn fit a float exactly")]
-fn seconds(ms: u64) -> f64 {
-    ms as f64 / 1000.0
-}
-
 #[cfg(test)]
 mod tests {
     use outlast_engine::{Agent, BootId, Moment, RunId, RunSpec, create};
@@ -351,19 +160,6 @@ mod tests {
         // Told in two appends, as after an adoption, it counts the same.
         let midway = run.clone().apply(&events[0]).expect("legal");
         assert_eq!(counts(&midway, &events[1..]), found);
-        let metrics = Metrics::default();
-        metrics.observe(&run, &events);
-        let page = metrics.render(&[], 0);
-        for line in [
-            r#"outlast_turns_total{agent="exec",outcome="meaningful_completion"} 1"#,
-            "outlast_turn_duration_seconds_sum 3.5",
-            r#"outlast_tokens_total{agent="exec",model="unknown",type="input"} 7"#,
-            r#"outlast_tokens_total{agent="exec",model="unknown",type="output"} 5"#,
-            r#"outlast_cost_usd_total{agent="exec",model="unknown",estimated="true"} 2.5"#,
-        ] {
-            assert!(page.lines().any(|it| it == line), "no {line} in\n{page}");
-        }
-        assert!(!page.contains("aaaa00000001"), "{page}");
     }
 
     #[test]
@@ -418,20 +214,5 @@ mod tests {
         let committed = json!({"kind": "TurnCommitted", "turn": 1, "attempt": 1, "status": "done", "outcome": "no_op_success"});
         let committed = [event(seq + 1, 2000, committed), event(seq + 2, 2000, over)];
         assert_eq!(counts(&run, &committed), [Count::Turn { outcome: "no_op_success" }]);
-    }
-
-    #[test]
-    fn states_that_nobody_is_in_any_more_are_not_shown() {
-        let metrics = Metrics::default();
-        let census = |state, agent: Option<&str>| {
-            [Census { state, agent: agent.map(str::to_owned), runs: 2 }]
-        };
-        let page = metrics.render(&census(StateName::Running, Some("exec")), 3);
-        assert!(page.contains("outlast_runs{state=\"running\",agent=\"exec\"} 2\n"), "{page}");
-        assert!(page.contains("outlast_queue_depth 3\n"), "{page}");
-        let page = metrics.render(&census(StateName::Blocked, None), 0);
-        assert!(page.contains("outlast_runs{state=\"blocked\",agent=\"unknown\"} 2\n"), "{page}");
-        assert!(!page.contains("running"), "{page}");
-        assert!(page.contains("outlast_build_info{version="), "{page}");
     }
 }
