@@ -32,9 +32,7 @@ mod settle;
 pub mod import;
 pub mod template;
 
-pub use config::{
-    Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision,
-};
+pub use config::{Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision};
 pub use last_good::{LastGood, News, Stamp};
 pub use outline::config_outline;
 pub use problem::Problem;

@@ -4,7 +4,9 @@ use axum::Json;
 use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
-use super::{attach, control, creation, daemon, doctor, events, gc, output, probes, runs, turns, watch};
+use super::{
+    attach, control, creation, daemon, doctor, events, gc, output, probes, runs, turns, watch,
+};
 
 #[derive(OpenApi)]
 #[openapi(

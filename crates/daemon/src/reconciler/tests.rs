@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use outlast_engine::{Agent, BootId, Event, Moment, Row, RunSpec};
 use outlast_store::{Append, Counts, Done, Filter, Journal, Memory, Problem, Remove, Resolved};
+use outlast_wire::api::Mode;
 use outlast_wire::layout::Layout;
 
 use super::*;
+use crate::notify::Words;
+use crate::service::Service;
 use crate::settings::Settings;
 use crate::supervisor::Parts;
 use crate::world::World;
@@ -85,8 +88,19 @@ impl Stage {
         let world = World::look(None).unwrap();
         let settings = Settings::read(layout.config_file());
         let exe = "/nonexistent".into();
-        let parts =
-            Parts { layout, exe, world, epoch, store: store.clone(), settings, storm: None };
+        let mode = Mode::Background;
+        let service = Service::of(&[], 0, mode);
+        let parts = Parts {
+            layout,
+            exe,
+            world,
+            epoch,
+            store: store.clone(),
+            settings,
+            storm: None,
+            mode,
+            service,
+        };
         Self {
             supervisor: Supervisor::new(parts),
             store,
@@ -101,9 +115,10 @@ impl Stage {
         let spec = RunSpec::command(agent, "/".to_owned());
         let mut moment = Moment::new(Time(1), BootId("another".to_owned()));
         moment.slot = outlast_engine::Slot::Taken;
-        let (append, seat) = Seat::create(&self.id, spec, &moment, self.supervisor.epoch);
+        let words = Words { layout: &self.supervisor.layout };
+        let (append, seat) = Seat::create(&self.id, spec, &moment, self.supervisor.epoch, &words);
         self.store.append_wait(append).unwrap();
-        let pause = seat.propose(&Input::PauseAsked, &moment).expect("it can be paused");
+        let pause = seat.propose(&Input::PauseAsked, &moment, &words).expect("it can be paused");
         self.store.append_wait(pause).unwrap();
     }
 }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::service::Manager;
 use crate::commands::LogLevel;
 use crate::duration::{self, Since};
+use crate::service::Manager;
 
 /// Start, stop and look at the daemon
 #[derive(Debug, Args)]
