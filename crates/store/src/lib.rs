@@ -10,10 +10,14 @@ mod audit;
 mod error;
 mod journal;
 mod memory;
+mod outbox;
 mod rules;
 mod sqlite;
 
 pub use error::Error;
 pub use journal::{Append, Counts, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved};
 pub use memory::{Fault, Memory};
+pub use outbox::{
+    Backlog, Change, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting,
+};
 pub use sqlite::Sqlite;

@@ -3,6 +3,8 @@
 //! Starts no threads and does no IO; `done` is called before `append` returns. Clones share one store, as
 //! two handles on one file do. Faults happen only when they are asked for.
 
+mod outbox;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,7 +13,7 @@ use outlast_engine::{Event, Row, RunId, StateName};
 
 use crate::audit::{Stored, audit};
 use crate::{
-    Append, Counts, Done, Error, Filter, Journal, Outgoing, Problem, Remove, Resolved, rules,
+    Append, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved, rules,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -38,8 +40,7 @@ struct Shelf {
     numbers: BTreeMap<RunId, u64>,
     last_number: u64,
     faults: VecDeque<Fault>,
-    /// Everything that was to be told, in the order of writing.
-    outbox: Vec<(RunId, Outgoing)>,
+    outbox: outbox::Rack,
 }
 
 #[derive(Debug)]
@@ -151,7 +152,7 @@ impl Shelf {
             Some(number) => self.extend(*number, append),
             None => self.create(append)?,
         }
-        self.outbox.extend(told.into_iter().map(|notice| (run.clone(), notice)));
+        self.outbox.put(&run, told);
         Ok(())
     }
 
@@ -181,6 +182,7 @@ impl Shelf {
         rules::check_removal(run, self.find(run).map(|kept| kept.row.is_open), how)?;
         if let Some(number) = self.numbers.remove(run) {
             self.runs.remove(&number);
+            self.outbox.forget(run);
         }
         Ok(())
     }
