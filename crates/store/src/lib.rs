@@ -17,7 +17,5 @@ mod sqlite;
 pub use error::Error;
 pub use journal::{Append, Counts, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved};
 pub use memory::{Fault, Memory};
-pub use outbox::{
-    Backlog, Change, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting,
-};
+pub use outbox::{Backlog, Change, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting};
 pub use sqlite::Sqlite;

@@ -12,9 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use outlast_engine::{Event, Row, RunId, StateName};
 
 use crate::audit::{Stored, audit};
-use crate::{
-    Append, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved, rules,
-};
+use crate::{Append, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved, rules};
 
 #[derive(Debug, Clone, Default)]
 pub struct Memory {

@@ -146,7 +146,8 @@ fn what_is_disabled_stays_so_until_it_is_enabled(store: &impl Journal) {
 fn a_batch_is_the_same_when_it_is_asked_for_again(store: &impl Journal) {
     let a = tell(store, "aaaa00000001", &[SINK], 3);
     let both = a[..2].to_vec();
-    let batch = |ids, name: &str| Change::Batch { sink: SINK.to_owned(), ids, batch: name.to_owned() };
+    let batch =
+        |ids, name: &str| Change::Batch { sink: SINK.to_owned(), ids, batch: name.to_owned() };
     change(store, batch(both, "first"));
     change(store, batch(a.clone(), "second"));
     assert_eq!(ids(&store.batch(SINK, "first").unwrap()), [&a[0], &a[1]]);
@@ -218,7 +219,10 @@ fn counts_are_by_run_and_by_sink(store: &impl Journal) {
     change(store, settle(&[&a[0]], Settled::Delivered, 10));
     change(store, settle(&[&a[1]], Settled::Muted, 10));
     change(store, failed(&a[2], 10, 20));
-    change(store, Change::Disable { sink: "z".to_owned(), at: Time(1), problem: "gone".to_owned() });
+    change(
+        store,
+        Change::Disable { sink: "z".to_owned(), at: Time(1), problem: "gone".to_owned() },
+    );
     let counts = store.notice_counts(&id("aaaa00000001")).unwrap();
     let problem = Some("not there".to_owned());
     assert_eq!(counts, NoticeCounts { pending: 1, delivered: 1, muted: 1, given_up: 0, problem });

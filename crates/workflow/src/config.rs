@@ -1,6 +1,6 @@
 //! The operator's `config.toml`: what a loop file may not go beyond.
 //!
-//! Reads no file. Tables that belong to later parts (sinks, agents, secrets, retention) are known and left alone.
+//! Reads no file. Tables that belong to later parts (agents, secrets, retention) are known and left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::keys::CONFIG;
 use crate::node::Node;
 use crate::problem::{Problem, code};
 use crate::source::{LARGEST_FILE, Source, too_big};
-use crate::{tables, values, verify};
+use crate::{notify, tables, values, verify};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
@@ -19,7 +19,8 @@ pub struct Config {
     /// What a loop file may ask of the environment, as names that may end in `*`; `None` is everything.
     pub env_allow: Option<Vec<String>>,
     pub tools_deny: BTreeSet<String>,
-    pub sinks: BTreeSet<String>,
+    pub sinks: BTreeMap<String, notify::Sink>,
+    pub notify: notify::Settings,
 }
 
 /// The most that each limit may be, by the limit's own name.
@@ -63,7 +64,9 @@ impl Config {
         if !found.errors.is_empty() {
             return Err(found.errors);
         }
-        Ok((Self::read(file, &root), found.warnings))
+        let sinks = notify::sinks(&file, &root)?;
+        let notify = notify::settings(&file, &root, &sinks)?;
+        Ok((Self { sinks, notify, ..Self::read(file, &root) }, found.warnings))
     }
 
     fn read(file: String, root: &Node) -> Self {
@@ -78,7 +81,7 @@ impl Config {
             },
             env_allow: texts("env.allow"),
             tools_deny: texts("tools.deny").unwrap_or_default().into_iter().collect(),
-            sinks: names(root, "sinks"),
+            ..Self::default()
         }
     }
 }
@@ -109,11 +112,6 @@ fn per_label(root: &Node) -> BTreeMap<String, u32> {
         Some((entry.key.clone(), most))
     });
     kept.collect()
-}
-
-fn names(root: &Node, path: &str) -> BTreeSet<String> {
-    let entries = root.get(path).map_or(&[][..], Node::entries);
-    entries.iter().map(|entry| entry.key.clone()).collect()
 }
 
 fn number(root: &Node, path: &str) -> Option<u64> {
@@ -163,9 +161,8 @@ mod tests {
 
     #[test]
     fn tables_of_later_parts_never_warn_of_unknown_keys() {
-        let text = "[sinks.phone]\nkind = \"ntfy\"\nanything = 1\n[agents.x]\na = 1\n[secrets]\nb = 2\n[retention]\nc = 3\n";
-        let (config, warnings) = parse(text).unwrap();
-        assert!(config.sinks.contains("phone"));
+        let text = "[agents.x]\na = 1\n[secrets]\nb = 2\n[retention]\nc = 3\n";
+        let (_, warnings) = parse(text).unwrap();
         assert!(warnings.iter().all(|warning| warning.code == "no_effect"), "{warnings:?}");
     }
 

@@ -31,7 +31,8 @@ impl Memory {
     pub fn outbox(&self) -> Vec<(RunId, String, String)> {
         let shelf = self.shelf();
         let told = shelf.outbox.rows.iter();
-        told.map(|row| (row.notice.run.clone(), row.notice.kind.clone(), row.sink.clone())).collect()
+        told.map(|row| (row.notice.run.clone(), row.notice.kind.clone(), row.sink.clone()))
+            .collect()
     }
 }
 
@@ -82,8 +83,7 @@ impl Outbox for Memory {
     fn told_since(&self, sink: &str, after: Time) -> Result<u64, Error> {
         let shelf = self.shelf();
         let is_recent = |row: &&Kept| {
-            row.sink == sink
-                && matches!(row.settled, Some((Settled::Delivered, at)) if at > after)
+            row.sink == sink && matches!(row.settled, Some((Settled::Delivered, at)) if at > after)
         };
         let told = shelf.outbox.rows.iter().filter(is_recent);
         let ids: BTreeSet<&String> =
@@ -108,10 +108,8 @@ impl Outbox for Memory {
         let of_run: Vec<&Kept> =
             shelf.outbox.rows.iter().filter(|row| row.notice.run == *run).collect();
         let settled = |how| count(of_run.iter().filter(|row| row.is(how)));
-        let went_wrong =
-            |row: &&&Kept| row.settled.is_none() || row.is(Settled::GivenUp);
-        let problem =
-            of_run.iter().rev().filter(went_wrong).find_map(|row| row.problem.clone());
+        let went_wrong = |row: &&&Kept| row.settled.is_none() || row.is(Settled::GivenUp);
+        let problem = of_run.iter().rev().filter(went_wrong).find_map(|row| row.problem.clone());
         Ok(NoticeCounts {
             pending: count(of_run.iter().filter(|row| row.settled.is_none())),
             delivered: settled(Settled::Delivered),
@@ -207,8 +205,8 @@ impl Rack {
 
     fn prune(&mut self, before: Time, keep: u64) {
         self.rows.retain(|row| row.settled.is_none_or(|(_, at)| at >= before));
-        let mut settled: Vec<(Time, usize)> = self.rows.iter().enumerate()
-            .filter_map(|(n, row)| Some((row.settled?.1, n))).collect();
+        let mut settled: Vec<(Time, usize)> =
+            self.rows.iter().enumerate().filter_map(|(n, row)| Some((row.settled?.1, n))).collect();
         settled.sort_by(|a, b| b.cmp(a));
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         let gone: BTreeSet<usize> = settled.into_iter().skip(keep).map(|(_, n)| n).collect();

@@ -38,15 +38,14 @@ const DISABLE: &str =
     "INSERT INTO sinks (sink, failures, since, problem, disabled_at) VALUES (?1, 1, ?2, ?3, ?2)
     ON CONFLICT (sink) DO UPDATE SET failures = failures + 1, problem = ?3, disabled_at = ?2";
 const HEAL: &str = "DELETE FROM sinks WHERE sink = ?1";
-const LET_GO: &str =
-    "UPDATE outbox SET next_at = NULL, since = NULL WHERE sink = ?1 AND state = 'pending' AND since IS NOT NULL";
-const BATCH: &str =
-    "UPDATE outbox SET batch = ?3 WHERE id = ?1 AND sink = ?2 AND state = 'pending' AND batch IS NULL";
+const LET_GO: &str = "UPDATE outbox SET next_at = NULL, since = NULL WHERE sink = ?1 AND state = 'pending' AND since IS NOT NULL";
+const BATCH: &str = "UPDATE outbox SET batch = ?3 WHERE id = ?1 AND sink = ?2 AND state = 'pending' AND batch IS NULL";
 const GIVE_UP: &str =
     "UPDATE outbox SET state = 'given_up', settled_at = ?3, problem = ?4, body = ''
     WHERE sink = ?1 AND state = 'pending' AND at < ?2";
 const PRUNE_OLD: &str = "DELETE FROM outbox WHERE state <> 'pending' AND settled_at < ?1";
-const PRUNE_MANY: &str = "DELETE FROM outbox WHERE no IN (SELECT no FROM outbox WHERE state <> 'pending'
+const PRUNE_MANY: &str =
+    "DELETE FROM outbox WHERE no IN (SELECT no FROM outbox WHERE state <> 'pending'
     ORDER BY settled_at DESC, no DESC LIMIT -1 OFFSET ?1)";
 
 impl Outbox for Sqlite {
@@ -84,8 +83,10 @@ impl Outbox for Sqlite {
     fn backlog(&self, sink: &str, now: Time) -> Result<Backlog, Error> {
         let select = "SELECT count(*), min(CASE WHEN next_at > ?2 THEN next_at END) FROM outbox
             WHERE sink = ?1 AND state = 'pending'";
-        let read = |row: &Row<'_>| Ok(Backlog { waiting: count(row, 0)?, next_at: moment(row, 1)? });
-        self.readers.with(|reader| Ok(reader.first(select, (sink, time(now)), read)?.unwrap_or_default()))
+        let read =
+            |row: &Row<'_>| Ok(Backlog { waiting: count(row, 0)?, next_at: moment(row, 1)? });
+        self.readers
+            .with(|reader| Ok(reader.first(select, (sink, time(now)), read)?.unwrap_or_default()))
     }
 
     fn told_since(&self, sink: &str, after: Time) -> Result<u64, Error> {
@@ -97,7 +98,8 @@ impl Outbox for Sqlite {
     }
 
     fn sink_health(&self, sink: &str) -> Result<Option<SinkHealth>, Error> {
-        let select = "SELECT failures, since, next_at, problem, disabled_at FROM sinks WHERE sink = ?1";
+        let select =
+            "SELECT failures, since, next_at, problem, disabled_at FROM sinks WHERE sink = ?1";
         self.readers.with(|reader| reader.first(select, [sink], |row| health(row, 0)))
     }
 
@@ -135,7 +137,8 @@ impl Outbox for Sqlite {
 }
 
 fn counts(reader: &Reader, run: &RunId) -> Result<NoticeCounts, Error> {
-    let select = "SELECT coalesce(sum(state = 'pending'), 0), coalesce(sum(state = 'delivered'), 0),
+    let select =
+        "SELECT coalesce(sum(state = 'pending'), 0), coalesce(sum(state = 'delivered'), 0),
             coalesce(sum(state = 'muted'), 0), coalesce(sum(state = 'given_up'), 0),
             (SELECT problem FROM outbox WHERE run = ?1 AND problem IS NOT NULL
              AND state IN ('pending', 'given_up') ORDER BY no DESC LIMIT 1)
