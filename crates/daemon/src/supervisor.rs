@@ -15,6 +15,7 @@ use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
 use crate::keeper::OutputWatch;
+use crate::notify::Dispatch;
 use crate::settings::Settings;
 use crate::slots::Slots;
 use crate::view;
@@ -35,6 +36,7 @@ pub(crate) struct Supervisor {
     pub(crate) started_at: String,
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
+    pub(crate) notices: Dispatch,
     slots: Slots,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
@@ -101,6 +103,7 @@ impl Supervisor {
             started_at,
             store,
             settings,
+            notices: Dispatch::default(),
             slots,
             runs,
             quarantine,
@@ -126,6 +129,8 @@ impl Supervisor {
         for run in runs {
             self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
         }
+        self.notices.wake_waiting(self);
+        self.notices.prune(self);
         Ok(open.len())
     }
 

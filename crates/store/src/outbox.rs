@@ -87,6 +87,10 @@ pub struct SinkState {
     pub pending: u64,
     pub delivered: u64,
     pub given_up: u64,
+    /// How many of those that wait its sink has refused, since when, and with which words the last time.
+    pub refused: u64,
+    pub refused_since: Option<Time>,
+    pub refusal: Option<String>,
     /// When the oldest that waits was written.
     pub oldest_at: Option<Time>,
     pub health: Option<SinkHealth>,

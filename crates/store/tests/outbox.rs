@@ -112,6 +112,9 @@ fn a_run_is_told_of_in_order_whatever_was_refused(store: &impl Journal) {
         store.backlog(SINK, Time(50)).unwrap(),
         Backlog { waiting: 4, next_at: Some(Time(100)) }
     );
+    let state = &store.sink_states().unwrap()[0];
+    assert_eq!((state.refused, state.refused_since), (1, Some(Time(5))));
+    assert_eq!(state.refusal.as_deref(), Some("400"));
     change(store, refused(&a[0], 105, 300));
     assert_eq!(now(300)[2].since, Some(Time(5)));
     assert_eq!(store.sink_health(SINK).unwrap(), None);

@@ -9,6 +9,7 @@ use outlast_wire::api::{DoctorReport, Finding, Level};
 use super::Daemon;
 use super::error::Answer;
 use super::runs::blocking;
+use crate::notify;
 use crate::supervisor::Supervisor;
 
 /// Less free space than this is worth a warning.
@@ -21,6 +22,7 @@ pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorRepo
         findings.extend(runs(&supervisor));
         findings.extend(leftovers(&supervisor));
         findings.extend(config(&supervisor));
+        findings.extend(notify::findings(&supervisor));
         findings.push(disk(&supervisor));
         Ok(findings)
     })

@@ -14,6 +14,7 @@ pub(crate) mod gc;
 mod openapi;
 mod output;
 mod runs;
+mod sinks;
 mod spec;
 mod turns;
 
@@ -63,6 +64,9 @@ routes! {
     post "/v1/daemon/stop" => daemon::stop;
     get "/v1/doctor" => doctor::examine;
     post "/v1/gc" => gc::collect;
+    get "/v1/sinks" => sinks::list;
+    post "/v1/sinks/test" => sinks::test;
+    post "/v1/sinks/enable" => sinks::enable;
     get "/v1/openapi.json" => openapi::document;
     get "/v1/runs" => runs::list;
     post "/v1/runs" => creation::create;

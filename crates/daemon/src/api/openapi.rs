@@ -4,7 +4,7 @@ use axum::Json;
 use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
-use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, turns};
+use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, sinks, turns};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -18,6 +18,9 @@ use super::{attach, control, creation, daemon, doctor, events, gc, output, runs,
         daemon::stop,
         doctor::examine,
         gc::collect,
+        sinks::list,
+        sinks::test,
+        sinks::enable,
         document,
         runs::list,
         creation::create,

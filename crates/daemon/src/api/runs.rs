@@ -361,7 +361,8 @@ pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
         .map(|last| supervisor.layout.run(id.as_str()).attempt(last.turn, last.number));
     let (output_bytes, last_output_at) = dir.as_ref().map_or((0, None), output::extent);
     let last_line = dir.as_ref().and_then(tail::last_line);
-    let beside = Beside { shim_pid, output_bytes, last_output_at, last_line, trouble };
+    let notices = view::notices(supervisor.store.notice_counts(id)?);
+    let beside = Beside { shim_pid, output_bytes, last_output_at, last_line, trouble, notices };
     Ok(view::run(&run, beside, supervisor.world.now()))
 }
 

@@ -224,11 +224,15 @@ impl Rack {
 
     fn state(&self, sink: &str) -> SinkState {
         let of_sink = || self.rows.iter().filter(|row| row.sink == sink);
+        let refused = self.pending_of(sink).filter(|row| row.notice.tries > 0);
         SinkState {
             sink: sink.to_owned(),
             pending: count(self.pending_of(sink)),
             delivered: count(of_sink().filter(|row| row.is(Settled::Delivered))),
             given_up: count(of_sink().filter(|row| row.is(Settled::GivenUp))),
+            refused: count(self.pending_of(sink).filter(|row| row.notice.tries > 0)),
+            refused_since: self.pending_of(sink).filter_map(|row| row.notice.since).min(),
+            refusal: refused.last().and_then(|row| row.problem.clone()),
             oldest_at: self.pending_of(sink).map(|row| row.notice.at).min(),
             health: self.health.get(sink).cloned(),
         }

@@ -106,22 +106,29 @@ impl Outbox for Sqlite {
     fn sink_states(&self) -> Result<Vec<SinkState>, Error> {
         let select = "WITH known AS (
                 SELECT sink, sum(state = 'pending') AS pending, sum(state = 'delivered') AS delivered,
-                    sum(state = 'given_up') AS given_up, min(CASE WHEN state = 'pending' THEN at END) AS oldest
+                    sum(state = 'given_up') AS given_up, sum(state = 'pending' AND tries > 0) AS refused,
+                    min(CASE WHEN state = 'pending' THEN at END) AS oldest,
+                    min(CASE WHEN state = 'pending' THEN since END) AS refused_since
                 FROM outbox GROUP BY sink
                 UNION ALL
-                SELECT sink, 0, 0, 0, NULL FROM sinks WHERE sink NOT IN (SELECT sink FROM outbox))
-            SELECT known.sink, pending, delivered, given_up, oldest,
+                SELECT sink, 0, 0, 0, 0, NULL, NULL FROM sinks WHERE sink NOT IN (SELECT sink FROM outbox))
+            SELECT known.sink, pending, delivered, given_up, refused, oldest, refused_since,
+                (SELECT problem FROM outbox WHERE outbox.sink = known.sink AND state = 'pending' AND tries > 0
+                 ORDER BY no DESC LIMIT 1),
                 failures, since, next_at, problem, disabled_at
             FROM known LEFT JOIN sinks ON sinks.sink = known.sink ORDER BY known.sink";
         let read = |row: &Row<'_>| {
-            let is_unwell = row.get::<_, Option<i64>>(5)?.is_some();
+            let is_unwell = row.get::<_, Option<i64>>(8)?.is_some();
             Ok(SinkState {
                 sink: row.get(0)?,
                 pending: count(row, 1)?,
                 delivered: count(row, 2)?,
                 given_up: count(row, 3)?,
-                oldest_at: moment(row, 4)?,
-                health: is_unwell.then(|| health(row, 5)).transpose()?,
+                refused: count(row, 4)?,
+                oldest_at: moment(row, 5)?,
+                refused_since: moment(row, 6)?,
+                refusal: row.get(7)?,
+                health: is_unwell.then(|| health(row, 8)).transpose()?,
             })
         };
         self.readers.with(|reader| {
