@@ -264,6 +264,6 @@ fn nothing_of_the_outbox_is_lost_with_the_process() {
 fn the_simulator_sees_every_notice() {
     let store = Memory::new();
     tell(&store, "aaaa00000001", &[SINK], 1);
-    let told = store.outbox();
-    assert_eq!(told, [(id("aaaa00000001"), "run.completed".to_owned(), SINK.to_owned())]);
+    let told = store.told(&id("aaaa00000001"));
+    assert_eq!(told, [("run.completed".to_owned(), SINK.to_owned())]);
 }

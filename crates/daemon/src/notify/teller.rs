@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use outlast_engine::{Slot, Time};
-use outlast_store::{Change, Error, Settled, SinkHealth, Waiting};
+use outlast_store::{Change, Error, Outbox, Settled, SinkHealth, Waiting};
 use outlast_wire::hook;
 use outlast_workflow::notify::{Settings, Sink, WhenPresent, shown};
 use tokio::sync::{Notify, oneshot};
@@ -85,7 +85,7 @@ impl Teller {
     /// Tells what is due, as far as all goes well.
     async fn step(&mut self) -> Result<Next, Over> {
         let now = self.now();
-        let health = self.read(|store, sink| store.sink_health(sink))?;
+        let health = self.read(Outbox::sink_health)?;
         if let Some(health) = &health {
             if health.disabled_at.is_some() {
                 self.give_up_before(now, "its sink is disabled").await?;

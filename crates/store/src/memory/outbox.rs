@@ -27,12 +27,11 @@ struct Kept {
 }
 
 impl Memory {
-    /// Every notice there ever was, with its sink: the simulator counts them.
-    pub fn outbox(&self) -> Vec<(RunId, String, String)> {
+    /// Every notice there ever was of a run, as its type and its sink: the simulator counts them.
+    pub fn told(&self, run: &RunId) -> Vec<(String, String)> {
         let shelf = self.shelf();
-        let told = shelf.outbox.rows.iter();
-        told.map(|row| (row.notice.run.clone(), row.notice.kind.clone(), row.sink.clone()))
-            .collect()
+        let told = shelf.outbox.rows.iter().filter(|row| row.notice.run == *run);
+        told.map(|row| (row.notice.kind.clone(), row.sink.clone())).collect()
     }
 }
 
