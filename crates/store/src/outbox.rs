@@ -63,8 +63,8 @@ pub enum Change {
     Enable { sink: String },
     /// These are told together from here on.
     Batch { sink: String, ids: Vec<String>, batch: String },
-    /// Whatever waits for the sink and is older than `before`.
-    GiveUp { sink: String, before: Time, at: Time, problem: String },
+    /// Whatever waits for the sink and is older than `before`, and all but the newest `keep`.
+    GiveUp { sink: String, before: Time, keep: u64, at: Time, problem: String },
     /// Forgets what was settled before `before`, and all but the newest `keep`.
     Prune { before: Time, keep: u64 },
 }
@@ -87,6 +87,8 @@ pub struct SinkState {
     pub pending: u64,
     pub delivered: u64,
     pub given_up: u64,
+    /// When the last of these was given up.
+    pub given_up_at: Option<Time>,
     /// How many of those that wait its sink has refused, since when, and with which words the last time.
     pub refused: u64,
     pub refused_since: Option<Time>,

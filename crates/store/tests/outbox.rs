@@ -164,11 +164,22 @@ fn a_batch_is_the_same_when_it_is_asked_for_again(store: &impl Journal) {
 fn what_is_too_old_is_given_up_and_the_rest_waits_on(store: &impl Journal) {
     let a = tell(store, "aaaa00000001", &[SINK, "other"], 3);
     let (sink, problem) = (SINK.to_owned(), "too long".to_owned());
-    change(store, Change::GiveUp { sink, before: Time(2500), at: Time(9000), problem });
+    let give_up = |before, keep, problem: &String| Change::GiveUp {
+        sink: sink.clone(),
+        before: Time(before),
+        keep,
+        at: Time(9000),
+        problem: problem.clone(),
+    };
+    change(store, give_up(2500, 100, &problem));
     assert_eq!(ids(&store.waiting(SINK, Time(0), 10).unwrap()), [&a[2]]);
     assert_eq!(store.waiting("other", Time(0), 10).unwrap().len(), 3);
     let counts = store.notice_counts(&id("aaaa00000001")).unwrap();
     assert_eq!((counts.given_up, counts.problem.as_deref()), (2, Some("too long")));
+    assert_eq!(store.sink_states().unwrap()[1].given_up_at, Some(Time(9000)));
+    let b = tell(store, "aaaa00000002", &[SINK], 3);
+    change(store, give_up(0, 2, &"too many".to_owned()));
+    assert_eq!(ids(&store.waiting(SINK, Time(0), 10).unwrap()), [&b[1], &b[2]]);
 }
 
 fn what_was_settled_stays_settled(store: &impl Journal) {

@@ -24,7 +24,8 @@ pub(crate) async fn list(State(supervisor): Daemon) -> Answer<Json<Vec<SinkRow>>
 
 /// Every sink of the config, and every other that something was told or is to be told.
 fn rows(supervisor: &Supervisor) -> Answer<Vec<SinkRow>> {
-    let configured = supervisor.config().map(|config| config.sinks).unwrap_or_default();
+    let config = supervisor.config().map_err(|problems| notify::unreadable(&problems))?;
+    let configured = config.sinks;
     let states = supervisor.store.sink_states()?;
     let mut states: BTreeMap<String, SinkState> =
         states.into_iter().map(|state| (state.sink.clone(), state)).collect();

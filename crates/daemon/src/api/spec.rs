@@ -172,7 +172,8 @@ fn spec(
     effective: Effective,
 ) -> Answer<RunSpec> {
     let (dir, workspace) = place(supervisor, id, asked, &effective)?;
-    let always = supervisor.config().map(|config| config.notify.default).unwrap_or_default();
+    let config = supervisor.config().map_err(|problems| refusal(&problems))?;
+    let always = config.notify.default;
     let notify = notify::pinned(supervisor, &[asked.notify.clone(), always].concat())?;
     let emit_to = notify::pinned(supervisor, &effective.output.emit_to)?;
     Ok(RunSpec {

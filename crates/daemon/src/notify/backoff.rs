@@ -11,6 +11,9 @@ const LONGEST_ASKED_MS: u64 = 24 * 60 * 60 * 1000;
 /// For so long everything is tried, at least.
 pub(super) const PATIENCE_MS: u64 = 5 * 24 * 60 * 60 * 1000;
 
+/// More than so many wait for no sink: the oldest are given up.
+pub(super) const MOST_WAITING: u64 = 20_000;
+
 /// After so many failures in a row, which is more than an hour, it may be this notice that the sink cannot
 /// take, and those of other runs are let past it. Until then what waits keeps its order.
 pub(super) const FAILURES_IN_ORDER: u32 = 10;

@@ -12,13 +12,14 @@ use super::{Outcome, http, target, text};
 /// In bytes, of which a character has at least one.
 const LONGEST: usize = 1900;
 
-pub(super) async fn send(url: &Secret, telling: &Telling, within: Duration) -> Outcome {
+pub(super) async fn send(url: &Secret, telling: &Telling, time: (Time, Duration)) -> Outcome {
     let url = match target::reveal(url) {
         Ok(url) => url,
         Err(why) => return Outcome::failed(why),
     };
     let post = http::Post { url: &url, headers: Vec::new(), body: content(telling).to_string() };
-    http::outcome(http::post(&post, within).await, Time(0))
+    let (now, within) = time;
+    http::outcome(http::post(&post, within).await, now)
 }
 
 fn content(telling: &Telling) -> Value {

@@ -1,5 +1,6 @@
 //! What a person should know of sinks that are not told what they should be.
 
+use outlast_engine::Time;
 use outlast_store::SinkState;
 use outlast_wire::api::{Finding, Level};
 use outlast_workflow::notify::shown;
@@ -7,17 +8,23 @@ use outlast_workflow::notify::shown;
 use crate::supervisor::Supervisor;
 use crate::view;
 
+/// How long it is worth a word that something was given up.
+const RECENT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
 /// Sinks that are disabled, fail, or have missed something for good. Blocks.
 pub(crate) fn findings(supervisor: &Supervisor) -> Vec<Finding> {
     match supervisor.store.sink_states() {
-        Ok(states) => states.iter().flat_map(of_sink).collect(),
+        Ok(states) => {
+            let now = supervisor.world.now();
+            states.iter().flat_map(|state| of_sink(state, now)).collect()
+        }
         Err(error) => {
             vec![finding(Level::Problem, format!("the outbox cannot be read: {error}"), "")]
         }
     }
 }
 
-fn of_sink(state: &SinkState) -> Vec<Finding> {
+fn of_sink(state: &SinkState, now: Time) -> Vec<Finding> {
     let (name, pending) = (shown(&state.sink), state.pending);
     let mut found = Vec::new();
     if let Some(health) = &state.health {
@@ -49,11 +56,13 @@ fn of_sink(state: &SinkState) -> Vec<Finding> {
             "`outlast sink test` tries it at once",
         ));
     }
-    if state.given_up > 0 {
+    // A run that has ended before it could be told is nobody's fault; the teller's run shows it.
+    let is_recent = state.given_up_at.is_some_and(|at| now.ms_since(at) < RECENT_MS);
+    if is_recent && !state.sink.starts_with("run:") {
         found.push(finding(
             Level::Warning,
             format!("{name} was never told {} notices, which were given up", state.given_up),
-            "`outlast show RUN` says which, and why; this is forgotten after 30 days",
+            "`outlast show RUN` says why; this is shown for a week",
         ));
     }
     found

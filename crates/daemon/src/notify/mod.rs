@@ -26,7 +26,7 @@ pub(crate) use body::Words;
 pub(crate) use dispatch::Dispatch;
 pub(crate) use findings::findings;
 pub(crate) use send::test;
-pub(crate) use target::{known, pinned};
+pub(crate) use target::{known, pinned, unreadable};
 
 /// What became of one try to tell a sink something.
 #[derive(Debug, Clone, PartialEq, Eq)]

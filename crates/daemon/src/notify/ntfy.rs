@@ -22,14 +22,15 @@ pub(super) async fn send(
     to: &To<'_>,
     click: Option<&str>,
     telling: &Telling,
-    within: Duration,
+    time: (Time, Duration),
 ) -> Outcome {
     let (server, body, headers) = match prepared(to, click, telling) {
         Ok(prepared) => prepared,
         Err(why) => return Outcome::failed(why),
     };
     let post = http::Post { url: &server, headers, body: body.to_string() };
-    http::outcome(http::post(&post, within).await, Time(0))
+    let (now, within) = time;
+    http::outcome(http::post(&post, within).await, now)
 }
 
 type Prepared = (String, Value, Vec<(&'static str, String)>);

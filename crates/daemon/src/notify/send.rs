@@ -14,18 +14,18 @@ use crate::world;
 /// Tells one thing, within the sink's time.
 pub(super) async fn send(supervisor: &Arc<Supervisor>, sink: &Sink, telling: &Telling) -> Outcome {
     let within = Duration::from_millis(sink.timeout_ms);
+    let time = (supervisor.world.now(), within);
     match &sink.way {
         Way::Command { command } => command::send(command, telling, within).await,
         Way::Webhook { url, secrets, headers } => {
-            let now = supervisor.world.now();
-            webhook::send(&webhook::To { url, secrets, headers }, telling, now, within).await
+            webhook::send(&webhook::To { url, secrets, headers }, telling, time).await
         }
         Way::Ntfy { url, topic, token, click } => {
             let to = ntfy::To { url, topic: topic.as_deref(), token: token.as_ref() };
-            ntfy::send(&to, click.as_deref(), telling, within).await
+            ntfy::send(&to, click.as_deref(), telling, time).await
         }
-        Way::Slack { url } => slack::send(url, telling, within).await,
-        Way::Discord { url } => discord::send(url, telling, within).await,
+        Way::Slack { url } => slack::send(url, telling, time).await,
+        Way::Discord { url } => discord::send(url, telling, time).await,
         Way::Email { command, to, from } => {
             let letter = email::Letter { to, from: from.as_deref(), now: supervisor.world.now() };
             email::send(command, &letter, telling, within).await

@@ -11,14 +11,15 @@ use super::{Outcome, http, target, text};
 
 const LONGEST: usize = 3000;
 
-pub(super) async fn send(url: &Secret, telling: &Telling, within: Duration) -> Outcome {
+pub(super) async fn send(url: &Secret, telling: &Telling, time: (Time, Duration)) -> Outcome {
     let url = match target::reveal(url) {
         Ok(url) => url,
         Err(why) => return Outcome::failed(why),
     };
     let body = json!({ "text": said(telling) }).to_string();
     let post = http::Post { url: &url, headers: Vec::new(), body };
-    http::outcome(http::post(&post, within).await, Time(0))
+    let (now, within) = time;
+    http::outcome(http::post(&post, within).await, now)
 }
 
 fn said(telling: &Telling) -> String {

@@ -1,6 +1,7 @@
 //! Which sink is meant: by a name in the config, or by an address.
 
 use outlast_store::Resolved;
+use outlast_workflow::Problem;
 use outlast_workflow::notify::{self, LOG, Secret, Settings, Sink, Way};
 
 use crate::refusal::Refusal;
@@ -32,7 +33,7 @@ pub(super) fn find(supervisor: &Supervisor, sink: &str) -> Result<(Sink, Setting
 
 /// What was meant by a name or an address that somebody typed; refused if nothing can be.
 pub(crate) fn known(supervisor: &Supervisor, sink: &str) -> Result<Sink, Refusal> {
-    let config = supervisor.config().unwrap_or_default();
+    let config = supervisor.config().map_err(|problems| unreadable(&problems))?;
     if sink.len() > LONGEST_SINK {
         let message = format!("a sink's address has at most {LONGEST_SINK} bytes");
         return Err(Refusal::new("bad_sink", message).hint("`cmd:` may name a script"));
@@ -53,6 +54,12 @@ pub(crate) fn known(supervisor: &Supervisor, sink: &str) -> Result<Sink, Refusal
         }
         None => Err(Refusal::new("unknown_sink", format!("there is no sink {sink:?}")).hint(hint)),
     }
+}
+
+/// A config that was never right says nothing about sinks.
+pub(crate) fn unreadable(problems: &[Problem]) -> Refusal {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    Refusal::new("config_unusable", lines.join("\n")).hint("`outlast doctor` looks at the config")
 }
 
 /// The sinks that a run is made with, each once; a run that is named is pinned to its id. Blocks.

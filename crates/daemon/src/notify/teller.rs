@@ -88,7 +88,7 @@ impl Teller {
         let health = self.read(Outbox::sink_health)?;
         if let Some(health) = &health {
             if health.disabled_at.is_some() {
-                self.give_up_before(now, "its sink is disabled").await?;
+                self.give_up(now, "its sink is disabled").await?;
                 return Ok(Next::Leave);
             }
             if let Some(next_at) = health.next_at.filter(|at| backoff::is_ahead(*at, now)) {
@@ -110,14 +110,15 @@ impl Teller {
         if let Some(batch) = due.first().and_then(|first| first.batch.clone()) {
             return self.tell_batch(&sink, &batch, &health).await;
         }
-        if sink.coalesce && !due.is_empty() {
+        let alone = due.iter().filter(|notice| notice.batch.is_none()).count();
+        if sink.coalesce && alone > 0 {
             let recent = self
                 .read(|store, sink| store.told_since(sink, Time(now.0.saturating_sub(STORM_MS))))?;
             let recent = usize::try_from(recent).unwrap_or(usize::MAX);
-            if due.len() > STORM {
+            if alone > STORM {
                 return self.make_batch(now).await;
             }
-            if recent.saturating_add(due.len()) > STORM {
+            if recent.saturating_add(alone) > STORM {
                 return self.storm(now).await;
             }
         }
@@ -187,6 +188,9 @@ impl Teller {
         health: &Option<SinkHealth>,
     ) -> Result<Next, Over> {
         let all = self.read(|store, sink| store.batch(sink, batch))?;
+        if all.is_empty() {
+            return Ok(Next::Again);
+        }
         let told = match Telling::many(batch, &all) {
             Ok(telling) => self.send(sink, &telling).await,
             Err(why) => Outcome::Hopeless { why },
@@ -288,17 +292,20 @@ impl Teller {
             self.write(Change::Refused { sink, ids, at: now, next_at, problem }).await?;
         }
         let since = health.as_ref().map_or(now, |health| health.since);
-        if now.ms_since(since) >= backoff::PATIENCE_MS {
-            self.give_up_before(now, &why).await?;
+        let is_long = now.ms_since(since) >= backoff::PATIENCE_MS;
+        let backlog = self.read(|store, sink| store.backlog(sink, now))?;
+        if is_long || backlog.waiting > backoff::MOST_WAITING {
+            self.give_up(now, &why).await?;
         }
         Ok(())
     }
 
-    /// Whatever was tried for long enough, or would have been.
-    async fn give_up_before(&mut self, now: Time, why: &str) -> Result<(), Over> {
+    /// Whatever was tried for long enough, or would have been; and the oldest, if too much waits.
+    async fn give_up(&mut self, now: Time, why: &str) -> Result<(), Over> {
         let before = Time(now.0.saturating_sub(backoff::PATIENCE_MS));
         let (sink, problem) = (self.sink.clone(), why.to_owned());
-        self.write(Change::GiveUp { sink, before, at: now, problem }).await
+        let keep = backoff::MOST_WAITING;
+        self.write(Change::GiveUp { sink, before, keep, at: now, problem }).await
     }
 
     /// What is left of it once the sink's level, and whoever is there, have had their say.

@@ -21,13 +21,12 @@ pub(super) struct To<'a> {
     pub(super) headers: &'a BTreeMap<String, Secret>,
 }
 
-pub(super) async fn send(to: &To<'_>, telling: &Telling, now: Time, within: Duration) -> Outcome {
-    let body = fitting(telling);
-    let post = match prepared(to, telling, &body, now) {
-        Ok((url, headers)) => (url, headers),
+pub(super) async fn send(to: &To<'_>, telling: &Telling, time: (Time, Duration)) -> Outcome {
+    let ((now, within), body) = (time, fitting(telling));
+    let (url, headers) = match prepared(to, telling, &body, now) {
+        Ok(prepared) => prepared,
         Err(why) => return Outcome::failed(why),
     };
-    let (url, headers) = post;
     let headers = headers.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     http::outcome(http::post(&http::Post { url: &url, headers, body }, within).await, now)
 }

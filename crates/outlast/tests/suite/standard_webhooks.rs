@@ -1,10 +1,11 @@
-//! What a webhook is told, verified by the reference library of Standard Webhooks, which is not ours.
+//! What a webhook is told, verified by those who are not ours: the reference library of Standard Webhooks, and a
+//! server that speaks TLS.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Home, text};
+use crate::harness::{Background, Home, text};
 use crate::notices::until_settled;
 use crate::receiver::{Receiver, Told};
 
@@ -114,7 +115,7 @@ fn the_reference_library_takes_what_we_sign_and_nothing_else() {
         verify(new, &told)
     };
     let set = |told: &mut Told, name: &str, value: String| {
-        drop(told.headers.insert(name.to_owned(), value))
+        drop(told.headers.insert(name.to_owned(), value));
     };
     assert!(tampered(&|told| told.body = told.body.replace("completed", "stopped!!")).is_err());
     assert!(tampered(&|told| told.body.push(' ')).is_err());
@@ -126,4 +127,71 @@ fn the_reference_library_takes_what_we_sign_and_nothing_else() {
         })
         .is_err()
     );
+}
+
+/// A server that takes one request over TLS, and prints its port first.
+const TLS_SERVER: &str = "
+import http.server, ssl, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers['content-length']))
+        self.send_response(204)
+        self.end_headers()
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(('127.0.0.1', 0), Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1] + '.crt', sys.argv[1] + '.key')
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+";
+
+/// A certificate for 127.0.0.1 that vouches for itself.
+fn certificate(base: &std::path::Path) {
+    let (key, crt) = (base.with_extension("key"), base.with_extension("crt"));
+    must(
+        Command::new("openssl")
+            .args([
+                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test",
+            ])
+            .args([
+                "-addext",
+                "subjectAltName=IP:127.0.0.1",
+                "-addext",
+                "basicConstraints=critical,CA:FALSE",
+            ])
+            .arg("-keyout")
+            .arg(key)
+            .arg("-out")
+            .arg(crt),
+    );
+}
+
+#[test]
+fn a_server_is_told_over_tls_only_if_the_machine_trusts_it() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let (home, stranger) = (Home::new(), Home::new());
+    let (ours, theirs) = (home.scratch().join("ours"), home.scratch().join("theirs"));
+    certificate(&ours);
+    certificate(&theirs);
+    let server = Command::new("python3")
+        .args(["-c", TLS_SERVER])
+        .arg(&ours)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut server = Background(server.expect("python starts"));
+    let mut port = String::new();
+    let stdout = server.0.stdout.take().expect("it is piped");
+    BufReader::new(stdout).read_line(&mut port).expect("it says its port");
+    let address = format!("webhook:https://127.0.0.1:{}/", port.trim());
+    let home = home.env("SSL_CERT_FILE", ours.with_extension("crt"));
+    home.ok(&["sink", "test", &address]);
+    let stranger = stranger.env("SSL_CERT_FILE", theirs.with_extension("crt"));
+    let output = stranger.output(&["sink", "test", &address]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no TLS with 127.0.0.1"), "{said}");
 }

@@ -180,7 +180,12 @@ impl Rack {
             Change::Batch { sink, ids, batch } => self.each(&sink, &ids, |row| {
                 row.notice.batch.get_or_insert_with(|| batch.clone());
             }),
-            Change::GiveUp { sink, before, at, problem } => {
+            Change::GiveUp { sink, before, keep, at, problem } => {
+                let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+                let newest = self.rows.iter_mut().rev().filter(|row| row.waits_for(&sink));
+                newest
+                    .skip(keep)
+                    .for_each(|row| row.settle(Settled::GivenUp, at, Some(problem.clone())));
                 let old = self.rows.iter_mut().filter(|row| row.waits_for(&sink));
                 old.filter(|row| row.notice.at < before)
                     .for_each(|row| row.settle(Settled::GivenUp, at, Some(problem.clone())));
@@ -229,6 +234,10 @@ impl Rack {
             pending: count(self.pending_of(sink)),
             delivered: count(of_sink().filter(|row| row.is(Settled::Delivered))),
             given_up: count(of_sink().filter(|row| row.is(Settled::GivenUp))),
+            given_up_at: of_sink()
+                .filter(|row| row.is(Settled::GivenUp))
+                .filter_map(|row| row.settled.map(|(_, at)| at))
+                .max(),
             refused: count(self.pending_of(sink).filter(|row| row.notice.tries > 0)),
             refused_since: self.pending_of(sink).filter_map(|row| row.notice.since).min(),
             refusal: refused.last().and_then(|row| row.problem.clone()),

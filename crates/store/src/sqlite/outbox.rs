@@ -42,7 +42,8 @@ const LET_GO: &str = "UPDATE outbox SET next_at = NULL, since = NULL WHERE sink 
 const BATCH: &str = "UPDATE outbox SET batch = ?3 WHERE id = ?1 AND sink = ?2 AND state = 'pending' AND batch IS NULL";
 const GIVE_UP: &str =
     "UPDATE outbox SET state = 'given_up', settled_at = ?3, problem = ?4, body = ''
-    WHERE sink = ?1 AND state = 'pending' AND at < ?2";
+    WHERE sink = ?1 AND state = 'pending' AND (at < ?2 OR no <= coalesce(
+        (SELECT no FROM outbox WHERE sink = ?1 AND state = 'pending' ORDER BY no DESC LIMIT 1 OFFSET ?5), 0))";
 const PRUNE_OLD: &str = "DELETE FROM outbox WHERE state <> 'pending' AND settled_at < ?1";
 const PRUNE_MANY: &str =
     "DELETE FROM outbox WHERE no IN (SELECT no FROM outbox WHERE state <> 'pending'
@@ -108,14 +109,15 @@ impl Outbox for Sqlite {
                 SELECT sink, sum(state = 'pending') AS pending, sum(state = 'delivered') AS delivered,
                     sum(state = 'given_up') AS given_up, sum(state = 'pending' AND tries > 0) AS refused,
                     min(CASE WHEN state = 'pending' THEN at END) AS oldest,
-                    min(CASE WHEN state = 'pending' THEN since END) AS refused_since
+                    min(CASE WHEN state = 'pending' THEN since END) AS refused_since,
+                    max(CASE WHEN state = 'given_up' THEN settled_at END) AS given_up_at
                 FROM outbox GROUP BY sink
                 UNION ALL
-                SELECT sink, 0, 0, 0, 0, NULL, NULL FROM sinks WHERE sink NOT IN (SELECT sink FROM outbox))
+                SELECT sink, 0, 0, 0, 0, NULL, NULL, NULL FROM sinks WHERE sink NOT IN (SELECT sink FROM outbox))
             SELECT known.sink, pending, delivered, given_up, refused, oldest, refused_since,
                 (SELECT problem FROM outbox WHERE outbox.sink = known.sink AND state = 'pending' AND tries > 0
                  ORDER BY no DESC LIMIT 1),
-                failures, since, next_at, problem, disabled_at
+                failures, since, next_at, problem, disabled_at, given_up_at
             FROM known LEFT JOIN sinks ON sinks.sink = known.sink ORDER BY known.sink";
         let read = |row: &Row<'_>| {
             let is_unwell = row.get::<_, Option<i64>>(8)?.is_some();
@@ -124,6 +126,7 @@ impl Outbox for Sqlite {
                 pending: count(row, 1)?,
                 delivered: count(row, 2)?,
                 given_up: count(row, 3)?,
+                given_up_at: moment(row, 13)?,
                 refused: count(row, 4)?,
                 oldest_at: moment(row, 5)?,
                 refused_since: moment(row, 6)?,
@@ -189,8 +192,9 @@ pub(super) fn change(group: &Group<'_>, change: &Change) -> Result<(), Error> {
         Change::Batch { sink, ids, batch } => {
             ids.iter().try_for_each(|id| group.execute(BATCH, (id, sink, batch)))
         }
-        Change::GiveUp { sink, before, at, problem } => {
-            group.execute(GIVE_UP, (sink, time(*before), time(*at), problem))
+        Change::GiveUp { sink, before, keep, at, problem } => {
+            let values = (sink, time(*before), time(*at), problem, keep.cast_signed());
+            group.execute(GIVE_UP, values)
         }
         Change::Prune { before, keep } => {
             group.execute(PRUNE_OLD, [time(*before)])?;
