@@ -3,6 +3,8 @@
 //! Whatever dies in between, the notice is told again under the same id. A notice is never told before an
 //! earlier one of the same run.
 
+mod remember;
+
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -16,7 +18,6 @@ use super::body::Telling;
 use super::dispatch::Leave;
 use super::{Outcome, backoff, send, target};
 use crate::supervisor::{Leaving, Supervisor};
-use crate::world;
 
 /// What is looked at before the store is asked again.
 const PAGE: usize = 64;
@@ -116,10 +117,10 @@ impl Teller {
                 .read(|store, sink| store.told_since(sink, Time(now.0.saturating_sub(STORM_MS))))?;
             let recent = usize::try_from(recent).unwrap_or(usize::MAX);
             if alone > STORM {
-                return self.make_batch(now).await;
+                return self.make_batch(&sink, now).await;
             }
             if recent.saturating_add(alone) > STORM {
-                return self.storm(now).await;
+                return self.storm(&sink, now).await;
             }
         }
         self.tell_each(&sink, due, health).await
@@ -161,10 +162,11 @@ impl Teller {
     }
 
     /// Written down before it is told, so that it is the same if it is told again.
-    async fn make_batch(&mut self, now: Time) -> Result<Next, Over> {
+    async fn make_batch(&mut self, sink: &Sink, now: Time) -> Result<Next, Over> {
         let due = self.read(|store, sink| store.waiting(sink, now, BATCH))?;
-        let alone = due.into_iter().filter(|notice| notice.batch.is_none());
-        let ids: Vec<String> = alone.map(|notice| notice.id).collect();
+        let is_wanted = |notice: &Waiting| notice.batch.is_none() && sink.level.wants(&notice.kind);
+        let ids = due.into_iter().filter(is_wanted).map(|notice| notice.id);
+        let ids: Vec<String> = ids.collect();
         if let (Some(first), 2..) = (ids.first(), ids.len()) {
             let batch = format!("{first}+{}", ids.len());
             self.write(Change::Batch { sink: self.sink.clone(), ids, batch }).await?;
@@ -173,12 +175,12 @@ impl Teller {
     }
 
     /// Lets what comes in a storm gather, and then makes one of it.
-    async fn storm(&mut self, now: Time) -> Result<Next, Over> {
+    async fn storm(&mut self, sink: &Sink, now: Time) -> Result<Next, Over> {
         let calm = now.plus_ms(STORM_MS);
         while self.now() < calm {
             self.sleep(calm).await;
         }
-        self.make_batch(self.now()).await
+        self.make_batch(sink, self.now()).await
     }
 
     async fn tell_batch(
@@ -205,107 +207,6 @@ impl Teller {
         let told = send::send(&self.supervisor, sink, telling).await;
         hook!("daemon.notice-sent");
         told
-    }
-
-    async fn remember(
-        &mut self,
-        told: &[Waiting],
-        outcome: Outcome,
-        health: &Option<SinkHealth>,
-    ) -> Result<(), Over> {
-        let now = self.now();
-        let settle = |how, problem| Change::Settle {
-            sink: self.sink.clone(),
-            ids: ids(told),
-            how,
-            at: now,
-            problem,
-        };
-        match outcome {
-            Outcome::Delivered { .. } => {
-                self.write(settle(Settled::Delivered, None)).await?;
-                hook!("daemon.notice-marked");
-                self.count_settled(told.len());
-            }
-            Outcome::Hopeless { why } => {
-                tracing::warn!(
-                    sink = shown(&self.sink),
-                    notice = told[0].id,
-                    why,
-                    "notice given up"
-                );
-                self.write(settle(Settled::GivenUp, Some(why))).await?;
-            }
-            Outcome::Gone { why } => {
-                tracing::warn!(sink = shown(&self.sink), why, "sink disabled");
-                let sink = self.sink.clone();
-                self.write(Change::Disable { sink, at: now, problem: why }).await?;
-            }
-            Outcome::Refused { why, retry_after_ms } => {
-                self.refused(told, why, retry_after_ms).await?;
-            }
-            Outcome::Failed { why, retry_after_ms } => {
-                self.failed(told, health, why, retry_after_ms).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn refused(
-        &mut self,
-        told: &[Waiting],
-        why: String,
-        retry_after_ms: Option<u64>,
-    ) -> Result<(), Over> {
-        let (now, sink, ids) = (self.now(), self.sink.clone(), ids(told));
-        tracing::warn!(sink = shown(&self.sink), notice = told[0].id, why, "notice refused");
-        let is_over =
-            told[0].since.is_some_and(|since| now.ms_since(since) >= backoff::PATIENCE_MS);
-        if is_over {
-            let problem = Some(why);
-            return self
-                .write(Change::Settle { sink, ids, how: Settled::GivenUp, at: now, problem })
-                .await;
-        }
-        let tries = told[0].tries.saturating_add(1);
-        let next_at = backoff::next_at(now, tries, retry_after_ms, chance());
-        self.write(Change::Refused { sink, ids, at: now, next_at, problem: why }).await
-    }
-
-    async fn failed(
-        &mut self,
-        told: &[Waiting],
-        health: &Option<SinkHealth>,
-        why: String,
-        retry_after_ms: Option<u64>,
-    ) -> Result<(), Over> {
-        let (now, sink, ids) = (self.now(), self.sink.clone(), ids(told));
-        let failures = health.as_ref().map_or(0, |health| health.failures).saturating_add(1);
-        let next_at = backoff::next_at(now, failures, retry_after_ms, chance());
-        if failures == 1 || failures.is_multiple_of(10) {
-            tracing::warn!(sink = shown(&self.sink), failures, why, "sink cannot be told");
-        }
-        let problem = why.clone();
-        self.write(Change::Failed { sink, ids: ids.clone(), at: now, next_at, problem }).await?;
-        if failures >= backoff::FAILURES_IN_ORDER {
-            let (sink, problem) = (self.sink.clone(), why.clone());
-            self.write(Change::Refused { sink, ids, at: now, next_at, problem }).await?;
-        }
-        let since = health.as_ref().map_or(now, |health| health.since);
-        let is_long = now.ms_since(since) >= backoff::PATIENCE_MS;
-        let backlog = self.read(|store, sink| store.backlog(sink, now))?;
-        if is_long || backlog.waiting > backoff::MOST_WAITING {
-            self.give_up(now, &why).await?;
-        }
-        Ok(())
-    }
-
-    /// Whatever was tried for long enough, or would have been; and the oldest, if too much waits.
-    async fn give_up(&mut self, now: Time, why: &str) -> Result<(), Over> {
-        let before = Time(now.0.saturating_sub(backoff::PATIENCE_MS));
-        let (sink, problem) = (self.sink.clone(), why.to_owned());
-        let keep = backoff::MOST_WAITING;
-        self.write(Change::GiveUp { sink, before, keep, at: now, problem }).await
     }
 
     /// What is left of it once the sink's level, and whoever is there, have had their say.
@@ -389,11 +290,6 @@ impl Drop for Teller {
 
 fn ids(notices: &[Waiting]) -> Vec<String> {
     notices.iter().map(|notice| notice.id.clone()).collect()
-}
-
-fn chance() -> u8 {
-    // Without chance there is no spread, which harms nobody.
-    world::random::<1>().map_or(127, |[byte]| byte)
 }
 
 /// Whether somebody was there a moment ago.
