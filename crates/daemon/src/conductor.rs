@@ -194,11 +194,15 @@ impl Conductor {
                 return Ok(());
             };
             let events = append.events.clone();
+            let told: Vec<String> =
+                append.outbox.iter().map(|notice| notice.sink.clone()).collect();
             hook!("daemon.before-append");
             match append_to(&self.supervisor, append).await {
                 Ok(()) => {
                     hook!("daemon.after-append");
                     self.supervisor.operator.observe(self.seat.run(), &events);
+                    let supervisor = &self.supervisor;
+                    supervisor.notices.wake(supervisor, told.iter().map(String::as_str));
                     self.seat.accept(&events);
                     self.publish();
                     self.supervisor.note_slot(self.seat.run());
@@ -223,6 +227,7 @@ impl Conductor {
         match self.supervisor.replay(&id) {
             Ok(run) => {
                 self.seat = Seat::new(run, self.supervisor.epoch);
+                self.supervisor.notices.wake_waiting(&self.supervisor);
                 self.publish();
                 Ok(())
             }

@@ -11,25 +11,33 @@ pub trait Tell {
     fn body(&self, run: &Run, notice: &Notice) -> String;
 }
 
-/// One for each sink, written with the events.
-fn outbox(run: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
+/// One for each sink, written with the events. Each is about the run as its own event left it: what a turn
+/// says belongs to that turn, also when the next one starts with it.
+fn outbox(before: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
     let mut outgoing: Vec<Outgoing> = Vec::new();
-    for notice in run.notices(events) {
-        let body = tell.body(run, &notice);
-        for sink in &notice.to {
-            if outgoing.iter().any(|other| other.id == notice.id && other.sink == *sink) {
-                continue;
-            }
-            outgoing.push(Outgoing {
-                id: notice.id.clone(),
-                sink: sink.clone(),
-                kind: notice.kind.word().to_owned(),
-                at: notice.at,
-                body: body.clone(),
-            });
+    let mut run = before.clone();
+    for event in events {
+        run = run.apply(event).expect("the engine answers legal events");
+        for notice in run.notices(std::slice::from_ref(event)) {
+            put(&mut outgoing, &notice, tell.body(&run, &notice));
         }
     }
     outgoing
+}
+
+fn put(outgoing: &mut Vec<Outgoing>, notice: &Notice, body: String) {
+    for sink in &notice.to {
+        if outgoing.iter().any(|other| other.id == notice.id && other.sink == *sink) {
+            continue;
+        }
+        outgoing.push(Outgoing {
+            id: notice.id.clone(),
+            sink: sink.clone(),
+            kind: notice.kind.word().to_owned(),
+            at: notice.at,
+            body: body.clone(),
+        });
+    }
 }
 
 /// A run, and the right to write to it.
@@ -54,7 +62,8 @@ impl Seat {
     ) -> (Append, Self) {
         let events = create(id, spec, moment);
         let run = Run::replay(id, &events).expect("the engine creates legal runs");
-        let outbox = outbox(&run, &events, tell);
+        let first = Run::replay(id, &events[..1]).expect("the engine creates legal runs");
+        let outbox = outbox(&first, &events[1..], tell);
         let (row, run_id) = (run.row(), id.clone());
         let append = Append { run: run_id, expected_seq: 0, epoch, row, events, outbox };
         (append, Self { run, epoch })
@@ -67,7 +76,7 @@ impl Seat {
             return None;
         }
         let after = self.after(&events);
-        let outbox = outbox(&after, &events, tell);
+        let outbox = outbox(&self.run, &events, tell);
         Some(Append {
             run: self.run.id.clone(),
             expected_seq: self.run.seq(),

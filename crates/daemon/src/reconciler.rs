@@ -72,6 +72,8 @@ impl Supervisor {
             }
         }
         self.carry_out(loaded);
+        self.notices.wake_waiting(self);
+        self.notices.prune(self);
         Ok(open.len())
     }
 

@@ -15,6 +15,7 @@ use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
 use crate::keeper::OutputWatch;
+use crate::notify::Dispatch;
 use crate::operator::Operator;
 use crate::resumes::Resumes;
 use crate::service::{Scopes, Service};
@@ -48,6 +49,7 @@ pub(crate) struct Supervisor {
     pub(crate) scopes: Scopes,
     pub(crate) watchers: Watchers,
     pub(crate) operator: Operator,
+    pub(crate) notices: Dispatch,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown, left alone, and read again later.
     pub(crate) quarantine: Mutex<BTreeMap<RunId, Trouble>>,
@@ -135,6 +137,7 @@ impl Supervisor {
             scopes,
             watchers: Watchers::default(),
             operator: Operator::default(),
+            notices: Dispatch::default(),
             slots,
             resumes,
             storm,

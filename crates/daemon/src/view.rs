@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use outlast_engine as engine;
 use outlast_engine::{Row, Run, Time};
+use outlast_store::NoticeCounts;
 use outlast_wire::api::{
     AgentView, BlockedView, InboxView, LimitView, Notices, Restarts, RunRow, RunView, Trouble,
     Usage, WorkflowView,
@@ -19,6 +20,7 @@ pub(crate) struct Beside {
     pub(crate) last_output_at: Option<Time>,
     pub(crate) last_line: Option<String>,
     pub(crate) trouble: Option<Trouble>,
+    pub(crate) notices: Notices,
 }
 
 /// Written by hand, since a list of runs is mostly times.
@@ -91,6 +93,17 @@ pub(crate) fn row(row: Row, trouble: Option<Trouble>) -> RunRow {
     }
 }
 
+pub(crate) fn notices(counts: NoticeCounts) -> Notices {
+    let shown = |count| u32::try_from(count).unwrap_or(u32::MAX);
+    Notices {
+        pending: shown(counts.pending),
+        delivered: shown(counts.delivered),
+        muted: shown(counts.muted),
+        given_up: shown(counts.given_up),
+        problem: counts.problem,
+    }
+}
+
 pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
     let attempt = run.attempt.as_ref();
     let live = run.live().and_then(|live| live.held.process);
@@ -139,7 +152,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
             stall: run.counters.stall_restarts,
             crash: run.counters.crash_restarts,
         },
-        notices: Notices::default(),
+        notices: beside.notices,
         summary: run.previous.as_ref().map(|it| it.summary.clone()).filter(|it| !it.is_empty()),
         survivors: run.survivors().iter().map(survivor).collect(),
         containment: containment(run).to_owned(),

@@ -7,9 +7,13 @@ use outlast_engine::{
 
 use crate::rng::Rng;
 
+/// Whom every run tells of itself.
+pub(crate) const SINKS: [&str; 2] = ["person", "machine"];
+
 pub(crate) fn draw(key: Option<String>, rng: &mut Rng) -> RunSpec {
     let spec = RunSpec { key, ..if rng.chance(300) { a_command(rng) } else { a_loop(rng) } };
-    RunSpec { retry: retry(rng), ..spec }
+    // Every run is told of, so that every run can be held to that; it takes no chance from the others.
+    RunSpec { retry: retry(rng), notify: SINKS.map(str::to_owned).to_vec(), ..spec }
 }
 
 fn a_command(rng: &mut Rng) -> RunSpec {

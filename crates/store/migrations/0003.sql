@@ -9,20 +9,25 @@ CREATE TABLE outbox (
     body       TEXT    NOT NULL,
     -- 'pending', 'delivered', 'muted' (its sink does not want it) or 'given_up'.
     state      TEXT    NOT NULL DEFAULT 'pending',
+    -- How often its sink has answered that it will not have it; when it may be tried again; since when.
     tries      INTEGER NOT NULL DEFAULT 0,
+    next_at    INTEGER,
+    since      INTEGER,
     -- Those that are told together, as one; the id they are told under.
     batch      TEXT,
     settled_at INTEGER,
     problem    TEXT
 );
 CREATE UNIQUE INDEX outbox_id ON outbox (id, sink);
-CREATE INDEX outbox_pending ON outbox (sink, no) WHERE state = 'pending';
+CREATE INDEX outbox_pending ON outbox (sink, no, run, tries, next_at) WHERE state = 'pending';
 CREATE INDEX outbox_run ON outbox (run);
+CREATE INDEX outbox_settled ON outbox (settled_at) WHERE state <> 'pending';
 
 -- How telling goes, for each sink with which it does not go well.
 CREATE TABLE sinks (
     sink        TEXT    PRIMARY KEY,
     failures    INTEGER NOT NULL,
+    since       INTEGER NOT NULL,
     next_at     INTEGER,
     problem     TEXT,
     disabled_at INTEGER

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use outlast_engine::{Event, Fact, Row, RunId, StateName, Time};
 
-use crate::Error;
+use crate::{Error, Outbox};
 
 /// The events that one input led to. All of them become durable, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
 /// An append is refused without a trace by [`Error::is_refusal`]. After any other error nobody knows
 /// whether it was written: the last write before a failed sync may come back after a crash, so the run has
 /// to be read again before it is written to.
-pub trait Journal: Send + Sync + 'static {
+pub trait Journal: Outbox + Send + Sync + 'static {
     /// Raises the fencing number and returns it once it is durable. Whoever holds an older one can write
     /// nothing from here on.
     fn take_epoch(&self) -> Result<u64, Error>;

@@ -10,6 +10,7 @@ mod audit;
 mod error;
 mod journal;
 mod memory;
+mod outbox;
 mod rules;
 mod sqlite;
 
@@ -18,4 +19,5 @@ pub use journal::{
     Append, Census, Counts, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved,
 };
 pub use memory::{Fault, Memory};
+pub use outbox::{Backlog, Change, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting};
 pub use sqlite::Sqlite;

@@ -3,6 +3,8 @@
 //! Starts no threads and does no IO; `done` is called before `append` returns. Clones share one store, as
 //! two handles on one file do. Faults happen only when they are asked for.
 
+mod outbox;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,9 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use outlast_engine::{Event, Row, RunId, StateName};
 
 use crate::audit::{Stored, audit};
-use crate::{
-    Append, Counts, Done, Error, Filter, Journal, Outgoing, Problem, Remove, Resolved, rules,
-};
+use crate::{Append, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved, rules};
 
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
@@ -38,8 +38,9 @@ struct Shelf {
     numbers: BTreeMap<RunId, u64>,
     last_number: u64,
     faults: VecDeque<Fault>,
-    /// Everything that was to be told, in the order of writing.
-    outbox: Vec<(RunId, Outgoing)>,
+    /// How many questions for events fail.
+    unreadable: u32,
+    outbox: outbox::Rack,
 }
 
 #[derive(Debug)]
@@ -56,6 +57,11 @@ impl Memory {
     /// Lets the next append meet this fault. Faults asked for in a row are met in a row.
     pub fn fail_next(&self, fault: Fault) {
         self.shelf().faults.push_back(fault);
+    }
+
+    /// Lets so many questions for events fail, as those of a file that cannot be read for a while.
+    pub fn fail_reads(&self, times: u32) {
+        self.shelf().unreadable = times;
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -77,7 +83,11 @@ impl Journal for Memory {
     }
 
     fn events(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Event>, Error> {
-        let shelf = self.shelf();
+        let mut shelf = self.shelf();
+        if let Some(left) = shelf.unreadable.checked_sub(1) {
+            shelf.unreadable = left;
+            return Err(Error::Io("asked to fail".to_owned()));
+        }
         let kept = shelf.find(run).ok_or_else(|| Error::UnknownRun { run: run.clone() })?;
         Ok(kept.events.iter().filter(|event| event.seq > after).take(most).cloned().collect())
     }
@@ -151,7 +161,7 @@ impl Shelf {
             Some(number) => self.extend(*number, append),
             None => self.create(append)?,
         }
-        self.outbox.extend(told.into_iter().map(|notice| (run.clone(), notice)));
+        self.outbox.put(&run, told);
         Ok(())
     }
 
@@ -181,6 +191,7 @@ impl Shelf {
         rules::check_removal(run, self.find(run).map(|kept| kept.row.is_open), how)?;
         if let Some(number) = self.numbers.remove(run) {
             self.runs.remove(&number);
+            self.outbox.forget(run);
         }
         Ok(())
     }

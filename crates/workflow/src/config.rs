@@ -1,6 +1,6 @@
 //! The operator's `config.toml`: what a loop file may not go beyond.
 //!
-//! Reads no file. Tables that belong to later parts (sinks, agents, secrets, retention) are known and left alone.
+//! Reads no file. Tables that belong to later parts (agents, secrets, retention) are known and left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::keys::CONFIG;
 use crate::node::Node;
 use crate::problem::{Problem, code};
 use crate::source::{LARGEST_FILE, Source, too_big};
-use crate::{tables, values, verify};
+use crate::{notify, tables, values, verify};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
@@ -20,12 +20,13 @@ pub struct Config {
     /// What a loop file may ask of the environment, as names that may end in `*`; `None` is everything.
     pub env_allow: Option<Vec<String>>,
     pub tools_deny: BTreeSet<String>,
-    pub sinks: BTreeSet<String>,
     pub listen: Listen,
     pub log: Log,
     /// The collector that traces go to.
     pub otlp: Option<String>,
     pub ping: Option<Ping>,
+    pub sinks: BTreeMap<String, notify::Sink>,
+    pub notify: notify::Settings,
 }
 
 /// The most that each limit may be, by the limit's own name.
@@ -116,7 +117,9 @@ impl Config {
         if !found.errors.is_empty() {
             return Err(found.errors);
         }
-        Ok((Self::read(file, &root), found.warnings))
+        let sinks = notify::sinks(&file, &root)?;
+        let notify = notify::settings(&file, &root, &sinks)?;
+        Ok((Self { sinks, notify, ..Self::read(file, &root) }, found.warnings))
     }
 
     fn read(file: String, root: &Node) -> Self {
@@ -132,11 +135,11 @@ impl Config {
             supervision: supervision(root),
             env_allow: texts("env.allow"),
             tools_deny: texts("tools.deny").unwrap_or_default().into_iter().collect(),
-            sinks: names(root, "sinks"),
             listen: listen(root),
             log: log(root),
             otlp: word(root, "otlp.endpoint"),
             ping: ping(root),
+            ..Self::default()
         }
     }
 }
@@ -219,11 +222,6 @@ fn supervision(root: &Node) -> Supervision {
     }
 }
 
-fn names(root: &Node, path: &str) -> BTreeSet<String> {
-    let entries = root.get(path).map_or(&[][..], Node::entries);
-    entries.iter().map(|entry| entry.key.clone()).collect()
-}
-
 fn number(root: &Node, path: &str) -> Option<u64> {
     let number = root.get(path)?.whole()?;
     u64::try_from(number).ok().filter(|number| *number > 0)
@@ -301,9 +299,8 @@ mod tests {
 
     #[test]
     fn tables_of_later_parts_never_warn_of_unknown_keys() {
-        let text = "[sinks.phone]\nkind = \"ntfy\"\nanything = 1\n[agents.x]\na = 1\n[secrets]\nb = 2\n[retention]\nc = 3\n";
-        let (config, warnings) = parse(text).unwrap();
-        assert!(config.sinks.contains("phone"));
+        let text = "[agents.x]\na = 1\n[secrets]\nb = 2\n[retention]\nc = 3\n";
+        let (_, warnings) = parse(text).unwrap();
         assert!(warnings.iter().all(|warning| warning.code == "no_effect"), "{warnings:?}");
     }
 

@@ -7,6 +7,7 @@
 //! - [`load`] and [`plain`]: what holds for a run, and who said so,
 //! - [`LastGood`]: a file that may change under us,
 //! - [`template`]: the prompt,
+//! - [`notify`]: sinks and their addresses,
 //! - [`import`]: files written for others,
 //! - [`config_outline`]: the config without what anybody wrote into it,
 //! - [`schema_workflow`] and [`schema_config`]: the keys, for editors.
@@ -30,6 +31,7 @@ mod outline;
 mod settle;
 
 pub mod import;
+pub mod notify;
 pub mod template;
 
 pub use config::{Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision};

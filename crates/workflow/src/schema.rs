@@ -49,7 +49,11 @@ fn put_in(above: Option<&mut Value>, path: &str, leaf: Value) {
 /// The place of a property; `*` is any other.
 fn slot<'v>(above: &'v mut Value, name: &str) -> &'v mut Value {
     if name == "*" {
-        return &mut above["additionalProperties"];
+        let any = &mut above["additionalProperties"];
+        if any.is_null() {
+            *any = section();
+        }
+        return any;
     }
     let properties = &mut above["properties"];
     if properties.is_null() {
@@ -124,5 +128,10 @@ mod tests {
         let config: Value = serde_json::from_str(&schema_config()).unwrap();
         let labels = &config["properties"]["concurrency"]["properties"]["per_label"];
         assert_eq!(labels["additionalProperties"]["type"], "integer");
+        let sink = &config["properties"]["sinks"]["additionalProperties"];
+        assert_eq!(
+            (&sink["type"], &sink["properties"]["level"]["enum"][0]),
+            (&json!("object"), &json!("all"))
+        );
     }
 }

@@ -122,10 +122,14 @@ fn a_missing_command() {
 fn a_sink_that_there_is_not() {
     let text = exec("output: { emit_to: [log, phone] }\n");
     assert_eq!(only(&refused(&text)), ("unknown_sink", Some(4), "output.emit_to"));
-    let config = config("[sinks.phone]\nkind = \"ntfy\"\n");
+    let config = config("[sinks.phone]\nkind = \"ntfy\"\nurl = \"https://ntfy.example/me\"\n");
     let found = load_with(&text, &config, &Overrides::default()).unwrap();
-    assert_eq!(found.warnings[0].code, "no_effect");
+    assert_eq!(found.warnings, []);
     assert_eq!(found.effective.output.emit_to, ["log", "phone"]);
+    let address = exec("output: { emit_to: ['cmd:cat >> told', 'run:boss'] }\n");
+    load_with(&address, &config, &Overrides::default()).unwrap();
+    let bad = exec("output: { emit_to: ['webhook:nowhere'] }\n");
+    assert_eq!(only(&refused(&bad)), ("unknown_sink", Some(4), "output.emit_to"));
 }
 
 #[test]

@@ -82,9 +82,11 @@ impl Creation {
         let (epoch, moment) = (self.supervisor.epoch, self.supervisor.moment(slot));
         let words = Words { layout: &self.supervisor.layout };
         let (append, seat) = Seat::create(&self.id, spec.clone(), &moment, epoch, &words);
+        let told: Vec<String> = append.outbox.iter().map(|notice| notice.sink.clone()).collect();
         match append_to(&self.supervisor, append).await {
             Ok(()) => {
                 hook!("daemon.run-created");
+                self.supervisor.notices.wake(&self.supervisor, told.iter().map(String::as_str));
                 let made = seat.run().clone();
                 self.supervisor.seat(seat, None);
                 self.supervisor.note_slot(&made);

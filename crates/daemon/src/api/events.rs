@@ -8,6 +8,7 @@ use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use outlast_engine::{Event, RunId};
+use outlast_workflow::notify;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -110,7 +111,11 @@ fn object(id: &RunId, event: &Event) -> Map<String, Value> {
     object.insert("seq".to_owned(), event.seq.into());
     object.insert("at".to_owned(), view::rfc3339(event.at).into());
     object.insert("run".to_owned(), id.0.clone().into());
-    match serde_json::to_value(&event.fact) {
+    let mut fact = serde_json::to_value(&event.fact);
+    if let Ok(fact) = &mut fact {
+        redact(fact);
+    }
+    match fact {
         Ok(Value::Object(fact)) => object.extend(fact),
         Ok(_) | Err(_) => unreachable!("a fact is an object"),
     }
@@ -118,4 +123,16 @@ fn object(id: &RunId, event: &Event) -> Map<String, Value> {
         object.insert("until".to_owned(), view::rfc3339(outlast_engine::Time(until)).into());
     }
     object
+}
+
+/// Addresses of sinks without what may be secret in them.
+fn redact(fact: &mut Value) {
+    for place in ["/spec/notify", "/spec/output/emit_to", "/to"] {
+        let sinks = fact.pointer_mut(place).and_then(Value::as_array_mut);
+        for sink in sinks.into_iter().flatten() {
+            if let Some(shown) = sink.as_str().map(notify::shown) {
+                *sink = shown.into();
+            }
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod output;
 mod probes;
 pub(crate) mod public;
 mod runs;
+mod sinks;
 mod spec;
 mod turns;
 mod watch;
@@ -70,6 +71,9 @@ routes! {
     post "/v1/daemon/handover" => daemon::handover;
     get "/v1/doctor" => doctor::examine;
     post "/v1/gc" => gc::collect;
+    get "/v1/sinks" => sinks::list;
+    post "/v1/sinks/test" => sinks::test;
+    post "/v1/sinks/enable" => sinks::enable;
     get "/v1/openapi.json" => openapi::document;
     get "/v1/runs" => runs::list;
     get "/v1/watch" => watch::watch;

@@ -5,7 +5,8 @@ use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
 use super::{
-    attach, control, creation, daemon, doctor, events, gc, output, probes, runs, turns, watch,
+    attach, control, creation, daemon, doctor, events, gc, output, probes, runs, sinks, turns,
+    watch,
 };
 
 #[derive(OpenApi)]
@@ -24,6 +25,9 @@ use super::{
         daemon::handover,
         doctor::examine,
         gc::collect,
+        sinks::list,
+        sinks::test,
+        sinks::enable,
         document,
         runs::list,
         watch::watch,

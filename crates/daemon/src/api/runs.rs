@@ -348,7 +348,9 @@ pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
     let (output_bytes, last_output_at) = dir.as_ref().map_or((0, None), output::extent);
     let last_line = dir.as_ref().and_then(tail::last_line);
     let scope = shim_pid.and_then(service::scope_of);
-    let beside = Beside { shim_pid, scope, output_bytes, last_output_at, last_line, trouble };
+    let notices = view::notices(supervisor.store.notice_counts(id)?);
+    let beside =
+        Beside { shim_pid, scope, output_bytes, last_output_at, last_line, trouble, notices };
     Ok(view::run(&run, beside, supervisor.world.now()))
 }
 

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use outlast_engine::{Run, RunId, RunSpec, Slot, Strategy, Window, Workspace};
+use outlast_engine::{OutputPolicy, Run, RunId, RunSpec, Slot, Strategy, Window, Workspace};
 use outlast_wire::api::CreateRun;
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{
@@ -12,6 +12,7 @@ use outlast_workflow::{
 };
 
 use super::error::{Answer, ApiError, bad_request};
+use crate::notify;
 use crate::refusal::Refusal;
 use crate::request;
 use crate::supervisor::Supervisor;
@@ -171,6 +172,10 @@ fn spec(
     effective: Effective,
 ) -> Answer<RunSpec> {
     let (dir, workspace) = place(supervisor, id, asked, &effective)?;
+    let config = supervisor.config().map_err(|problems| refusal(&problems))?;
+    let always = config.notify.default;
+    let notify = notify::pinned(supervisor, &[asked.notify.clone(), always].concat())?;
+    let emit_to = notify::pinned(supervisor, &effective.output.emit_to)?;
     Ok(RunSpec {
         name: asked.name.clone(),
         key: asked.key.clone(),
@@ -187,12 +192,12 @@ fn spec(
         workspace,
         hooks: effective.hooks,
         checks: effective.checks,
-        output: effective.output,
+        output: OutputPolicy { emit_to, ..effective.output },
         tools: effective.tools,
         model_class: effective.model_class,
         on_interrupt: effective.on_interrupt,
         queue: effective.queue,
-        notify: asked.notify.clone(),
+        notify,
         watches: asked.watch.clone(),
         heartbeat_ms: asked.heartbeat_ms,
         origin: None,

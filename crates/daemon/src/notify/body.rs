@@ -1,14 +1,23 @@
-//! The words of a notice: what the run knows of itself, and the last lines of its output.
+//! The words of a notice: what the run knows of itself, and the last lines of its output. And of a batch, and of
+//! a test.
 
-use outlast_engine::{Notice, Run};
+use outlast_engine::{Notice, Run, Time};
+use outlast_store::Waiting;
 use outlast_wire::api;
 use outlast_wire::layout::Layout;
 
+use super::text;
 use crate::driver::Tell;
 use crate::{tail, view};
 
 /// The most of the output that a notice carries, in bytes.
 const TAIL: usize = 2000;
+
+/// The most of what a run has to say, in bytes.
+const SUMMARY: usize = 16 << 10;
+
+/// Lines that a batch has of what is in it.
+const BATCH_LINES: usize = 5;
 
 pub(crate) struct Words<'a> {
     pub(crate) layout: &'a Layout,
@@ -22,7 +31,7 @@ impl Tell for Words<'_> {
             state: notice.state.word().to_owned(),
             reason_code: notice.reason_code.clone(),
             exit: notice.exit.map(view::exit),
-            summary: notice.summary.clone(),
+            summary: notice.summary.as_ref().map(|summary| text::clipped(summary, SUMMARY)),
             turn: notice.turn,
             output_tail: self.tail(run, notice),
         };
@@ -44,4 +53,109 @@ impl Words<'_> {
         let dir = self.layout.run(run.id.as_str()).attempt(notice.turn, notice.attempt);
         tail::of_output(&dir, TAIL)
     }
+}
+
+/// What is told at once: one notice, or many as one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Telling {
+    /// The same however often it is told.
+    pub(super) id: String,
+    pub(super) kind: String,
+    /// The run it is about; of a batch, the first.
+    pub(super) run: String,
+    /// As JSON.
+    pub(super) body: String,
+    pub(super) content: Content,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Content {
+    One(Box<api::Notice>),
+    Many(Box<api::NoticeBatch>),
+}
+
+impl Telling {
+    pub(super) fn one(waiting: &Waiting) -> Result<Self, String> {
+        let notice = read(waiting)?;
+        Ok(Self {
+            id: notice.id.clone(),
+            kind: notice.kind.clone(),
+            run: notice.data.run.clone(),
+            body: waiting.body.clone(),
+            content: Content::One(Box::new(notice)),
+        })
+    }
+
+    /// All of a batch, which has at least one.
+    pub(super) fn many(id: &str, batch: &[Waiting]) -> Result<Self, String> {
+        let notices: Vec<api::Notice> = batch.iter().map(read).collect::<Result<_, _>>()?;
+        let last = notices.last().ok_or("a batch of nothing")?;
+        let mut lines: Vec<String> = notices.iter().take(BATCH_LINES).map(text::title).collect();
+        if notices.len() > BATCH_LINES {
+            lines.push(format!("and {} more", notices.len() - BATCH_LINES));
+        }
+        let told = api::NoticeBatch {
+            id: id.to_owned(),
+            kind: "run.batch".to_owned(),
+            timestamp: last.timestamp.clone(),
+            data: api::BatchData {
+                count: u32::try_from(notices.len()).unwrap_or(u32::MAX),
+                summary: lines.join("\n"),
+                ids: notices.iter().map(|notice| notice.id.clone()).collect(),
+            },
+        };
+        Ok(Self {
+            id: told.id.clone(),
+            kind: told.kind.clone(),
+            run: notices[0].data.run.clone(),
+            body: serde_json::to_string(&told).expect("a batch is plain data"),
+            content: Content::Many(Box::new(told)),
+        })
+    }
+
+    /// Tells nothing but that telling works.
+    pub(super) fn test(id: &str, now: Time) -> Self {
+        let notice = api::Notice {
+            id: id.to_owned(),
+            kind: "sink.test".to_owned(),
+            timestamp: view::rfc3339(now),
+            data: api::NoticeData {
+                run: "test".to_owned(),
+                name: None,
+                state: "completed".to_owned(),
+                reason_code: None,
+                exit: None,
+                summary: Some("this is a test of outlast sink test".to_owned()),
+                turn: 0,
+                output_tail: String::new(),
+            },
+        };
+        Self {
+            id: notice.id.clone(),
+            kind: notice.kind.clone(),
+            run: notice.data.run.clone(),
+            body: serde_json::to_string(&notice).expect("a notice is plain data"),
+            content: Content::One(Box::new(notice)),
+        }
+    }
+
+    pub(super) fn title(&self) -> String {
+        match &self.content {
+            Content::One(notice) => text::title(notice),
+            Content::Many(batch) => format!("{} notices at once", batch.data.count),
+        }
+    }
+
+    /// What there is to say beyond the title.
+    pub(super) fn message(&self) -> String {
+        match &self.content {
+            Content::One(notice) => text::message(notice),
+            Content::Many(batch) => batch.data.summary.clone(),
+        }
+    }
+}
+
+fn read(waiting: &Waiting) -> Result<api::Notice, String> {
+    serde_json::from_str(&waiting.body)
+        .map_err(|error| format!("notice {} cannot be read: {error}", waiting.id))
 }

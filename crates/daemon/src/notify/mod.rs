@@ -1,5 +1,50 @@
 //! Telling those who are not looking: the words of a notice, and the way to each kind of sink.
+//!
+//! The outbox in the store says what is still to be told, and to whom. `dispatch` has a teller for each sink
+//! while something waits for it; a `teller` tells one notice after the other and remembers what became of
+//! each; `send` knows the way for each kind. Nothing here changes a run, but by a message to it.
 
+mod backoff;
 mod body;
+mod command;
+mod desktop;
+mod discord;
+mod dispatch;
+mod email;
+mod findings;
+pub(crate) mod http;
+mod ntfy;
+mod other_run;
+mod send;
+mod slack;
+mod target;
+mod teller;
+mod text;
+mod webhook;
 
 pub(crate) use body::Words;
+pub(crate) use dispatch::Dispatch;
+pub(crate) use findings::findings;
+pub(crate) use send::test;
+pub(crate) use target::{known, pinned, unreadable};
+
+/// What became of one try to tell a sink something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// And what the sink said to it.
+    Delivered { said: String },
+    /// The sink is there, and will not have this.
+    Refused { why: String, retry_after_ms: Option<u64> },
+    /// The sink cannot be told anything just now.
+    Failed { why: String, retry_after_ms: Option<u64> },
+    /// The sink wants nothing more, ever.
+    Gone { why: String },
+    /// Nobody can ever be told this.
+    Hopeless { why: String },
+}
+
+impl Outcome {
+    fn failed(why: impl Into<String>) -> Self {
+        Self::Failed { why: why.into(), retry_after_ms: None }
+    }
+}

@@ -1,10 +1,7 @@
 //! What no event tells of, and what cannot be read: found, and seen to.
 
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use outlast_engine::{Agent, BootId, Event, Moment, Row, RunSpec};
-use outlast_store::{Append, Counts, Done, Filter, Journal, Memory, Problem, Remove, Resolved};
+use outlast_engine::{Agent, BootId, Moment, RunSpec};
+use outlast_store::{Journal, Memory, Remove};
 use outlast_wire::api::Mode;
 use outlast_wire::layout::Layout;
 
@@ -15,66 +12,10 @@ use crate::settings::Settings;
 use crate::supervisor::Parts;
 use crate::world::World;
 
-/// A store that cannot read the events of any run for so many times.
-struct Blind {
-    store: Memory,
-    refusals: AtomicU32,
-}
-
-impl Journal for Blind {
-    fn take_epoch(&self) -> Result<u64, Error> {
-        self.store.take_epoch()
-    }
-
-    fn append(&self, append: Append, done: Done) {
-        self.store.append(append, done);
-    }
-
-    fn events(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Event>, Error> {
-        let one_less = |left: u32| left.checked_sub(1);
-        match self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
-            Ok(_) => Err(Error::Io("a test's".to_owned())),
-            Err(_) => self.store.events(run, after, most),
-        }
-    }
-
-    fn row(&self, run: &RunId) -> Result<Option<Row>, Error> {
-        self.store.row(run)
-    }
-
-    fn visit_rows(
-        &self,
-        filter: &Filter,
-        visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        self.store.visit_rows(filter, visit)
-    }
-
-    fn open_runs(&self) -> Result<Vec<RunId>, Error> {
-        self.store.open_runs()
-    }
-
-    fn resolve(&self, text: &str) -> Result<Resolved, Error> {
-        self.store.resolve(text)
-    }
-
-    fn counts(&self) -> Result<Counts, Error> {
-        self.store.counts()
-    }
-
-    fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error> {
-        self.store.remove(run, epoch, how)
-    }
-
-    fn check(&self) -> Result<Vec<Problem>, Error> {
-        self.store.check()
-    }
-}
-
 /// A daemon without a door, over a run that is paused, so that nothing is ever launched.
 struct Stage {
     supervisor: Arc<Supervisor>,
-    store: Arc<Blind>,
+    store: Memory,
     id: RunId,
     _home: tempfile::TempDir,
 }
@@ -83,7 +24,8 @@ impl Stage {
     fn new(refusals: u32) -> Self {
         let home = tempfile::tempdir().unwrap();
         let layout = Layout::under(home.path());
-        let store = Arc::new(Blind { store: Memory::new(), refusals: AtomicU32::new(refusals) });
+        let store = Memory::new();
+        store.fail_reads(refusals);
         let epoch = store.take_epoch().unwrap();
         let world = World::look(None).unwrap();
         let settings = Settings::read(layout.config_file());
@@ -95,7 +37,7 @@ impl Stage {
             exe,
             world,
             epoch,
-            store: store.clone(),
+            store: Arc::new(store.clone()),
             settings,
             storm: None,
             mode,

@@ -4,6 +4,7 @@
 //! good for.
 
 pub(crate) mod clock;
+pub(crate) mod command;
 pub(crate) mod files;
 pub(crate) mod git;
 pub(crate) mod orphans;
@@ -74,6 +75,13 @@ pub(crate) fn plain_environment() -> Vec<EnvVar> {
         Some(EnvVar { name: std::ffi::OsString::from(*name).into(), value: value.into() })
     };
     NAMES.iter().filter_map(value).collect()
+}
+
+/// A variable of our own environment, if it is there, is text and is not empty.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "world is where the environment is read")]
+    let value = std::env::var(name).ok()?;
+    Some(value).filter(|value| !value.is_empty())
 }
 
 /// Bytes nobody can guess.

@@ -5,6 +5,7 @@ mod daemon;
 mod list;
 mod program;
 mod run;
+mod sink;
 mod watch;
 
 pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
@@ -15,6 +16,7 @@ pub(crate) use daemon::{
 pub(crate) use list::{Events, Logs, Ps, Show, Sort, State, Stream};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
+pub(crate) use sink::{Sink, SinkCommand};
 pub(crate) use watch::{Attach, Top, Wait};
 
 use clap::{Parser, Subcommand};
@@ -58,6 +60,7 @@ pub(crate) enum Command {
     Events(Events),
     Rm(Rm),
     Gc(Gc),
+    Sink(Sink),
     Check(Check),
     Import(Import),
     Daemon(Daemon),
@@ -86,6 +89,7 @@ impl Command {
             Self::Events(events) => events.json,
             Self::Rm(rm) => rm.json,
             Self::Gc(gc) => gc.json,
+            Self::Sink(sink) => sink.command.json(),
             Self::Daemon(daemon) => daemon.command.json(),
             Self::Doctor(doctor) => doctor.json,
             Self::Version(version) => version.json,

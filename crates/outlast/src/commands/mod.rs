@@ -18,6 +18,7 @@ mod rm;
 mod run;
 mod send;
 mod show;
+mod sink;
 mod stop;
 mod top;
 mod version;
@@ -66,6 +67,7 @@ fn dispatch_verb(command: Command, world: &World) -> Answer {
         Command::Events(args) => block_on(events::events(world, args)),
         Command::Rm(args) => block_on(rm::rm(world, args)),
         Command::Gc(args) => block_on(gc::gc(world, args)),
+        Command::Sink(args) => block_on(sink::sink(world, args.command)),
         Command::Daemon(args) => block_on(daemon::daemon(world, args.command)),
         Command::Doctor(args) => block_on(doctor::doctor(world, args)),
         Command::Check(args) => check::check(world, args),

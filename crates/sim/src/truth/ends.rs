@@ -4,6 +4,7 @@ use outlast_engine::{Outcome, Verdict};
 
 use super::broke_unless;
 use crate::record;
+use crate::spec::SINKS;
 use crate::world::{Key, RunIndex, World, boot_id};
 
 pub(super) fn on_emptied(world: &mut World, key: Key) {
@@ -76,5 +77,23 @@ pub(super) fn on_run_ended(world: &mut World, run: RunIndex, verdict: Verdict) {
     }
     if verdict == Verdict::Completed && !is_verified {
         world.broke(Some(run), "completed although not every check has agreed".to_owned());
+    }
+}
+
+/// An end that is in the journal is in the outbox, once for each sink; and none that is not.
+pub(super) fn check_told(world: &mut World, run: RunIndex) {
+    let truth = &world.runs[run];
+    let has_ended = truth.known.run().is_some_and(outlast_engine::Run::has_ended);
+    let ends = ["run.completed", "run.failed", "run.stopped", "run.exhausted"];
+    let mut sinks: Vec<String> = Vec::new();
+    for (kind, sink) in world.store.told(&truth.id) {
+        if ends.contains(&kind.as_str()) {
+            sinks.push(sink);
+        }
+    }
+    let expected: &[&str] = if has_ended { &SINKS } else { &[] };
+    if sinks != expected {
+        let message = format!("its end is to be told to {sinks:?} and not to {expected:?}");
+        world.broke(Some(run), message);
     }
 }

@@ -64,6 +64,7 @@ pub(crate) fn check_whole(world: &mut World, run: RunIndex) {
     for violation in check(&id, &events) {
         world.broke(Some(run), violation.to_string());
     }
+    ends::check_told(world, run);
     if Run::replay(&id, &events).ok().as_ref() != world.runs[run].known.run() {
         world.broke(Some(run), "a journal replays to something else at once".to_owned());
     }

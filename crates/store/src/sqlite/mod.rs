@@ -6,6 +6,7 @@
 mod checkpoint;
 mod columns;
 mod file;
+mod outbox;
 mod read;
 mod schema;
 mod write;

@@ -202,7 +202,7 @@ impl Reader {
         Ok(found.into_iter().map(|message| Problem { run: None, message }).collect())
     }
 
-    fn texts(&self, select: &str) -> Result<Vec<String>, Error> {
+    pub(super) fn texts(&self, select: &str) -> Result<Vec<String>, Error> {
         let mut statement = self.prepare(select)?;
         let found = self.sql(statement.query_map([], |row| row.get(0)))?;
         self.sql(found.collect())
@@ -214,7 +214,7 @@ impl Reader {
         self.sql(found.collect())
     }
 
-    fn first<T>(
+    pub(super) fn first<T>(
         &self,
         select: &str,
         params: impl Params,
@@ -224,11 +224,11 @@ impl Reader {
         self.sql(statement.query_row(params, read).optional())
     }
 
-    fn prepare(&self, select: &str) -> Result<CachedStatement<'_>, Error> {
+    pub(super) fn prepare(&self, select: &str) -> Result<CachedStatement<'_>, Error> {
         self.sql(self.connection.prepare_cached(select))
     }
 
-    fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, Error> {
+    pub(super) fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, Error> {
         result.map_err(|error| Error::from_sql(&self.path, &error))
     }
 }

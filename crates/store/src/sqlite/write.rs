@@ -38,6 +38,8 @@ const INSERT_NOTICE: &str =
     "INSERT INTO outbox (id, run, sink, kind, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const DELETE_EVENTS: &str = "DELETE FROM events WHERE run = ?1";
 const DELETE_RUN: &str = "DELETE FROM runs WHERE no = ?1";
+// What somebody is still to be told outlives what it is about.
+const DELETE_TOLD: &str = "DELETE FROM outbox WHERE run = ?1 AND state <> 'pending'";
 
 /// One transaction, which has begun.
 pub(super) struct Group<'a> {
@@ -68,6 +70,10 @@ impl<'a> Group<'a> {
             Work::TakeEpoch => self.take_epoch()?,
             Work::Append(append) => self.append(append)?,
             Work::Remove { run, epoch, how } => self.remove(run, *epoch, *how)?,
+            Work::Outbox { epoch, change } => {
+                rules::check_epoch(*epoch, self.epoch)?;
+                super::outbox::change(self, change)?;
+            }
         }
         Ok(self.epoch)
     }
@@ -164,6 +170,7 @@ impl<'a> Group<'a> {
         if let Some(Found { no, .. }) = found {
             self.execute(DELETE_EVENTS, [no])?;
             self.execute(DELETE_RUN, [no])?;
+            self.execute(DELETE_TOLD, [run.as_str()])?;
         }
         Ok(())
     }
@@ -187,11 +194,14 @@ impl<'a> Group<'a> {
         })
     }
 
-    fn execute(&self, statement: &str, params: impl Params) -> Result<(), Error> {
+    pub(super) fn execute(&self, statement: &str, params: impl Params) -> Result<(), Error> {
         self.sql(|db| db.prepare_cached(statement)?.execute(params).map(drop))
     }
 
-    fn sql<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+    pub(super) fn sql<T>(
+        &self,
+        ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
         ask(self.connection).map_err(|error| Error::from_sql(self.path, &error))
     }
 }

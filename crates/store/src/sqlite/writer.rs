@@ -14,7 +14,7 @@ use rusqlite::hooks::Wal;
 
 use super::checkpoint::Checkpointer;
 use super::write::Group;
-use crate::{Append, Error, Remove};
+use crate::{Append, Change, Error, Remove};
 
 /// Orders that one transaction takes at most.
 const GROUP: usize = 1024;
@@ -31,6 +31,7 @@ pub(super) enum Work {
     TakeEpoch,
     Append(Box<Append>),
     Remove { run: RunId, epoch: u64, how: Remove },
+    Outbox { epoch: u64, change: Box<Change> },
 }
 
 pub(super) struct Writer {

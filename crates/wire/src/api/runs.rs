@@ -191,11 +191,19 @@ pub struct Restarts {
     pub crash: u32,
 }
 
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Notices {
     pub pending: u32,
     pub delivered: u32,
+    /// Those that their sinks did not want, by their level or because somebody was there.
+    #[serde(default)]
+    pub muted: u32,
+    #[serde(default)]
+    pub given_up: u32,
+    /// The last thing that went wrong with one that waits or was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// What keeps the daemon from knowing or writing the state of one run.

@@ -1,6 +1,7 @@
 //! The keys of the operator's `config.toml`.
 
 use super::{Key, Kind, idle, key};
+use crate::notify::{KINDS, LEVELS};
 
 /// From the least to the most that is said.
 const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
@@ -108,7 +109,55 @@ pub(crate) const CONFIG: &[Key] = &[
         "asked for regularly while the daemon is well, so that its silence is noticed",
     ),
     key("ping.every", Kind::Span, "1m", "how often"),
-    idle("sinks.*", Kind::Map, "", "where notices go"),
+    key("sinks.*.kind", Kind::Word(KINDS), "", "how the sink is told"),
+    key("sinks.*.url", Kind::Text, "", "where it is; env:NAME and file:PATH say where that stands"),
+    key("sinks.*.command", Kind::Text, "", "a line for the shell that is told or that sends"),
+    key("sinks.*.run", Kind::Text, "", "the run that gets a message"),
+    key(
+        "sinks.*.secret",
+        Kind::Text,
+        "",
+        "signs what a webhook is told: whsec_…, env:NAME or file:PATH",
+    ),
+    key(
+        "sinks.*.secrets",
+        Kind::Texts,
+        "",
+        "the new one and the old one, while one replaces the other",
+    ),
+    key(
+        "sinks.*.headers.*",
+        Kind::Text,
+        "",
+        "sent with each request; may be env:NAME or file:PATH",
+    ),
+    key("sinks.*.topic", Kind::Text, "the end of the url", "what is published to"),
+    key("sinks.*.token", Kind::Text, "", "proves who we are; may be env:NAME or file:PATH"),
+    key("sinks.*.click", Kind::Text, "", "opened from a notice; {run} stands for the run's id"),
+    key("sinks.*.to", Kind::Text, "", "who gets the mail"),
+    key("sinks.*.from", Kind::Text, "", "who the mail is from"),
+    key("sinks.*.level", Kind::Word(LEVELS), "all", "which notices it gets"),
+    key(
+        "sinks.*.when_present",
+        Kind::Word(&["mute", "send"]),
+        "mute",
+        "what it gets while a person is there",
+    ),
+    key(
+        "sinks.*.coalesce",
+        Kind::Flag,
+        "true for sinks that people read",
+        "a storm of notices is told as one",
+    ),
+    key("sinks.*.timeout_ms", Kind::Timeout, "15000", "for all that one delivery takes"),
+    key("notify.default", Kind::Texts, "", "sinks that are told of every run"),
+    key(
+        "notify.presence_file",
+        Kind::Text,
+        "",
+        "touched by whoever is there, who then needs no notices",
+    ),
+    key("notify.presence_max_age_ms", Kind::Timeout, "120000", "for so long after that"),
     idle("agents.*", Kind::Map, "", "settings of an agent kind"),
     idle("secrets", Kind::Map, "", "values that are kept out of every output"),
     idle("retention", Kind::Map, "", "how long ended runs are kept"),

@@ -5,10 +5,7 @@ use super::Key;
 /// The row of a path as a file has it, with `[]` for the items of a list.
 pub(crate) fn lookup<'t>(table: &'t [Key], path: &str) -> Option<&'t Key> {
     let exact = table.iter().find(|key| key.path == path);
-    exact.or_else(|| {
-        let (parent, _) = path.rsplit_once('.')?;
-        table.iter().find(|key| key.path.strip_suffix(".*") == Some(parent))
-    })
+    exact.or_else(|| table.iter().find(|key| rest(key.path, path) == Some("")))
 }
 
 /// Whether keys stand below this path.
@@ -18,9 +15,22 @@ pub(crate) fn is_section(table: &[Key], path: &str) -> bool {
 
 pub(crate) fn below<'t>(table: &'t [Key], path: &str) -> impl Iterator<Item = &'t Key> {
     table.iter().filter(move |key| {
-        let rest = key.path.strip_prefix(path);
-        rest.is_some_and(|rest| path.is_empty() || rest.starts_with(['.', '[']))
+        rest(key.path, path).is_some_and(|rest| path.is_empty() || rest.starts_with(['.', '[']))
     })
+}
+
+/// What of a key's path stands after `path`, if it begins so; `*` is any name.
+fn rest<'k>(key: &'k str, path: &str) -> Option<&'k str> {
+    if path.is_empty() {
+        return Some(key);
+    }
+    let mut rest = key;
+    for (n, name) in path.split('.').enumerate() {
+        let here = if n == 0 { rest } else { rest.strip_prefix('.')? };
+        let any = here.strip_prefix('*').filter(|_| !name.ends_with("[]"));
+        rest = any.or_else(|| here.strip_prefix(name))?;
+    }
+    Some(rest)
 }
 
 /// The names that may stand right below this path.
@@ -46,7 +56,7 @@ pub(crate) fn nearest(table: &[Key], path: &str) -> Option<String> {
 
 /// The segment of a path right below a parent.
 fn child<'p>(path: &'p str, parent: &str) -> Option<&'p str> {
-    let rest = path.strip_prefix(parent)?;
+    let rest = rest(path, parent)?;
     let rest = if parent.is_empty() { rest } else { rest.strip_prefix('.')? };
     rest.split(['.', '[']).next()
 }
@@ -93,6 +103,9 @@ mod tests {
         assert!(is_section(WORKFLOW, "workspace.retain"));
         assert!(!is_section(WORKFLOW, "on_interrupt"));
         assert!(!is_section(WORKFLOW, "tool"));
-        assert!(lookup(super::super::CONFIG, "concurrency.per_label.team=a").is_some());
+        let config = super::super::CONFIG;
+        assert!(lookup(config, "concurrency.per_label.team=a").is_some());
+        assert!(is_section(config, "sinks.phone") && lookup(config, "sinks.phone.url").is_some());
+        assert_eq!(nearest(config, "sinks.phone.levl").as_deref(), Some("sinks.phone.level"));
     }
 }

@@ -4,10 +4,8 @@ use outlast_engine::{OnInterrupt, OutputPolicy, Queue};
 
 use super::Origin;
 use super::sheet::Sheet;
+use crate::notify::{self, LOG, Sink};
 use crate::problem::code;
-
-/// The one sink that there is without configuring any.
-const LOG: &str = "log";
 
 pub(super) fn policy(sheet: &mut Sheet<'_>) -> OutputPolicy {
     OutputPolicy {
@@ -25,21 +23,25 @@ fn emit_to(sheet: &mut Sheet<'_>) -> Vec<String> {
     };
     let names = node.texts();
     for name in names.iter().filter(|name| *name != LOG) {
-        if sheet.config.sinks.contains(name) {
-            let message =
-                format!("{name} is configured, and nothing is delivered to it in this version");
-            let note = sheet.problem(code::NO_EFFECT, key, message).at(node.line);
-            sheet.warnings.push(note);
-        } else {
-            let message = format!("there is no sink {name:?}");
-            let problem = sheet.problem(code::UNKNOWN_SINK, key, message).at(node.line);
-            sheet
-                .errors
-                .push(problem.hint("this version delivers to log only; other sinks come later"));
-        }
+        let why = match Sink::at(name) {
+            _ if sheet.config.sinks.contains_key(name) => continue,
+            Some(Ok(_)) => continue,
+            Some(Err(why)) => why,
+            None => format!("there is no sink {name:?}"),
+        };
+        let problem = sheet.problem(code::UNKNOWN_SINK, key, why).at(node.line);
+        let known = known(sheet);
+        sheet.errors.push(problem.hint(known));
     }
-    sheet.note(key, names.join(" "), Origin::Workflow { line: node.line });
+    let shown: Vec<String> = names.iter().map(|name| notify::shown(name)).collect();
+    sheet.note(key, shown.join(" "), Origin::Workflow { line: node.line });
     names
+}
+
+fn known(sheet: &Sheet<'_>) -> String {
+    let names: Vec<&str> =
+        std::iter::once(LOG).chain(sheet.config.sinks.keys().map(String::as_str)).collect();
+    format!("{}, or an address such as cmd:COMMAND or webhook:URL", names.join(", "))
 }
 
 fn flag(sheet: &mut Sheet<'_>, key: &str) -> bool {

@@ -12,6 +12,7 @@ use outlast_wire::api::{DoctorReport, Finding, Holding, Level};
 use super::Daemon;
 use super::error::Answer;
 use super::runs::blocking;
+use crate::notify;
 use crate::supervisor::Supervisor;
 
 /// Less free space than this is worth a warning.
@@ -32,18 +33,23 @@ pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorRepo
 type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;
 
 /// Who looks, in the order in which it is told. Each says nothing where there is nothing to look at.
-const EXAMINERS: [Examiner; 10] = [
+const EXAMINERS: [Examiner; 11] = [
     runs,
     holding,
     stale::runs,
     leftovers,
     config,
+    sinks,
     disk,
     around::program,
     around::listener,
     around::outbound,
     around::clock,
 ];
+
+fn sinks(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    notify::findings(supervisor)
+}
 
 fn journal(supervisor: &Supervisor) -> Answer<Vec<Finding>> {
     let problems = supervisor.store.check()?;

@@ -3,7 +3,7 @@
 mod turn;
 
 use jiff::Timestamp;
-use outlast_wire::api::{LimitView, RunView, Usage};
+use outlast_wire::api::{LimitView, Notices, RunView, Usage};
 use outlast_wire::shim::Exit;
 
 use crate::Answer;
@@ -104,6 +104,21 @@ fn standing(page: &mut Page, view: &RunView) {
         page.line("messages", &format!("{} unread", view.inbox.unread));
     }
     page.some("last line", view.last_line.as_deref());
+    page.some("notices", notice_words(&view.notices).as_deref());
+}
+
+/// `1 pending, 2 delivered: what went wrong`; nothing if nobody is told anything.
+fn notice_words(notices: &Notices) -> Option<String> {
+    let Notices { pending, delivered, muted, given_up, problem } = notices;
+    let counts =
+        [(pending, "pending"), (delivered, "delivered"), (muted, "muted"), (given_up, "given up")];
+    let some: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| **count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let problem = problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();
+    (!some.is_empty()).then(|| format!("{}{problem}", some.join(", ")))
 }
 
 /// `$0.42, 15k tokens (12k tokens in, 3k out, 8k cached)`, and that there may be more where nobody said.

@@ -1,0 +1,45 @@
+//! A command that is told on its standard input, and says by its exit whether it has understood.
+
+use std::time::Duration;
+
+use super::body::Telling;
+use super::{Outcome, text};
+use crate::world::command::{self, Call, Ended};
+
+/// What is told of what a command says.
+const MOST_TOLD: usize = 200;
+
+pub(super) async fn send(line: &str, telling: &Telling, within: Duration) -> Outcome {
+    let call = Call {
+        argv: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()],
+        stdin: format!("{}\n", telling.body).into_bytes(),
+        env: named(telling),
+    };
+    outcome(command::call(call, within).await)
+}
+
+/// What a command finds in its environment.
+pub(super) fn named(telling: &Telling) -> Vec<(&'static str, String)> {
+    vec![
+        ("OUTLAST_NOTICE_ID", telling.id.clone()),
+        ("OUTLAST_NOTICE_TYPE", telling.kind.clone()),
+        ("OUTLAST_NOTICE_RUN", telling.run.clone()),
+    ]
+}
+
+pub(super) fn outcome(ended: std::io::Result<Ended>) -> Outcome {
+    match ended {
+        Ok(Ended::Exited { status, .. }) if status.success() => {
+            Outcome::Delivered { said: "it exited with 0".to_owned() }
+        }
+        Ok(Ended::Exited { status, stderr }) => {
+            let said = text::one_line(&text::clipped(stderr.trim(), MOST_TOLD));
+            let colon = if said.is_empty() { "" } else { ": " };
+            Outcome::failed(format!("{status}{colon}{said}"))
+        }
+        Ok(Ended::TooSlow { after }) => {
+            Outcome::failed(format!("it took longer than {} ms and was killed", after.as_millis()))
+        }
+        Err(error) => Outcome::failed(format!("it cannot be started: {error}")),
+    }
+}

@@ -1,0 +1,74 @@
+//! What a person should know of sinks that are not told what they should be.
+
+use outlast_engine::Time;
+use outlast_store::SinkState;
+use outlast_wire::api::{Finding, Level};
+use outlast_workflow::notify::shown;
+
+use crate::supervisor::Supervisor;
+use crate::view;
+
+/// How long it is worth a word that something was given up.
+const RECENT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
+/// Sinks that are disabled, fail, or have missed something for good. Blocks.
+pub(crate) fn findings(supervisor: &Supervisor) -> Vec<Finding> {
+    match supervisor.store.sink_states() {
+        Ok(states) => {
+            let now = supervisor.world.now();
+            states.iter().flat_map(|state| of_sink(state, now)).collect()
+        }
+        Err(error) => {
+            vec![finding(Level::Problem, format!("the outbox cannot be read: {error}"), "")]
+        }
+    }
+}
+
+fn of_sink(state: &SinkState, now: Time) -> Vec<Finding> {
+    let (name, pending) = (shown(&state.sink), state.pending);
+    let mut found = Vec::new();
+    if let Some(health) = &state.health {
+        let problem = health.problem.as_deref().unwrap_or("nobody knows why");
+        match health.disabled_at {
+            Some(at) => found.push(finding(
+                Level::Problem,
+                format!(
+                    "{name} is disabled since {}, {pending} wait: {problem}",
+                    view::rfc3339(at)
+                ),
+                "`outlast sink enable` lets it be told again, once it is there",
+            )),
+            None => found.push(finding(
+                Level::Warning,
+                format!(
+                    "{name} fails since {}, {pending} wait: {problem}",
+                    view::rfc3339(health.since)
+                ),
+                "`outlast sink test` tries it at once",
+            )),
+        }
+    }
+    if let Some(since) = state.refused_since {
+        let problem = state.refusal.as_deref().unwrap_or("nobody knows why");
+        found.push(finding(
+            Level::Warning,
+            format!("{name} refuses {} since {}: {problem}", state.refused, view::rfc3339(since)),
+            "`outlast sink test` tries it at once",
+        ));
+    }
+    // A run that has ended before it could be told is nobody's fault; the teller's run shows it.
+    let is_recent = state.given_up_at.is_some_and(|at| now.ms_since(at) < RECENT_MS);
+    if is_recent && !state.sink.starts_with("run:") {
+        found.push(finding(
+            Level::Warning,
+            format!("{name} was never told {} notices, which were given up", state.given_up),
+            "`outlast show RUN` says why; this is shown for a week",
+        ));
+    }
+    found
+}
+
+fn finding(level: Level, message: String, hint: &str) -> Finding {
+    let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
+    Finding { level, subject: "sink".to_owned(), message, hint }
+}

@@ -1,0 +1,127 @@
+//! Which sink is meant: by a name in the config, or by an address.
+
+use outlast_store::Resolved;
+use outlast_workflow::Problem;
+use outlast_workflow::notify::{self, LOG, Secret, Settings, Sink, Way};
+
+use crate::refusal::Refusal;
+use crate::supervisor::Supervisor;
+use crate::world;
+
+/// Bounds on what is written into every journal.
+const MOST_SINKS: usize = 16;
+const LONGEST_SINK: usize = 2048;
+
+/// No secret is longer.
+const LONGEST_SECRET: usize = 4096;
+
+/// The sink and what holds for all of them, as the config has it now.
+pub(super) fn find(supervisor: &Supervisor, sink: &str) -> Result<(Sink, Settings), String> {
+    let config = supervisor.config().map_err(|problems| {
+        let first = problems.first().map(ToString::to_string).unwrap_or_default();
+        format!("the config cannot be read: {first}")
+    })?;
+    let found = match config.sinks.get(sink) {
+        Some(sink) => sink.clone(),
+        None => match Sink::at(sink) {
+            Some(sink) => sink?,
+            None => return Err(format!("there is no sink {sink:?} in {}", config.file)),
+        },
+    };
+    Ok((found, config.notify))
+}
+
+/// What was meant by a name or an address that somebody typed; refused if nothing can be.
+pub(crate) fn known(supervisor: &Supervisor, sink: &str) -> Result<Sink, Refusal> {
+    let config = supervisor.config().map_err(|problems| unreadable(&problems))?;
+    if sink.len() > LONGEST_SINK {
+        let message = format!("a sink's address has at most {LONGEST_SINK} bytes");
+        return Err(Refusal::new("bad_sink", message).hint("`cmd:` may name a script"));
+    }
+    if let Some(found) = config.sinks.get(sink) {
+        return Ok(found.clone());
+    }
+    let names: Vec<&str> = config.sinks.keys().map(String::as_str).collect();
+    let hint = match names.is_empty() {
+        true => "no sinks are configured; cmd:COMMAND, webhook:URL, ntfy:URL, desktop and run:RUN need none".to_owned(),
+        false => format!("{}, or an address such as cmd:COMMAND, webhook:URL or run:RUN", names.join(", ")),
+    };
+    match Sink::at(sink) {
+        Some(Ok(found)) => Ok(found),
+        Some(Err(why)) => {
+            let message = format!("{} is not an address: {why}", notify::shown(sink));
+            Err(Refusal::new("bad_sink", message).hint(hint))
+        }
+        None => Err(Refusal::new("unknown_sink", format!("there is no sink {sink:?}")).hint(hint)),
+    }
+}
+
+/// A config that was never right says nothing about sinks.
+pub(crate) fn unreadable(problems: &[Problem]) -> Refusal {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    Refusal::new("config_unusable", lines.join("\n")).hint("`outlast doctor` looks at the config")
+}
+
+/// The sinks that a run is made with, each once; a run that is named is pinned to its id. Blocks.
+pub(crate) fn pinned(supervisor: &Supervisor, sinks: &[String]) -> Result<Vec<String>, Refusal> {
+    let mut pinned: Vec<String> = Vec::new();
+    for sink in sinks {
+        let sink = if sink == LOG { sink.clone() } else { pin(supervisor, sink)? };
+        if !pinned.contains(&sink) {
+            pinned.push(sink);
+        }
+    }
+    if pinned.len() > MOST_SINKS {
+        let message = format!("{} sinks are more than {MOST_SINKS}", pinned.len());
+        return Err(Refusal::new("bad_sink", message).hint("one sink can tell many others"));
+    }
+    Ok(pinned)
+}
+
+fn pin(supervisor: &Supervisor, sink: &str) -> Result<String, Refusal> {
+    let found = known(supervisor, sink)?;
+    match (&found.way, sink.strip_prefix("run:")) {
+        (Way::Run { .. }, Some(run)) => Ok(format!("run:{}", run_meant(supervisor, run)?)),
+        _ => Ok(sink.to_owned()),
+    }
+}
+
+/// The run that is meant by an id, the beginning of one, or a name.
+pub(super) fn run_meant(supervisor: &Supervisor, run: &str) -> Result<String, Refusal> {
+    let resolved = supervisor
+        .store
+        .resolve(run)
+        .map_err(|error| Refusal::new("journal_unusable", error.to_string()))?;
+    match resolved {
+        Resolved::One(id) => Ok(id.0),
+        Resolved::None => {
+            Err(Refusal::new("unknown_run", format!("there is no run {run} to tell"))
+                .hint("`outlast ps -a` lists every run"))
+        }
+        Resolved::Many(_) => {
+            let message = format!("{run} is the start of several runs");
+            Err(Refusal::new("ambiguous_run", message).hint("give more of the id"))
+        }
+    }
+}
+
+/// A secret's value, from where it is kept.
+pub(super) fn reveal(secret: &Secret) -> Result<String, String> {
+    match secret {
+        Secret::Given(text) => Ok(text.clone()),
+        Secret::Env(name) => {
+            world::variable(name).ok_or_else(|| format!("the daemon's environment has no {name}"))
+        }
+        Secret::File(path) => {
+            let bytes =
+                std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+            let text = String::from_utf8(bytes).map_err(|_| format!("{path} is not text"))?;
+            let line = text.lines().next().unwrap_or_default().trim();
+            match line.len() {
+                0 => Err(format!("{path} is empty")),
+                1..=LONGEST_SECRET => Ok(line.to_owned()),
+                _ => Err(format!("the first line of {path} is longer than {LONGEST_SECRET} bytes")),
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `outlast sink`: where notices go.
+
+use jiff::Timestamp;
+use outlast_wire::api::{NamedSink, SinkRow, SinkTested};
+
+use crate::Answer;
+use crate::args::SinkCommand;
+use crate::ask::Ask;
+use crate::output::table::{Cell, Column, Look, Table};
+use crate::output::time::both;
+use crate::output::{self, printable};
+use crate::session::Session;
+use crate::world::World;
+
+pub(crate) async fn sink(world: &World, command: SinkCommand) -> Answer {
+    let mut session = Session::new(world);
+    match command {
+        SinkCommand::Ls { json } => {
+            let rows: Vec<SinkRow> = session.call(&Ask::get("/v1/sinks")).await?;
+            if json {
+                output::print_json(&rows)?;
+            } else {
+                let look = Look { columns: world.columns(), colours: world.colours() };
+                output::print(&table(&rows, world.now()).render(look))?;
+            }
+            Ok(0)
+        }
+        SinkCommand::Test { sink, json } => {
+            let ask = Ask::post("/v1/sinks/test", &NamedSink { sink });
+            let tested: SinkTested = session.call(&ask).await?;
+            if json {
+                output::print_json(&tested)?;
+            } else {
+                output::print_line(&words(&tested))?;
+            }
+            Ok(if tested.delivered { 0 } else { 1 })
+        }
+        SinkCommand::Enable { sink, json } => {
+            let ask = Ask::post("/v1/sinks/enable", &NamedSink { sink });
+            let row: SinkRow = session.call(&ask).await?;
+            if json {
+                output::print_json(&row)?;
+            } else {
+                output::print_line(&format!(
+                    "{} is told again, {} waiting",
+                    row.name, row.pending
+                ))?;
+            }
+            Ok(0)
+        }
+    }
+}
+
+fn words(tested: &SinkTested) -> String {
+    let told = if tested.delivered { "was told" } else { "was not told" };
+    let (sink, detail) = (printable(&tested.sink), printable(&tested.detail));
+    format!("{sink} ({}) {told}: {detail}", tested.kind)
+}
+
+fn table(rows: &[SinkRow], now: Timestamp) -> Table {
+    let column = |title, narrowest| Column { title, narrowest };
+    let mut table = Table::new(vec![
+        column("NAME", 12),
+        column("KIND", 8),
+        column("LEVEL", 8),
+        column("PENDING", 7),
+        column("HEALTH", 20),
+    ]);
+    for row in rows {
+        table.push(vec![
+            Cell::new(&row.name),
+            Cell::new(row.kind.as_deref().unwrap_or("not in config")),
+            Cell::new(row.level.as_deref().unwrap_or("-")),
+            Cell::new(&row.pending.to_string()),
+            Cell::new(&health(row, now)),
+        ]);
+    }
+    table
+}
+
+fn health(row: &SinkRow, now: Timestamp) -> String {
+    let problem = row.problem.as_deref().unwrap_or_default();
+    match (&row.disabled_at, &row.failing_since) {
+        (Some(at), _) => format!("disabled {}: {problem}", both(at, now)),
+        (None, Some(since)) => format!("failing since {}: {problem}", both(since, now)),
+        (None, None) if row.given_up > 0 => format!("{} given up", row.given_up),
+        (None, None) => "ok".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> SinkRow {
+        serde_json::from_value(serde_json::json!({
+            "name": "phone", "kind": "ntfy", "level": "all", "pending": 3, "delivered": 1, "given_up": 0,
+            "oldest_pending_at": null, "failing_since": null, "next_try_at": null, "problem": null,
+            "disabled_at": null,
+        }))
+        .expect("a row")
+    }
+
+    #[test]
+    fn a_sink_says_how_it_is() {
+        let now = "2026-11-15T12:00:00Z".parse().expect("a time");
+        assert_eq!(health(&row(), now), "ok");
+        let at = Some("2026-11-15T11:00:00Z".to_owned());
+        let failing =
+            SinkRow { failing_since: at.clone(), problem: Some("no route".to_owned()), ..row() };
+        assert!(health(&failing, now).starts_with("failing since "), "{}", health(&failing, now));
+        let gone = SinkRow { disabled_at: at, ..failing };
+        assert!(health(&gone, now).starts_with("disabled "), "{}", health(&gone, now));
+        let look = Look { columns: None, colours: false };
+        assert!(table(&[row()], now).render(look).contains("phone"));
+    }
+}
