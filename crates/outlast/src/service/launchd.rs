@@ -160,6 +160,11 @@ async fn bootout(service: &Service<'_>, status: &mut ServiceStatus) -> Result<()
     Ok(())
 }
 
+/// Once, and now and then while a start would not have been seen yet.
+fn may_tell(told: Option<Instant>, began: Instant) -> bool {
+    told.is_none_or(|at| at.elapsed() >= TELL_AGAIN && began.elapsed() < BEGIN_WITHIN)
+}
+
 /// Looks until the service runs and its daemon answers here. One that does not run is told to, and again if it was
 /// just ending when it was told.
 async fn await_start(
@@ -173,20 +178,23 @@ async fn await_start(
         let here = answering(service.world).await;
         if let Some(printed) = &printed {
             printed.must_be_read(service)?;
+            if !printed.is_running() && may_tell(told, began) {
+                order(service, status, &["kickstart", &target()]).await?;
+                told = Some(Instant::now());
+                continue;
+            }
             let is_it = |pid: Option<u32>| pid.is_some() && pid == printed.pid();
             if printed.is_running() && here.as_ref().is_some_and(|here| is_it(here.pid)) {
                 return Ok(());
             }
-            let by_hand = here.as_ref().filter(|here| here.mode == Some(Mode::Foreground));
+            let by_hand = here
+                .as_ref()
+                .filter(|here| printed.is_running() && here.mode == Some(Mode::Foreground));
             if let Some(pid) = by_hand.and_then(|here| here.pid) {
                 status.hints.push(format!(
                     "the service waits for the daemon that was started by hand, pid {pid}; outlast daemon stop hands over to it"
                 ));
                 return Ok(());
-            }
-            if !printed.is_running() && told.is_none_or(|at| at.elapsed() >= TELL_AGAIN) {
-                order(service, status, &["kickstart", &target()]).await?;
-                told = Some(Instant::now());
             }
         }
         let within = if printed.is_some() { START_WITHIN } else { BEGIN_WITHIN };

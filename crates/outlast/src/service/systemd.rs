@@ -227,6 +227,11 @@ async fn ctl(service: &Service<'_>, args: &[&str], within: Duration) -> Result<S
     tool::run(service.world, "systemctl", &[&["--user"], args].concat(), within).await
 }
 
+/// Once, and now and then while a start would not have been seen yet.
+fn may_tell(told: Option<Instant>, began: Instant) -> bool {
+    told.is_none_or(|at| at.elapsed() >= TELL_AGAIN && began.elapsed() < BEGIN_WITHIN)
+}
+
 /// Looks until the service runs and its daemon answers here. One that does not run is told to, and again if it was
 /// just ending when it was told.
 async fn await_start(
@@ -237,23 +242,24 @@ async fn await_start(
     let began = Instant::now();
     loop {
         let shown = show(service, status).await?;
+        let is_idle = shown.is("ActiveState", "inactive") || shown.is("ActiveState", "failed");
+        if is_idle && may_tell(told, began) {
+            order(service, status, &["--no-block", "start", UNIT]).await?;
+            told = Some(Instant::now());
+            continue;
+        }
         let here = answering(service.world).await;
         if shown.is("ActiveState", "active")
             && here.as_ref().is_some_and(|here| here.pid == shown.pid())
         {
             return Ok(());
         }
-        let by_hand = here.as_ref().filter(|here| here.mode == Some(Mode::Foreground));
+        let by_hand = here.as_ref().filter(|here| !is_idle && here.mode == Some(Mode::Foreground));
         if let Some(pid) = by_hand.and_then(|here| here.pid) {
             status.hints.push(format!(
                 "the service waits for the daemon that was started by hand, pid {pid}; outlast daemon stop hands over to it"
             ));
             return Ok(());
-        }
-        let is_idle = shown.is("ActiveState", "inactive") || shown.is("ActiveState", "failed");
-        if is_idle && told.is_none_or(|at| at.elapsed() >= TELL_AGAIN) {
-            order(service, status, &["--no-block", "start", UNIT]).await?;
-            told = Some(Instant::now());
         }
         let within = if is_idle { BEGIN_WITHIN } else { START_WITHIN };
         if began.elapsed() >= within {
