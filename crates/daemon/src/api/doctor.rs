@@ -105,7 +105,7 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 /// A daemon that holds back what it resumes looks idle from outside.
 fn holding(supervisor: &Supervisor) -> Option<Finding> {
     let Holding { until, why, runs } = supervisor.holding()?;
-    let message = format!("{runs} runs are held back until {until}: {why}");
+    let message = format!("nothing is resumed until {until}, {runs} waiting: {why}");
     let hint = "`outlast daemon logs` may say why; `outlast daemon stop` and `start` end the wait";
     Some(finding(Level::Problem, "daemon", message, Some(hint)))
 }
