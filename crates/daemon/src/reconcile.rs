@@ -44,7 +44,8 @@ pub struct Observed {
     pub held: BTreeSet<RunId>,
     /// Who was let go to start something and has not come to it, and since when.
     pub starting: BTreeMap<RunId, Time>,
-    pub last_start: Option<Time>,
+    /// When others were let go lately.
+    pub recent: Vec<Time>,
 }
 
 /// What keeps things from being done at once.
@@ -69,9 +70,9 @@ impl Failure {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// So many are let go at once.
+    /// So many are let go at once, and within a gap.
     pub at_once: usize,
-    /// Between two times that somebody is let go.
+    /// Before the next so many.
     pub gap_ms: u64,
     /// Whoever was let go counts for so long, at most.
     pub start_within_ms: u64,
@@ -183,21 +184,20 @@ fn in_order<'a>(desired: &'a [Desired], observed: &Observed) -> Vec<&'a Desired>
 impl Plan {
     /// So many as there is room for; the others later.
     fn let_go(&mut self, eager: &[&RunId], observed: &Observed, rules: Rules, now: Time) {
-        let counts_until = |since: &Time| lasts_until(*since, rules.start_within_ms, now);
-        let under_way: Vec<Time> = observed.starting.values().filter_map(counts_until).collect();
-        let gap_ends = observed.last_start.and_then(|last| lasts_until(last, rules.gap_ms, now));
-        let room = match gap_ends {
-            Some(_) => 0,
-            None => rules.at_once.max(1).saturating_sub(under_way.len()),
+        let lasting = |ms: u64, times: &mut dyn Iterator<Item = &Time>| -> Vec<Time> {
+            times.filter_map(|since| lasts_until(*since, ms, now)).collect()
         };
+        let mut recent = lasting(rules.gap_ms, &mut observed.recent.iter());
+        let mut under_way = lasting(rules.start_within_ms, &mut observed.starting.values());
+        let most = rules.at_once.max(1);
+        let room = most.saturating_sub(recent.len().max(under_way.len()));
         let (go, stay) = eager.split_at(room.min(eager.len()));
         self.start = go.iter().map(|run| (*run).clone()).collect();
-        let next = match gap_ends {
-            _ if !go.is_empty() => now.plus_ms(rules.gap_ms),
-            Some(end) => end,
-            // One of those who are on their way is there before, and then this is asked again.
-            None => under_way.into_iter().min().unwrap_or(now),
-        };
+        recent.extend(go.iter().map(|_| now.plus_ms(rules.gap_ms)));
+        under_way.extend(go.iter().map(|_| now.plus_ms(rules.start_within_ms)));
+        // Whoever is on the way is there before its time is over, and then this is asked again.
+        let full = if recent.len() >= most { recent } else { under_way };
+        let next = full.into_iter().min().unwrap_or(now);
         for run in stay {
             self.hold(run, next, Why::Others);
         }

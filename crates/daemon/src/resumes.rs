@@ -28,7 +28,8 @@ struct Table {
     /// Who has nobody: it cannot be read, or its conductor is gone.
     lost: BTreeMap<RunId, Entry>,
     starting: BTreeMap<RunId, Time>,
-    last_start: Option<Time>,
+    /// When others were let go, as long as that matters.
+    recent: Vec<Time>,
     backoff: Backoff,
 }
 
@@ -162,10 +163,10 @@ impl Resumes {
         for run in plan.adopt.iter().chain(&plan.start) {
             table.held.remove(run);
         }
-        if !plan.start.is_empty() {
-            table.starting.extend(plan.start.iter().map(|run| (run.clone(), now)));
-            table.last_start = Some(now);
-        }
+        let gap_ms = table.backoff.rules.gap_ms;
+        table.recent.retain(|at| now.ms_since(*at) < gap_ms);
+        table.recent.extend(plan.start.iter().map(|_| now));
+        table.starting.extend(plan.start.iter().map(|run| (run.clone(), now)));
         drop(table);
         if !(plan.adopt.is_empty() && plan.start.is_empty()) {
             self.released.notify_waiters();
@@ -207,7 +208,7 @@ impl Table {
             alive: alive.map(|entry| entry.wanted.run.clone()).collect(),
             held: self.held.keys().cloned().collect(),
             starting: self.starting.clone(),
-            last_start: self.last_start,
+            recent: self.recent.clone(),
         };
         reconcile(&desired, &observed, &self.backoff, now)
     }

@@ -21,7 +21,7 @@ const RULES: Rules = Rules {
 pub(crate) struct Resumes {
     held: BTreeSet<RunId>,
     starting: BTreeMap<RunId, Time>,
-    last_start: Option<Time>,
+    recent: Vec<Time>,
 }
 
 impl Resumes {
@@ -57,7 +57,7 @@ impl Resumes {
             alive: if is_blind { BTreeSet::new() } else { alive.clone() },
             held: self.held.clone(),
             starting: self.starting.clone(),
-            last_start: self.last_start,
+            recent: self.recent.clone(),
         };
         let backoff = Backoff { rules: RULES, ..Backoff::default() };
         let plan = reconcile(&desired, &observed, &backoff, world.now());
@@ -72,7 +72,7 @@ impl Resumes {
         if !plan.start.is_empty() {
             world.stats.resumes += 1;
             self.starting.extend(plan.start.iter().map(|run| (run.clone(), world.now())));
-            self.last_start = Some(world.now());
+            self.recent.push(world.now());
         }
         world.stats.resumes_held += u64::from(!plan.hold.is_empty());
         plan

@@ -47,9 +47,7 @@ fn carry_out(
         observed.held.remove(run);
     }
     observed.starting.extend(plan.start.iter().map(|run| (run.clone(), now)));
-    if !plan.start.is_empty() {
-        observed.last_start = Some(now);
-    }
+    observed.recent.extend(plan.start.iter().map(|_| now));
     for run in &plan.retry {
         let failure =
             backoff.failures.entry(run.clone()).or_insert(Failure { times: 0, last: now });
@@ -148,12 +146,22 @@ fn four_are_started_at_once_and_the_others_after_a_gap() {
 }
 
 #[test]
+fn they_need_not_come_together_to_be_counted_together() {
+    let desired = all(Standing::Eager, &["e", "f"]);
+    let mut observed = held(&["e", "f"]);
+    observed.recent = vec![NOW, NOW.plus_ms(100), NOW.plus_ms(200)];
+    let at = |ms| reconcile(&desired, &observed, &Backoff::default(), NOW.plus_ms(ms));
+    assert_eq!((named(&at(300).start), at(300).look_again_at), (vec!["e"], Some(NOW.plus_ms(500))));
+    assert_eq!(named(&at(500).start), ["e", "f"]);
+}
+
+#[test]
 fn who_is_on_the_way_counts_until_it_is_there_or_has_taken_too_long() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let desired = all(Standing::Eager, &names);
     let mut observed = held(&["e", "f"]);
     observed.starting = ids(&["a", "b", "c", "d"]).into_iter().map(|run| (run, NOW)).collect();
-    observed.last_start = Some(NOW);
+    observed.recent = vec![NOW; 4];
     let at = |observed: &Observed, ms| {
         reconcile(&desired, observed, &Backoff::default(), NOW.plus_ms(ms))
     };
@@ -236,9 +244,9 @@ fn worlds() -> impl Strategy<Value = (Vec<Desired>, Observed, Backoff)> {
     );
     let failures = (some_of(), 1..9_u32, times());
     let storm = proptest::option::of(times());
-    let last = proptest::option::of(times());
-    (desired, (some_of(), some_of(), some_of()), starting, failures, storm, last).prop_map(
-        |(desired, (seated, alive, held), starting, (failed, times, last), storm, last_start)| {
+    let recent = proptest::collection::vec(times(), 0..6);
+    (desired, (some_of(), some_of(), some_of()), starting, failures, storm, recent).prop_map(
+        |(desired, (seated, alive, held), starting, (failed, times, last), storm, recent)| {
             let desired =
                 desired.into_iter().enumerate().map(|(number, (standing, priority, age))| {
                     Desired { run: id(&format!("r{number}")), standing, priority, since: Time(age) }
@@ -246,7 +254,7 @@ fn worlds() -> impl Strategy<Value = (Vec<Desired>, Observed, Backoff)> {
             let failures = failed.into_iter().map(|run| (run, Failure { times, last })).collect();
             (
                 desired.collect(),
-                Observed { seated, alive, held, starting, last_start },
+                Observed { seated, alive, held, starting, recent },
                 Backoff { rules: Rules::default(), storm_until: storm, failures },
             )
         },

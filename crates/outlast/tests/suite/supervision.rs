@@ -148,7 +148,7 @@ fn a_daemon_that_dies_too_often_says_so_adopts_what_lives_and_answers() {
     assert!(page.lines().any(|line| line.starts_with("holding ")), "{page}");
     let doctor = home.output(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(1));
-    assert!(text(&doctor.stdout).contains("held back until"), "{}", text(&doctor.stdout));
+    assert!(text(&doctor.stdout).contains("nothing is resumed until"), "{}", text(&doctor.stdout));
     until("it is adopted", || {
         let status = home.json(&["daemon", "status", "--json"]);
         let adopted = of_kind(home, &living, "AttemptAdopted");

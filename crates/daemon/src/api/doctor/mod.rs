@@ -126,7 +126,7 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 /// A daemon that holds back what it resumes looks idle from outside.
 fn holding(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let Some(Holding { until, why, runs }) = supervisor.holding() else { return Vec::new() };
-    let message = format!("{runs} runs are held back until {until}: {why}");
+    let message = format!("nothing is resumed until {until}, {runs} waiting: {why}");
     let hint = "`outlast daemon logs` may say why; `outlast daemon stop` and `start` end the wait";
     vec![finding(Level::Problem, "daemon", message, Some(hint))]
 }

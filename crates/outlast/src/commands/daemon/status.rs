@@ -77,7 +77,7 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
     ];
     let holding = status.holding.as_ref().map(|holding| {
         let Holding { until, why, runs } = holding;
-        ("holding", format!("{runs} runs until {}: {why}", both(until, now)))
+        ("holding", format!("goes on {}, {runs} waiting: {why}", both(until, now)))
     });
     let lines = lines.into_iter().chain(holding);
     lines.map(|(key, value)| format!("{key:<11}{value}\n")).collect()
