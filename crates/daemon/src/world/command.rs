@@ -124,3 +124,61 @@ impl Said {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Call {
+        let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
+        Call { argv, stdin: b"told\n".to_vec(), env: vec![("NAMED", "so".to_owned())] }
+    }
+
+    async fn exited(script: &str) -> (Option<i32>, String) {
+        match call(sh(script), Duration::from_secs(60)).await.expect("it starts") {
+            Ended::Exited { status, stderr } => (status.code(), stderr),
+            Ended::TooSlow { .. } => panic!("{script} is not slow"),
+        }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_command_is_told_and_says_how_it_went() {
+        let script = "read -r line; echo \"$line $NAMED $PWD\" >&2; exit 3";
+        assert_eq!(exited(script).await, (Some(3), "told so /\n".to_owned()));
+        assert_eq!(exited("exit 0").await, (Some(0), String::new()), "nobody has to listen");
+        let (code, said) = exited("head -c 100000 /dev/zero | tr '\\0' x >&2").await;
+        assert_eq!((code, said.len()), (Some(0), MOST_STDERR));
+        let missing = Call { argv: vec!["no-such-program".to_owned()], ..sh("") };
+        assert!(call(missing, Duration::from_secs(60)).await.is_err());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn whoever_holds_its_pipe_is_not_waited_for() {
+        let (code, said) = exited("sleep 600 & echo $! >&2").await;
+        assert_eq!(code, Some(0));
+        let pid: i32 = said.trim().parse().expect("a pid");
+        let left = Pid::from_raw(pid).expect("a pid");
+        rustix::process::kill_process(left, Signal::KILL).expect("it was left alone");
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_command_that_takes_too_long_dies_with_all_that_it_started() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("pid");
+        let script =
+            format!("sleep 600 & echo $! > '{0}.part'; mv '{0}.part' '{0}'; wait", file.display());
+        let mut within = Duration::from_millis(100);
+        // A slow machine has not come so far yet.
+        while !file.exists() {
+            let ended = call(sh(&script), within).await.expect("it starts");
+            assert!(matches!(ended, Ended::TooSlow { .. }), "{ended:?}");
+            within *= 2;
+        }
+        let pid = std::fs::read_to_string(file).expect("it was just there");
+        let stat = format!("/proc/{}/stat", pid.trim());
+        let is_gone = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
+        while !is_gone() {
+            tokio::task::yield_now().await;
+        }
+    }
+}

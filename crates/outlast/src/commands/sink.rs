@@ -1,5 +1,7 @@
 //! `outlast sink`: where notices go.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use outlast_wire::api::{NamedSink, SinkRow, SinkTested};
 
@@ -11,6 +13,9 @@ use crate::output::time::both;
 use crate::output::{self, printable};
 use crate::session::Session;
 use crate::world::World;
+
+/// No sink may take longer.
+const LONGEST_TEST: Duration = Duration::from_secs(60);
 
 pub(crate) async fn sink(world: &World, command: SinkCommand) -> Answer {
     let mut session = Session::new(world);
@@ -26,7 +31,7 @@ pub(crate) async fn sink(world: &World, command: SinkCommand) -> Answer {
             Ok(0)
         }
         SinkCommand::Test { sink, json } => {
-            let ask = Ask::post("/v1/sinks/test", &NamedSink { sink });
+            let ask = Ask::post("/v1/sinks/test", &NamedSink { sink }).long_poll(LONGEST_TEST);
             let tested: SinkTested = session.call(&ask).await?;
             if json {
                 output::print_json(&tested)?;

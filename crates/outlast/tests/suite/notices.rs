@@ -230,6 +230,43 @@ fn a_sink_that_was_down_for_an_hour_gets_everything_in_order() {
 }
 
 #[test]
+fn what_nobody_takes_for_five_days_is_given_up_and_said() {
+    let (home, clock) = home_with_clock();
+    let receiver = Receiver::new();
+    receiver.answers(|_, told| status(if told.path == "/down" { 503 } else { 422 }, ""));
+    let address = |path| format!("webhook:{}", receiver.url(path));
+    let (down, picky) = (address("/down"), address("/picky"));
+    let start = || {
+        let id = home.ok(&["run", "-d", "--notify", &down, "--notify", &picky, "--", "true"]);
+        until("both have been tried", || {
+            let run = home.show(&id);
+            run["notices"]["problem"].is_string().then_some(())
+        });
+        id
+    };
+    let first = start();
+    receiver.until_told(2);
+    let sinks_failing = || {
+        let sinks = home.json(&["sink", "ls", "--json"]);
+        let failing = |row: &Value| row["failing_since"].is_string();
+        sinks.as_array().expect("a list").iter().filter(|row| failing(row)).count()
+    };
+    until("both are failing", || (sinks_failing() == 2).then_some(()));
+    set_clock(&clock, 4 * 24 * HOUR_MS);
+    home.crash_daemon();
+    home.ok(&["daemon", "start"]);
+    receiver.until_told(4);
+    assert_eq!(home.show(&first)["notices"]["given_up"], 0, "four days are not five");
+    set_clock(&clock, 6 * 24 * HOUR_MS);
+    home.crash_daemon();
+    home.ok(&["daemon", "start"]);
+    let run = until_settled(&home, &first);
+    assert_eq!(run["notices"]["given_up"], 2, "{run}");
+    let doctor = text(&home.output(&["doctor"]).stdout);
+    assert_eq!(doctor.matches("was never told 1 notices").count(), 2, "{doctor}");
+}
+
+#[test]
 fn a_notice_that_is_refused_does_not_hold_up_other_runs() {
     let home = Home::new();
     let receiver = Receiver::new();

@@ -199,6 +199,9 @@ impl Reader {
         let strays = "SELECT 'events of a run that does not exist: ' || count(*) FROM events
             WHERE run NOT IN (SELECT no FROM runs) HAVING count(*) > 0";
         found.extend(self.texts(strays)?);
+        let mute = "SELECT 'notices that wait and say nothing: ' || count(*) FROM outbox
+            WHERE state = 'pending' AND body = '' HAVING count(*) > 0";
+        found.extend(self.texts(mute)?);
         Ok(found.into_iter().map(|message| Problem { run: None, message }).collect())
     }
 

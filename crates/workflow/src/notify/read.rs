@@ -41,13 +41,18 @@ pub(crate) fn settings(
         let problem = Problem::new(code::UNKNOWN_SINK, file, why).at(line).key("notify.default");
         Some(problem.hint("each is the name of a [sinks.NAME] of this file, or an address"))
     };
-    let problems: Vec<Problem> = default.iter().filter_map(wrong).collect();
+    let mut problems: Vec<Problem> = default.iter().filter_map(wrong).collect();
+    let presence = root.get("notify.presence_file");
+    if let Some(node) = presence.filter(|node| !node.text().is_some_and(|it| it.starts_with('/'))) {
+        let problem = Problem::new(code::BAD_VALUE, file, "must be an absolute path");
+        problems.push(problem.at(node.line).key("notify.presence_file"));
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
     let age = root.get("notify.presence_max_age_ms").and_then(Node::whole);
     Ok(Settings {
-        presence_file: root.get("notify.presence_file").and_then(Node::text).map(str::to_owned),
+        presence_file: presence.and_then(Node::text).map(str::to_owned),
         presence_max_age_ms: age
             .and_then(|ms| u64::try_from(ms).ok())
             .unwrap_or(usual.presence_max_age_ms),
@@ -67,6 +72,7 @@ impl Table<'_> {
     fn sink(&self) -> Read<Sink> {
         self.check_name()?;
         let kind = self.needs("kind", "how it is told")?;
+        self.check_files()?;
         let way = self.way(kind)?;
         self.check_unused(kind)?;
         let usual = Sink::new(way);
@@ -99,6 +105,25 @@ impl Table<'_> {
         let problem = Problem::new(code::BAD_VALUE, self.file, format!("{name:?} {why}"));
         let problem = problem.at(self.entry.node.line).key("sinks");
         Err(Box::new(problem.hint("letters, digits, `-` and `_`")))
+    }
+
+    /// Whoever reads them is in no directory in particular.
+    fn check_files(&self) -> Read<()> {
+        let one = ["url", "secret", "token"].map(|key| (key, self.get(key)));
+        let lists = ["secrets"].map(|key| (key, self.get(key).map_or(&[][..], Node::items)));
+        let headers = self.get("headers").map_or(&[][..], Node::entries);
+        let texts = one.into_iter().filter_map(|(key, node)| Some((key, node?.text()?)));
+        let texts = texts.chain(lists.into_iter().flat_map(|(key, items)| {
+            items.iter().filter_map(move |item| Some((key, item.text()?)))
+        }));
+        let texts =
+            texts.chain(headers.iter().filter_map(|entry| Some(("headers", entry.node.text()?))));
+        for (key, text) in texts {
+            if text.strip_prefix("file:").is_some_and(|path| !path.starts_with('/')) {
+                return Err(self.wrong(key, "file: needs an absolute path".to_owned()));
+            }
+        }
+        Ok(())
     }
 
     fn way(&self, kind: &str) -> Read<Way> {
@@ -340,6 +365,14 @@ mod tests {
             (
                 "[sinks.a]\nkind = \"cmd\"\ncommand = \"x\"\ntimeout_ms = 99999999\n",
                 "config.toml:4: sinks.a.timeout_ms: must be at most 60000, got 99999999",
+            ),
+            (
+                "[sinks.a]\nkind = \"slack\"\nurl = \"file:url\"\n",
+                "config.toml:3: sinks.a.url: file: needs an absolute path",
+            ),
+            (
+                "[notify]\npresence_file = \"here\"\n",
+                "config.toml:2: notify.presence_file: must be an absolute path",
             ),
             (
                 "[notify]\ndefault = [\"phone\"]\n",
