@@ -84,7 +84,9 @@ impl Run {
                 let text = format!("{used} of {max} of {} is used", limit.word());
                 (NoticeKind::Warning, Some(text))
             }
-            Fact::OutputMatched { lines, .. } => (NoticeKind::Matched, Some(lines.join("\n"))),
+            Fact::OutputMatched { lines, suppressed, .. } => {
+                (NoticeKind::Matched, Some(matched(lines, *suppressed)))
+            }
             Fact::WatchDisabled { why, .. } => (NoticeKind::Matched, Some(why.clone())),
             Fact::HeartbeatTold { .. } => (NoticeKind::Heartbeat, None),
             Fact::Emitted { text, .. } => (NoticeKind::Emitted, Some(text.clone())),
@@ -116,6 +118,15 @@ impl Run {
     fn last_words(&self) -> Option<String> {
         let said = self.previous.as_ref().map(|it| it.summary.clone());
         said.filter(|text| !text.trim().is_empty()).or_else(|| Some(self.why.reason.clone()))
+    }
+}
+
+fn matched(lines: &[String], suppressed: u64) -> String {
+    let told = lines.join("\n");
+    match suppressed {
+        0 => told,
+        1 => format!("{told}\n(and 1 more line before)"),
+        many => format!("{told}\n(and {many} more lines before)"),
     }
 }
 
