@@ -11,6 +11,7 @@ use outlast_wire::layout::Layout;
 use outlast_workflow::{Config, Problem};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::children;
 use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
@@ -123,9 +124,10 @@ impl Supervisor {
         for run in &runs {
             self.slots.note(run);
         }
-        for run in runs {
-            self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
+        for run in &runs {
+            self.seat(Seat::new(run.clone(), self.epoch), Some(Input::Woke));
         }
+        children::catch_up(self, &runs)?;
         Ok(open.len())
     }
 

@@ -119,7 +119,7 @@ pub(crate) async fn resume(
 }
 
 /// Brings news to a run, and waits until the journal has it.
-async fn tell(supervisor: &Arc<Supervisor>, id: &RunId, input: Input) -> Answer<()> {
+pub(super) async fn tell(supervisor: &Arc<Supervisor>, id: &RunId, input: Input) -> Answer<()> {
     let Some(handle) = supervisor.handle(id) else { return Ok(()) };
     match tokio::time::timeout(DURABLE_WITHIN, handle.tell(input)).await {
         Ok(_gone_or_told) => Ok(()),

@@ -77,7 +77,7 @@ impl IntoResponse for ApiError {
             }
             "ambiguous_run" | "key_conflict" | "id_conflict" | "name_taken" | "run_is_live"
             | "no_terminal" | "has_ended" | "not_blocked" | "not_paused" | "needs_decision"
-            | "inbox_full" | "workspace_kept" => StatusCode::CONFLICT,
+            | "inbox_full" | "workspace_kept" | "has_children" => StatusCode::CONFLICT,
             "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
             "daemon_leaving" | "busy" => StatusCode::SERVICE_UNAVAILABLE,
             "bug" | "io" | "journal_unusable" | "unreadable_run" => {

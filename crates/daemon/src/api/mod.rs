@@ -15,6 +15,7 @@ mod openapi;
 mod output;
 mod runs;
 mod spec;
+mod tree;
 mod turns;
 
 use std::future::Future;
@@ -74,6 +75,7 @@ routes! {
     post "/v1/runs/{run}/pause" => control::pause;
     post "/v1/runs/{run}/resume" => control::resume;
     get "/v1/runs/{run}/turns/{turn}" => turns::show;
+    get "/v1/runs/{run}/tree" => tree::tree;
     get "/v1/runs/{run}/wait" => runs::wait;
     get "/v1/runs/{run}/events" => events::list;
     get "/v1/runs/{run}/output" => output::read;

@@ -4,7 +4,7 @@ use axum::Json;
 use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
-use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, turns};
+use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, tree, turns};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -29,6 +29,7 @@ use super::{attach, control, creation, daemon, doctor, events, gc, output, runs,
         control::pause,
         control::resume,
         turns::show,
+        tree::tree,
         runs::wait,
         events::list,
         output::read,

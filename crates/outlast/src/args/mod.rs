@@ -9,7 +9,7 @@ mod watch;
 
 pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonRun, Doctor};
-pub(crate) use list::{Events, Logs, Ps, Show, State, Stream};
+pub(crate) use list::{Events, Logs, Ps, Show, State, Stream, Tree};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
 pub(crate) use watch::{Attach, Wait};
@@ -42,6 +42,7 @@ pub(crate) enum Command {
     Run(Box<Run>),
     Ps(Ps),
     Show(Show),
+    Tree(Tree),
     Logs(Logs),
     Attach(Attach),
     Wait(Wait),
@@ -70,6 +71,7 @@ impl Command {
             Self::Run(run) => run.json && run.detach,
             Self::Ps(ps) => ps.json,
             Self::Show(show) => show.json,
+            Self::Tree(tree) => tree.json,
             Self::Wait(wait) => wait.json,
             Self::Stop(stop) => stop.json,
             Self::Send(send) => send.json,

@@ -19,6 +19,7 @@ mod run;
 mod send;
 mod show;
 mod stop;
+mod tree;
 mod version;
 mod wait;
 
@@ -52,6 +53,7 @@ fn dispatch_verb(command: Command, world: &World) -> Answer {
         Command::Run(args) => block_on(run::run(world, *args)),
         Command::Ps(args) => block_on(ps::ps(world, args)),
         Command::Show(args) => block_on(show::show(world, args)),
+        Command::Tree(args) => block_on(tree::tree(world, args)),
         Command::Logs(args) => block_on(logs::logs(world, args)),
         Command::Attach(args) => block_on(attach::attach(world, args)),
         Command::Wait(args) => block_on(wait::wait(world, args)),
