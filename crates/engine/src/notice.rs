@@ -99,7 +99,12 @@ impl Run {
         if to.is_empty() {
             return None;
         }
-        let (turn, attempt) = self.attempt.as_ref().map_or((0, 0), |it| (it.turn, it.number));
+        let (turn, attempt) = match &event.fact {
+            // The next attempt may have begun with the end of the one that this is about.
+            Fact::OutputMatched { turn, attempt, .. }
+            | Fact::HeartbeatTold { turn, attempt, .. } => (*turn, *attempt),
+            _ => self.attempt.as_ref().map_or((0, 0), |it| (it.turn, it.number)),
+        };
         Some(Notice {
             id: format!("{}/t{turn}.a{attempt}/{}", self.id, event.seq),
             kind,

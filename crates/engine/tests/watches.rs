@@ -3,7 +3,8 @@
 mod story;
 
 use outlast_engine::{
-    End, Exit, Fact, Input, Matched, RunSpec, STRIKES, TELLINGS, Time, TreeNews, WINDOW_MS,
+    Answer, End, Exit, Fact, Input, Matched, RunSpec, STRIKES, TELLINGS, Time, TreeNews,
+    TurnStatus, WINDOW_MS,
 };
 use story::{Story, a_loop, command, says};
 
@@ -158,12 +159,33 @@ fn what_was_held_back_is_told_with_the_end_and_nothing_after_it() {
 fn the_output_of_the_next_attempt_begins_at_its_first_byte() {
     let mut story = live(RunSpec { watches: vec!["error".to_owned()], ..a_loop() });
     matches(&mut story, found(0, 1, 5000));
-    story.answers(says(outlast_engine::TurnStatus::Continue)).report(|_| {});
+    story.answers(says(TurnStatus::Continue)).report(|_| {});
     pass(&mut story, WINDOW_MS);
     story.tell(Input::Matched { turn: 2, attempt: 1, matched: found(0, 1, 10) });
     assert_eq!(told(&story).len(), 2);
     // The tellings are counted over the whole run.
     assert_eq!(story.run().watches[0].hold_back_ms(story.now), WINDOW_MS);
+}
+
+#[test]
+fn a_notice_is_about_the_attempt_that_wrote_the_line() {
+    let mut story = live(RunSpec {
+        watches: vec!["error".to_owned()],
+        notify: vec!["desk".to_owned()],
+        ..a_loop()
+    });
+    let at = story.now.plus_ms(3);
+    let before = story.events.len();
+    story.report(|report| {
+        report.end = Some(End::Exited { at, exit: Exit::Code(0), cause: None });
+        report.tree = TreeNews::Empty;
+        report.answer = Answer::Given(Box::new(says(TurnStatus::Continue)));
+        report.matched = vec![found(0, 1, 10)];
+    });
+    let notices = story.run().notices(&story.events[before..]);
+    assert_eq!(story.is_at(), "running (slot_free), turn 2 attempt 1");
+    assert_eq!((notices[0].turn, notices[0].attempt), (1, 1));
+    assert!(notices[0].id.contains("/t1.a1/"), "{}", notices[0].id);
 }
 
 #[test]

@@ -187,9 +187,10 @@ impl Look {
 
     /// Tells of new output if it is time; says when it will be, if there is any.
     async fn heartbeat(&self) -> Option<Duration> {
+        let run = self.live_run()?;
+        run.spec.heartbeat_ms?;
         let (written, _) = output::extent(&self.dir);
         let wait = |run: &Run| run.heartbeat_in_ms(written, self.supervisor.world.now());
-        let run = self.live_run()?;
         if wait(&run)? == 0 {
             let (turn, attempt) = self.step;
             let input = Input::HeartbeatDue { turn, attempt, output_bytes: written };

@@ -39,7 +39,8 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
 pub(super) struct Scan {
     dir: AttemptDir,
     watches: Vec<Watching>,
-    reader: Option<Reader>,
+    /// The next byte to look at.
+    offset: u64,
     /// Of standard output and of standard error; a terminal has only one.
     lines: [Lines; 2],
 }
@@ -75,15 +76,19 @@ impl Scan {
                 }
             })
             .collect();
-        let lines = Default::default();
-        (!watches.is_empty()).then_some(Self { dir, watches, reader: None, lines })
+        let told = watches.iter().map(|watching| watching.told).min()?;
+        Some(Self { dir, watches, offset: told.saturating_sub(REACH), lines: Default::default() })
     }
 
     /// Looks through what has been written since the last look, or a good part of it. Blocks.
     pub(super) fn read(&mut self) -> io::Result<Read> {
+        // Opened anew each time: a thousand runs that are watched in silence hold no files open.
+        let Some(mut reader) = Reader::open(&self.dir)? else { return Ok(Read::All) };
+        reader.seek(self.offset)?;
         for _ in 0..PIECES_AT_ONCE {
-            let Some(reader) = self.reader()? else { return Ok(Read::All) };
-            match reader.next()? {
+            let piece = reader.next()?;
+            self.offset = reader.offset();
+            match piece {
                 Piece::End => return Ok(Read::All),
                 // What stands before a gap and what stands after it are not one line.
                 Piece::Gap { .. } => self.finish(),
@@ -124,17 +129,6 @@ impl Scan {
 
     pub(super) fn is_looking(&self) -> bool {
         !self.watches.is_empty()
-    }
-
-    fn reader(&mut self) -> io::Result<Option<&mut Reader>> {
-        if self.reader.is_none()
-            && let Some(mut reader) = Reader::open(&self.dir)?
-        {
-            let told = self.watches.iter().map(|watching| watching.told).min().unwrap_or(0);
-            reader.seek(told.saturating_sub(REACH))?;
-            self.reader = Some(reader);
-        }
-        Ok(self.reader.as_mut())
     }
 
     fn parts(&mut self, stream: Stream) -> (&mut Lines, impl FnMut(&[u8], u64)) {

@@ -73,7 +73,7 @@ fn a_parent_is_woken_by_the_end_of_its_child_whatever_became_of_the_daemon() {
     until_waiting(&home, &id, "children");
     gate.open();
     rests(&home, &id, "completed", "done");
-    let messages = assert_heard(&home, &id, &[child.clone()]);
+    let messages = assert_heard(&home, &id, std::slice::from_ref(&child));
     let said = str_of(&messages[0], "text");
     for part in ["(child0)", "ended as failed: exit code 3", "so far\nresult 42"] {
         assert!(said.contains(part), "no {part:?} in {said}");
@@ -256,7 +256,7 @@ fn a_tree_shows_the_children_of_the_children() {
         (str_of(&tree, "id"), ids(&tree)),
         (top.as_str(), vec![left.clone(), right.clone()])
     );
-    assert_eq!(ids(&tree["children"][0]), [leaf.clone()]);
+    assert_eq!(ids(&tree["children"][0]).concat(), leaf);
     assert_eq!(str_of(&tree["children"][0], "state"), "running");
     let page = home.ok(&["tree", &top]);
     let first: Vec<&str> = page.lines().filter_map(|line| line.split("  ").next()).collect();
