@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::{ChildEnd, DEEPEST, Input, MOST_CHILDREN, Row, Run, RunId};
+use outlast_engine::{ChildEnd, DEEPEST, Input, MOST_CHILDREN, Row, Run, RunId, Unheard};
 use outlast_store::{Error, Journal};
 use outlast_wire::hook;
 
@@ -44,20 +44,20 @@ pub(crate) fn refuse_removal(supervisor: &Supervisor, id: &RunId) -> Result<(), 
     let unreadable = |error: Error| Refusal::new("journal_unusable", error.to_string());
     let children = supervisor.store.children(id).map_err(unreadable)?;
     let live: Vec<&str> =
-        children.iter().filter(|row| !has_ended(row)).map(|row| row.id.as_str()).collect();
+        children.iter().filter(|row| !row.has_ended()).map(|row| row.id.as_str()).collect();
     if let [first, ..] = live[..] {
         let message = format!("run {id} has children that go on: {}", live.join(", "));
         return Err(
             Refusal::new("has_children", message).hint(format!("`outlast stop {first}` ends one"))
         );
     }
+    // One that cannot be read can be removed all the same.
     let row = supervisor.store.row(id).ok().flatten();
-    let parent = row.as_ref().and_then(|row| supervisor.handle(row.parent.as_ref()?));
-    let is_unheard = parent.is_some_and(|parent| {
-        let parent = &parent.snapshot.borrow().run;
-        !parent.has_ended() && parent.children.get(id).is_none_or(Option::is_none)
+    let is_unheard = row.is_some_and(|row| {
+        let parent = row.parent.as_ref().and_then(|parent| supervisor.handle(parent));
+        parent.is_some_and(|it| it.snapshot.borrow().run.unheard(&row) == Some(Unheard::Ended))
     });
-    if is_unheard && row.as_ref().is_some_and(has_ended) {
+    if is_unheard {
         let message = format!("the parent of run {id} is just being told of its end");
         return Err(Refusal::new("busy", message).hint("ask again"));
     }
@@ -85,11 +85,7 @@ pub(crate) fn catch_up(supervisor: &Arc<Supervisor>, parents: &[Run]) -> Result<
     let mut unheard: Vec<(RunId, Row)> = Vec::new();
     for parent in parents.iter().filter(|run| !run.has_ended()) {
         let children = supervisor.store.children(&parent.id)?;
-        let news = children.into_iter().filter(|row| match parent.children.get(&row.id) {
-            None => true,
-            Some(None) => has_ended(row),
-            Some(Some(_)) => false,
-        });
+        let news = children.into_iter().filter(|row| parent.unheard(row).is_some());
         unheard.extend(news.map(|row| (parent.id.clone(), row)));
     }
     if unheard.is_empty() {
@@ -99,7 +95,7 @@ pub(crate) fn catch_up(supervisor: &Arc<Supervisor>, parents: &[Run]) -> Result<
     #[expect(clippy::disallowed_methods, reason = "ends once the parents' journals have it all")]
     let _told = tokio::spawn(async move {
         for (parent, row) in unheard {
-            let news = if has_ended(&row) {
+            let news = if row.has_ended() {
                 supervisor
                     .replay(&row.id)
                     .map_or_else(|_| end_by(&row), |run| end_of(&supervisor, &run))
@@ -127,10 +123,6 @@ fn ancestors(store: &dyn Journal, run: &RunId) -> Result<Vec<RunId>, Error> {
         above.push(parent);
     }
     Ok(above)
-}
-
-fn has_ended(row: &Row) -> bool {
-    row.state.verdict().is_some() && row.ended_at.is_some()
 }
 
 async fn tell(supervisor: &Supervisor, parent: &RunId, news: Input) {

@@ -1,7 +1,7 @@
 //! Runs that belong to another: how many and how deep, and what a parent makes of their ends.
 
 use crate::inbox::Message;
-use crate::{Run, RunId};
+use crate::{Row, Run, RunId};
 
 /// A run has at most so many children in all: each end is a message, and none may be lost for want of room.
 pub const MOST_CHILDREN: usize = 1024;
@@ -21,7 +21,25 @@ pub(crate) fn is_sender(from: &str) -> bool {
     from.starts_with(SENDER)
 }
 
+/// What a parent has yet to hear of one of its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unheard {
+    Made,
+    Ended,
+}
+
 impl Run {
+    /// What this run has yet to hear of a child that looks like this; nothing once it has ended itself.
+    pub fn unheard(&self, child: &Row) -> Option<Unheard> {
+        let known = self.children.get(&child.id);
+        match (child.has_ended(), known) {
+            _ if self.has_ended() => None,
+            (true, None | Some(None)) => Some(Unheard::Ended),
+            (false, None) => Some(Unheard::Made),
+            (false, Some(_)) | (true, Some(Some(_))) => None,
+        }
+    }
+
     /// How many of its children have not ended, as far as it knows.
     pub fn live_children(&self) -> usize {
         self.children.values().filter(|end| end.is_none()).count()

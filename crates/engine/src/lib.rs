@@ -47,7 +47,7 @@ mod watch;
 mod words;
 
 pub use check::{Violation, check};
-pub use children::{DEEPEST, MOST_CHILDREN};
+pub use children::{DEEPEST, MOST_CHILDREN, Unheard};
 pub use due::Effect;
 pub use errand::{Errand, Hook, Purpose};
 pub use event::{Actor, Event, Fact, Reason};

@@ -22,6 +22,7 @@ pub(crate) struct Conductor {
     has_chore_to_do: bool,
     mailbox: VecDeque<Message>,
     doing: Doing,
+    has_told_parent: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -69,11 +70,22 @@ impl Conductor {
             has_chore_to_do: false,
             mailbox: VecDeque::new(),
             doing,
+            has_told_parent: false,
         }
     }
 
     pub(crate) fn tell(&mut self, message: Message) {
         self.mailbox.push_back(message);
+    }
+
+    pub(crate) fn run(&self) -> &Run {
+        self.seat.run()
+    }
+
+    /// True once: when the run is first seen to have ended.
+    pub(crate) fn has_just_ended(&mut self) -> bool {
+        let has_ended = self.seat.run().ended_at.is_some();
+        has_ended && !std::mem::replace(&mut self.has_told_parent, true)
     }
 
     pub(crate) fn portrait(&self) -> String {

@@ -59,10 +59,12 @@ pub enum Sabotage {
     SharesResponse,
     /// What nobody saw the end of is said never to have run.
     LostNeverRan,
+    /// A daemon that is started does not look for ends of children that parents have yet to hear of.
+    ForgetsChildren,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::NoBarrier,
         Self::StaleEpochsWrite,
         Self::StaleEpochsStart,
@@ -82,5 +84,6 @@ impl Sabotage {
         Self::CommitsUnseen,
         Self::SharesResponse,
         Self::LostNeverRan,
+        Self::ForgetsChildren,
     ];
 }

@@ -1,5 +1,7 @@
 //! Lines out of bytes: whole ones, however the bytes were cut on their way, without what a terminal obeys.
 
+use std::borrow::Cow;
+
 /// A line is judged by so many bytes of it; the rest is passed over.
 pub(super) const LONGEST_LINE: usize = 8 << 10;
 
@@ -47,24 +49,26 @@ const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
 /// The line without colours, cursor movements, titles and other control characters; a tab stays.
-pub(super) fn plain(line: &[u8]) -> Vec<u8> {
+pub(super) fn plain(line: &[u8]) -> Cow<'_, [u8]> {
+    if !line.iter().any(|byte| is_control(*byte)) {
+        return line.into();
+    }
     let mut kept = Vec::with_capacity(line.len());
     let mut rest = line;
     while let Some((&byte, after)) = rest.split_first() {
         rest = match byte {
             ESCAPE => after_sequence(after),
-            b'\t' => {
-                kept.push(byte);
-                after
-            }
-            0..=0x1f | 0x7f => after,
             _ => {
-                kept.push(byte);
+                kept.extend(Some(byte).filter(|byte| !is_control(*byte)));
                 after
             }
         };
     }
-    kept
+    kept.into()
+}
+
+fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && byte != b'\t'
 }
 
 /// What follows an escape sequence, of which the escape itself has been seen.
