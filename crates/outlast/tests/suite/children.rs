@@ -147,6 +147,26 @@ fn a_child_that_was_stopped_or_cannot_start_has_ended_too() {
     assert!(str_of(&messages[0], "text").contains("ended as stopped"), "{messages:?}");
 }
 
+/// It would be a process of the turn, and go with it.
+#[test]
+fn an_agent_that_finds_no_daemon_leaves_it_to_its_shim() {
+    let home = Home::new();
+    home.ok(&["daemon", "start"]);
+    let daemon = home.daemon_pid();
+    let script = format!(
+        "[ $OUTLAST_TURN = 1 ] || {{ say done ok; exit; }}\n\
+         kill -9 {daemon}; while kill -0 {daemon}; do :; done\n\
+         '{OUTLAST}' run -d --parent \"$OUTLAST_RUN_ID\" -- true >>\"$HOME/children\" || exit 1\n\
+         answer '{{\"status\":\"continue\",\"wait\":{{\"children\":true}}}}'"
+    );
+    let id = Loop::of(&home, &script).start();
+    rests(&home, &id, "completed", "done");
+    assert_heard(&home, &id, &children(&home));
+    let ended = of_kind(&home, &id, "AttemptEnded");
+    assert!(ended.iter().all(|event| event["survivors"] == Value::Null), "{ended:?}");
+    assert_eq!(ran(&home), ["1 1", "2 1"]);
+}
+
 /// A child that is over before its parent could have heard that it was made.
 #[test]
 fn a_quick_child_is_not_waited_for() {
