@@ -11,6 +11,7 @@ use outlast_wire::api::Trouble;
 use outlast_wire::hook;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::children;
 use crate::chore::{self, Chore};
 use crate::driver::Seat;
 use crate::keeper::{Keeper, Task};
@@ -65,6 +66,8 @@ pub(crate) struct Conductor {
     /// What keeps us from the journal, and what keeps the keeper from the attempt: each ends by itself.
     journal_trouble: Option<Trouble>,
     keeper_trouble: Option<Trouble>,
+    /// True once its parent is being told that the run has ended.
+    has_told_parent: bool,
 }
 
 /// The conductor has no more to do here.
@@ -104,7 +107,17 @@ impl Conductor {
     ) -> Self {
         let (journal_trouble, keeper_trouble) = (None, None);
         let (keeper, chore) = (None, None);
-        Self { supervisor, seat, handle, snapshot, keeper, chore, journal_trouble, keeper_trouble }
+        Self {
+            supervisor,
+            seat,
+            handle,
+            snapshot,
+            keeper,
+            chore,
+            journal_trouble,
+            keeper_trouble,
+            has_told_parent: false,
+        }
     }
 
     pub(crate) async fn conduct(
@@ -128,6 +141,7 @@ impl Conductor {
         }
         loop {
             self.perform().await?;
+            self.tell_parent();
             if !self.seat.run().is_open() {
                 return Ok(());
             }
@@ -317,6 +331,15 @@ impl Conductor {
             let run = self.snapshot.borrow().run.clone();
             let dir = self.supervisor.layout.run(run.id.as_str());
             self.chore = Some(Chore::start(kind, run, dir, self.handle.clone()));
+        }
+    }
+
+    /// A run that has ended has its parent hear of it, which a parent that knows makes nothing of.
+    fn tell_parent(&mut self) {
+        let run = self.seat.run();
+        let is_due = run.ended_at.is_some() && run.spec.parent.is_some();
+        if is_due && !std::mem::replace(&mut self.has_told_parent, true) {
+            children::ended(&self.supervisor, self.snapshot.borrow().run.clone());
         }
     }
 

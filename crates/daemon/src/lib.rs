@@ -7,6 +7,7 @@
 //! and an attempt never ends because the daemon did.
 
 mod api;
+mod children;
 mod chore;
 mod conductor;
 pub mod driver;
@@ -35,6 +36,7 @@ mod supervisor;
 mod tail;
 mod trace;
 mod view;
+mod watch;
 mod watchers;
 mod workspace;
 mod world;

@@ -12,6 +12,7 @@ use outlast_engine::{Effect, Input, Run, RunId, Time};
 use outlast_store::Error;
 use outlast_wire::api::Holding;
 
+use crate::children;
 use crate::driver::Seat;
 use crate::keeper;
 use crate::reconcile::{Desired, Standing};
@@ -71,7 +72,9 @@ impl Supervisor {
                 Err(message) => self.quarantine(id, message),
             }
         }
+        let parents: Vec<Run> = loaded.values().cloned().collect();
         self.carry_out(loaded);
+        children::catch_up(self, &parents)?;
         self.notices.wake_waiting(self);
         self.notices.prune(self);
         Ok(open.len())
@@ -120,7 +123,11 @@ impl Supervisor {
                 tracing::info!(run = %id, "taken over");
                 self.unquarantine(id);
                 self.resumes.is_seated(id);
+                let parent = run.clone();
                 self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
+                if let Err(error) = children::catch_up(self, &[parent]) {
+                    tracing::error!(run = %id, %error, "cannot look for what its children came to");
+                }
             }
             Err(message) => self.quarantine(id, message),
         }

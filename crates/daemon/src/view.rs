@@ -21,6 +21,8 @@ pub(crate) struct Beside {
     pub(crate) last_line: Option<String>,
     pub(crate) trouble: Option<Trouble>,
     pub(crate) notices: Notices,
+    /// The run above all others that it belongs to.
+    pub(crate) root: String,
 }
 
 /// Written by hand, since a list of runs is mostly times.
@@ -141,8 +143,8 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         workspace: run.spec.dir.clone(),
         tty: run.spec.tty.is_some(),
         parent: run.spec.parent.as_ref().map(|parent| parent.0.clone()),
-        root: run.spec.parent.as_ref().unwrap_or(&run.id).0.clone(),
-        children: Vec::new(),
+        root: beside.root,
+        children: run.children.keys().map(|child| child.0.clone()).collect(),
         labels: run.spec.labels.clone(),
         pid: live.map(|process| process.pid),
         shim_pid: beside.shim_pid,

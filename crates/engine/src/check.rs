@@ -45,6 +45,11 @@ struct History {
     has_cleaned_up: bool,
     stop_or_limit: bool,
     ended: bool,
+    /// Children, and whether they have settled.
+    children: BTreeMap<RunId, bool>,
+    /// Up to where each watch has told of an attempt.
+    told: BTreeMap<(u32, u32, u32), u64>,
+    disabled_watches: BTreeSet<u32>,
 }
 
 impl History {
@@ -66,6 +71,25 @@ impl History {
             Fact::RunEnded { state, .. } => self.run_ended(*state),
             Fact::ErrandStarted { errand, purpose, .. } => self.errand_started(*errand, purpose),
             Fact::ErrandEnded { errand, outcome, .. } => self.errand_ended(*errand, outcome),
+            Fact::ChildSpawned { child, .. } => {
+                let twice = self.children.insert(child.clone(), false).is_some();
+                twice.then_some(Violation::Run("has a child twice"))
+            }
+            Fact::ChildSettled { child, .. } => {
+                let was_live = self.children.insert(child.clone(), true) == Some(false);
+                (!was_live)
+                    .then_some(Violation::Run("heard twice of a child's end, or of no child"))
+            }
+            Fact::OutputMatched { turn, attempt, watch, offset, .. } => {
+                let before = self.told.insert((*turn, *attempt, *watch), *offset);
+                let is_news = before.is_none_or(|before| before < *offset);
+                let is_told = is_news && !self.disabled_watches.contains(watch);
+                (!is_told).then(|| violation(*turn, *attempt, "was told of again"))
+            }
+            Fact::WatchDisabled { watch, .. } => {
+                let twice = !self.disabled_watches.insert(*watch);
+                twice.then_some(Violation::Run("had a watch disabled twice"))
+            }
             Fact::RunCreated { .. }
             | Fact::StateChanged { .. }
             | Fact::ToolsOffered { .. }
@@ -88,14 +112,10 @@ impl History {
             | Fact::RemovalRequested { .. }
             | Fact::WorkspaceRemoved { .. }
             | Fact::WorkspaceKept { .. }
-            | Fact::ChildSpawned { .. }
-            | Fact::ChildSettled { .. }
             | Fact::HealthDegraded { .. }
             | Fact::HealthRecovered { .. }
             | Fact::LimitNeared { .. }
             | Fact::UsageReported { .. }
-            | Fact::OutputMatched { .. }
-            | Fact::WatchDisabled { .. }
             | Fact::HeartbeatTold { .. } => None,
         }
     }

@@ -3,7 +3,7 @@
 //! One place, asked by every append, every replay and every test. It decides nothing; it refuses.
 
 use crate::run::{Emission, Removal};
-use crate::{Fact, Run, State, StateName, Step};
+use crate::{Fact, Run, State, StateName, Step, children};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Illegal {
@@ -110,10 +110,10 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
                 .is_some_and(|it| it.turn == *turn && it.emission != Emission::Settled),
             "that turn has nothing left to say",
         ),
-        Fact::MessageReceived { message, .. } => first_of([
+        Fact::MessageReceived { message, from, .. } => first_of([
             unless(!run.has_ended(), "the run has ended"),
             unless(!run.inbox.has_had(message), "that message has come already"),
-            unless(!run.inbox.is_full(), "the inbox is full"),
+            unless(!run.inbox.is_full() || children::is_sender(from), "the inbox is full"),
         ]),
         Fact::PauseRequested { .. } => first_of([
             unless(!run.has_ended(), "the run has ended"),
@@ -152,10 +152,20 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         Fact::HealthDegraded { .. } | Fact::HealthRecovered { .. } => None,
         Fact::LimitNeared { .. } => unless(!run.has_ended(), "the run has ended"),
         Fact::UsageReported { turn, attempt, .. } => not_live(run, *turn, *attempt),
-        Fact::OutputMatched { turn, attempt, .. } | Fact::HeartbeatTold { turn, attempt, .. } => {
-            not_current(run, Step::Attempt { turn: *turn, attempt: *attempt })
+        Fact::OutputMatched { turn, attempt, watch, offset, .. } => first_of([
+            not_current(run, Step::Attempt { turn: *turn, attempt: *attempt }),
+            unless(
+                run.looking(*watch).is_some_and(|it| *offset > it.offset()),
+                "there is no such watch, or it has told that already",
+            ),
+        ]),
+        Fact::HeartbeatTold { turn, attempt, output_bytes } => first_of([
+            not_current(run, Step::Attempt { turn: *turn, attempt: *attempt }),
+            unless(*output_bytes > run.heartbeat.bytes, "there is no new output"),
+        ]),
+        Fact::WatchDisabled { watch, .. } => {
+            unless(run.looking(*watch).is_some(), "there is no such watch")
         }
-        Fact::WatchDisabled { .. } => None,
     }
 }
 

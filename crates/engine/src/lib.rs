@@ -13,6 +13,7 @@
 
 mod advance;
 mod check;
+mod children;
 mod due;
 mod emit;
 mod errand;
@@ -42,13 +43,17 @@ mod state;
 mod step;
 mod tools;
 mod verify;
+mod watch;
 mod words;
 
 pub use check::{Violation, check};
+pub use children::{DEEPEST, MOST_CHILDREN, Unheard};
 pub use due::Effect;
 pub use errand::{Errand, Hook, Purpose};
 pub use event::{Actor, Event, Fact, Reason};
-pub use handle::{Custody, End, EndCause, Input, Moment, Report, Slot, Started, TreeNews, create};
+pub use handle::{
+    ChildEnd, Custody, End, EndCause, Input, Moment, Report, Slot, Started, TreeNews, create,
+};
 pub use health::Health;
 pub use ids::{BootId, RunId, Time};
 pub use inbox::{Inbox, LONGEST_MESSAGE, MOST_MESSAGES, Message};
@@ -70,6 +75,10 @@ pub use spend::{Charge, Spend};
 pub use state::{State, StateName, Verdict, WaitCause};
 pub use step::{Held, Process, Step, Tree};
 pub use tools::unavailable;
+pub use watch::{
+    Heartbeat, MOST_CHARS, MOST_LINES, Matched, SHORTEST_HEARTBEAT_MS, STRIKES, TELLINGS,
+    WINDOW_MS, Watch,
+};
 pub use words::{
     Decision, Limit, OfferedTool, RefusedCall, StopMode, TurnOutcome, TurnStatus, UnavailableTool,
 };

@@ -84,7 +84,9 @@ impl Run {
                 let text = format!("{used} of {max} of {} is used", limit.word());
                 (NoticeKind::Warning, Some(text))
             }
-            Fact::OutputMatched { lines, .. } => (NoticeKind::Matched, Some(lines.join("\n"))),
+            Fact::OutputMatched { lines, suppressed, .. } => {
+                (NoticeKind::Matched, Some(matched(lines, *suppressed)))
+            }
             Fact::WatchDisabled { why, .. } => (NoticeKind::Matched, Some(why.clone())),
             Fact::HeartbeatTold { .. } => (NoticeKind::Heartbeat, None),
             Fact::Emitted { text, .. } => (NoticeKind::Emitted, Some(text.clone())),
@@ -97,7 +99,12 @@ impl Run {
         if to.is_empty() {
             return None;
         }
-        let (turn, attempt) = self.attempt.as_ref().map_or((0, 0), |it| (it.turn, it.number));
+        let (turn, attempt) = match &event.fact {
+            // The next attempt may have begun with the end of the one that this is about.
+            Fact::OutputMatched { turn, attempt, .. }
+            | Fact::HeartbeatTold { turn, attempt, .. } => (*turn, *attempt),
+            _ => self.attempt.as_ref().map_or((0, 0), |it| (it.turn, it.number)),
+        };
         Some(Notice {
             id: format!("{}/t{turn}.a{attempt}/{}", self.id, event.seq),
             kind,
@@ -116,6 +123,15 @@ impl Run {
     fn last_words(&self) -> Option<String> {
         let said = self.previous.as_ref().map(|it| it.summary.clone());
         said.filter(|text| !text.trim().is_empty()).or_else(|| Some(self.why.reason.clone()))
+    }
+}
+
+fn matched(lines: &[String], suppressed: u64) -> String {
+    let told = lines.join("\n");
+    match suppressed {
+        0 => told,
+        1 => format!("{told}\n(and 1 more line before)"),
+        many => format!("{told}\n(and {many} more lines before)"),
     }
 }
 

@@ -17,8 +17,14 @@ pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
             go_on(run, moment, reason::of("the rate limit is over", "rate_limit_over"))
         }
         WaitCause::Slot => go_on(run, moment, reason::of("a slot is free", "slot_free")),
-        WaitCause::Timer | WaitCause::Children | WaitCause::Message if has_message => {
+        WaitCause::Timer | WaitCause::Message if has_message => {
             go_on(run, moment, reason::of("a message came", "message"))
+        }
+        WaitCause::Children if run.has_word_of_others() => {
+            go_on(run, moment, reason::of("a message came", "message"))
+        }
+        WaitCause::Children if run.live_children() == 0 => {
+            go_on(run, moment, reason::of("its children have ended", "children"))
         }
         WaitCause::Timer if is_due => go_on(run, moment, reason::of("the time has come", "timer")),
         WaitCause::Paused if !run.is_paused => go_on(run, moment, reason::of("resumed", "resumed")),

@@ -36,6 +36,13 @@ pub struct Row {
     pub is_open: bool,
 }
 
+impl Row {
+    /// True once the journal has the run's end.
+    pub fn has_ended(&self) -> bool {
+        self.state.verdict().is_some() && self.ended_at.is_some()
+    }
+}
+
 impl Run {
     pub fn row(&self) -> Row {
         let attempt = self.attempt.as_ref();

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::emit::{self, Emit};
 use crate::{
-    Errand, Held, Inbox, Limit, Message, Outcome, Reason, RefusedCall, RunId, RunSpec, Spend,
-    State, StateName, Step, StopMode, Survivor, Time, ToolCall, TurnStatus, Verdict, Wait,
-    WaitCause,
+    Errand, Heartbeat, Held, Inbox, Limit, Message, Outcome, Reason, RefusedCall, RunId, RunSpec,
+    Spend, State, StateName, Step, StopMode, Survivor, Time, ToolCall, TurnStatus, Verdict, Wait,
+    WaitCause, Watch,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,9 @@ pub struct Run {
     pub limit: Option<Limit>,
     /// The runs that were made as this one's, and what each has come to.
     pub children: BTreeMap<RunId, Option<Verdict>>,
+    /// What each of its watches has told.
+    pub watches: Vec<Watch>,
+    pub heartbeat: Heartbeat,
 }
 
 /// How much of its time a run has used. Time at rest, waiting for a person or for others, is not counted.

@@ -142,11 +142,13 @@ fn act(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
 fn wait(run: &Run, settling: &Settling) -> Option<(WaitCause, Option<crate::Time>)> {
     let has_message = !run.inbox.unread.is_empty();
     match settling.wait? {
-        _ if has_message => None,
+        Wait::Until(_) | Wait::Message if has_message => None,
         Wait::Until(until) => Some((WaitCause::Timer, Some(until))),
         Wait::Message => Some((WaitCause::Message, None)),
-        // A run without children waits for none.
-        Wait::Children => None,
+        Wait::Children => {
+            let waits = run.live_children() > 0 && !run.has_word_of_others();
+            waits.then_some((WaitCause::Children, None))
+        }
     }
 }
 

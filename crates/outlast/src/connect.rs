@@ -26,6 +26,9 @@ pub(crate) async fn connect(world: &World) -> Result<Connection, Problem> {
     if let Some(connection) = try_connect(world.layout()?).await? {
         return Ok(connection);
     }
+    if world.is_in_run() {
+        return reconnect(world, Instant::now() + RECONNECT).await;
+    }
     match world.autostart() {
         Autostart::Allowed => autostart::start(world).await,
         Autostart::Forbidden => {
@@ -45,10 +48,12 @@ pub(crate) async fn reconnect(world: &World, deadline: Instant) -> Result<Connec
             return Err(Problem::unreachable("it was stopped")
                 .hint("runs go on without it; outlast daemon start"));
         }
-        if world.autostart() == Autostart::Allowed {
+        // A daemon that we start would be a process of our run's tree and go with it, so its shim comes first.
+        let is_late = Instant::now() >= deadline;
+        if world.autostart() == Autostart::Allowed && (is_late || !world.is_in_run()) {
             return autostart::start(world).await;
         }
-        if Instant::now() >= deadline {
+        if is_late {
             return Err(not_running());
         }
         sleep(RETRY).await;

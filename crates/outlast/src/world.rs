@@ -43,6 +43,11 @@ impl World {
         }
     }
 
+    /// True if we are called by an attempt or errand of a run, whose shim sees to it that there is a daemon.
+    pub(crate) fn is_in_run(&self) -> bool {
+        lookup(&self.env, "OUTLAST_RUN_ID").is_some()
+    }
+
     /// True if whoever started us waits to be told that we are ready, as a service manager does. What we only
     /// inherited was meant for another process.
     pub(crate) fn has_service_manager(&self) -> bool {

@@ -57,7 +57,16 @@ impl World {
         let answer = if self.rng.chance(80) {
             Answer::Bad { why: "simulated".to_owned() }
         } else {
-            Answer::Given(Box::new(response(spec, &mut self.rng, now, is_quiet)))
+            let mut response = response(spec, &mut self.rng, now, is_quiet);
+            let known = self.runs[key.run].known.run();
+            if known.is_some_and(|known| known.live_children() > 0) && self.rng.chance(700) {
+                response = Response {
+                    status: TurnStatus::Continue,
+                    wait: Some(Wait::Children),
+                    ..response
+                };
+            }
+            Answer::Given(Box::new(response))
         };
         let site = self.site(key);
         site.said = answer.clone();

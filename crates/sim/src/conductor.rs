@@ -25,6 +25,7 @@ pub(crate) struct Conductor {
     doing: Doing,
     /// It may start nothing yet.
     pub(crate) is_held: bool,
+    has_told_parent: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -73,6 +74,7 @@ impl Conductor {
             mailbox: VecDeque::new(),
             doing,
             is_held: false,
+            has_told_parent: false,
         }
     }
 
@@ -88,6 +90,12 @@ impl Conductor {
 
     pub(crate) fn tell(&mut self, message: Message) {
         self.mailbox.push_back(message);
+    }
+
+    /// True once: when the run is first seen to have ended.
+    pub(crate) fn has_just_ended(&mut self) -> bool {
+        let has_ended = self.seat.run().ended_at.is_some();
+        has_ended && !std::mem::replace(&mut self.has_told_parent, true)
     }
 
     pub(crate) fn portrait(&self) -> String {

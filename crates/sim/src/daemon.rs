@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_daemon::driver::Seat;
-use outlast_engine::{Input, Run};
+use outlast_engine::{Input, Run, Unheard};
 use outlast_store::{Append, Error, Journal};
 
 use crate::conductor::{self, Conductor, Message, Outcome};
+use crate::family;
 use crate::options::Sabotage;
 use crate::resumes::Resumes;
 use crate::truth;
@@ -158,6 +159,31 @@ impl Daemon {
                 !(plan.adopt.contains(id) || plan.start.contains(id));
         }
         self.stage = Stage::Serving;
+        self.catch_up(world);
+    }
+
+    /// What happened to the children of open runs while nobody was there is told to their parents.
+    fn catch_up(&mut self, world: &World) {
+        for conductor in self.conductors.values_mut() {
+            for input in world.unheard(conductor.run()) {
+                let is_end = matches!(input, Input::ChildEnded(_));
+                if is_end && world.is_sabotaged(Sabotage::ForgetsChildren) {
+                    continue;
+                }
+                conductor.tell(Message { input, asker: conductor::Asker::Nobody });
+            }
+        }
+    }
+
+    /// Has the parent of a run hear of it, if it has one that is conducted here.
+    fn tell_parent(&mut self, world: &World, run: RunIndex, unheard: Unheard) {
+        let Some(parent) = world.runs[run].spec.parent.as_ref() else { return };
+        let row = world.store.row(&world.runs[run].id).expect("memory can be read");
+        if let Some(row) = row {
+            let input = family::news(&row, unheard);
+            let parent = world.index_of(parent);
+            self.tell(parent, Message { input, asker: conductor::Asker::Nobody });
+        }
     }
 
     /// Lets those go on whose turn it is.
@@ -187,6 +213,9 @@ impl Daemon {
     fn conduct(&mut self, world: &mut World, run: RunIndex) -> Outcome {
         let conductor = self.conductors.get_mut(&run).expect("it was listed");
         let outcome = conductor.step(world);
+        if outcome != Outcome::Fenced && conductor.has_just_ended() {
+            self.tell_parent(world, run, Unheard::Ended);
+        }
         if outcome == Outcome::Over {
             self.conductors.remove(&run).expect("it was listed").let_go(world);
         }
@@ -245,6 +274,7 @@ impl Daemon {
             At::Append => return self.append(world, client, run),
             At::Seat(seat) => {
                 self.seat(run, *seat, None);
+                self.tell_parent(world, run, Unheard::Made);
                 truth::on_created(world, client, run);
             }
         }

@@ -19,6 +19,7 @@ mod chore;
 mod conductor;
 mod daemon;
 mod failure;
+mod family;
 mod faults;
 mod keeper;
 mod options;

@@ -61,10 +61,12 @@ pub enum Sabotage {
     LostNeverRan,
     /// A daemon plans its restart without looking at what is alive.
     StartsTheLiving,
+    /// A daemon that is started does not look for ends of children that parents have yet to hear of.
+    ForgetsChildren,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::NoBarrier,
         Self::StaleEpochsWrite,
         Self::StaleEpochsStart,
@@ -85,5 +87,6 @@ impl Sabotage {
         Self::SharesResponse,
         Self::LostNeverRan,
         Self::StartsTheLiving,
+        Self::ForgetsChildren,
     ];
 }

@@ -169,7 +169,8 @@ impl World {
     fn stop_what_goes_on(&mut self, run: RunIndex) {
         let Some(known) = self.runs[run].known.run() else { return };
         let is_asked = known.has_ended() || known.stop.is_some() || known.is_stop_incomplete();
-        if truth::unrest(self, run).is_some() && (is_asked || self.is_endless(run)) {
+        let has_no_end = self.is_endless(run) || self.waits_in_vain(run);
+        if truth::unrest(self, run).is_some() && (is_asked || has_no_end) {
             self.ask_stop(run);
         }
     }
@@ -196,7 +197,7 @@ impl World {
     fn end_what_is_late(&mut self, run: RunIndex) {
         let spec = &self.runs[run].spec;
         let is_bounded = spec.limits.max_turns.is_some() || spec.workflow.is_none();
-        if truth::unrest(self, run) != Some("it has not ended") {
+        if truth::unrest(self, run) != Some("it has not ended") || self.waits_for_a_child(run) {
             return;
         }
         if is_bounded {

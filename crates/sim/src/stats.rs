@@ -41,6 +41,7 @@ stats! {
     calls_answered,
     cleaned_up,
     messages,
+    children_heard_of,
     blocked,
     rests,
     limits_reached,

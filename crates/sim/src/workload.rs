@@ -62,9 +62,21 @@ impl World {
 
     fn new_client(&mut self) {
         let key = self.rng.chance(400).then(|| format!("key-{}", self.rng.below(3)));
-        let spec = spec::draw(key.clone(), &mut self.rng);
+        let mut spec = spec::draw(key.clone(), &mut self.rng);
+        if self.rng.chance(600) {
+            spec.parent = self.a_parent();
+        }
         let run = self.new_id(&spec);
         self.clients.push(Client { key, spec, run, state: Waiting::ToAsk });
+    }
+
+    /// Somebody who goes on, as far as clients can tell.
+    fn a_parent(&mut self) -> Option<RunId> {
+        let goes_on = |run: &&RunTruth| run.known.run().is_some_and(|known| !known.has_ended());
+        let parents: Vec<RunIndex> = (0..self.runs.len())
+            .filter(|run| self.runs.get(*run).as_ref().is_some_and(goes_on))
+            .collect();
+        self.rng.pick(&parents).map(|parent| self.runs[parent].id.clone())
     }
 
     fn new_id(&mut self, spec: &RunSpec) -> RunIndex {

@@ -21,6 +21,7 @@ fn a_slice_of_seeds_keeps_the_promise() {
         ("hooks after a run", stats.cleaned_up),
         ("claims of done", stats.claims),
         ("messages", stats.messages),
+        ("ends of children", stats.children_heard_of),
         ("blocked runs", stats.blocked),
         ("runs out of a ceiling", stats.exhausted),
         ("discarded workspaces", stats.workspaces_discarded),

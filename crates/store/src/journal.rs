@@ -83,6 +83,10 @@ pub trait Journal: Outbox + Send + Sync + 'static {
         Ok(rows)
     }
 
+    /// The runs that were made as this one's children, the oldest first. One that does not parse is left out,
+    /// as in a list.
+    fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error>;
+
     /// The runs for which something still has to be done or watched, the oldest first.
     fn open_runs(&self) -> Result<Vec<RunId>, Error>;
 

@@ -111,6 +111,11 @@ impl Journal for Memory {
         Ok(())
     }
 
+    fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error> {
+        let shelf = self.shelf();
+        Ok(shelf.rows().filter(|row| row.parent.as_ref() == Some(parent)).cloned().collect())
+    }
+
     fn open_runs(&self) -> Result<Vec<RunId>, Error> {
         let shelf = self.shelf();
         Ok(shelf.rows().filter(|row| row.is_open).map(|row| row.id.clone()).collect())

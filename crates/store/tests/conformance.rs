@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use common::{Held, create_run, creation, id, keyed, labelled, named, spec};
-use outlast_engine::{Input, RunId, StateName, StopMode};
+use outlast_engine::{Input, RunId, RunSpec, StateName, StopMode};
 use outlast_store::{Append, Counts, Error, Filter, Journal, Memory, Remove, Resolved, Sqlite};
 use tempfile::TempDir;
 
@@ -70,6 +70,7 @@ each_store_promises! {
     resolves_ids_names_and_prefixes,
     lists_what_the_filter_asks_for,
     lists_open_runs_oldest_first,
+    lists_the_children_of_a_run_oldest_first,
     counts_by_what_runs_are_up_to,
     a_census_counts_states_by_agent,
     removes_a_run_whole,
@@ -271,6 +272,21 @@ fn lists_what_the_filter_asks_for<P: Place>() {
     );
     assert_eq!(list(Filter { state: Some(StateName::Completed), ..Filter::default() }), "");
     assert_eq!(list(Filter { most: Some(0), ..Filter::default() }), "");
+}
+
+fn lists_the_children_of_a_run_oldest_first<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let child_of = |parent: &str| RunSpec { parent: Some(id(parent)), ..spec() };
+    let [parent, first, second] = ["cccc00000003", "bbbb00000002", "aaaa00000001"];
+    create_run(&store, parent, spec(), epoch).unwrap();
+    create_run(&store, first, child_of(parent), epoch).unwrap().complete(&store);
+    create_run(&store, second, child_of(parent), epoch).unwrap();
+    create_run(&store, "dddd00000004", child_of(first), epoch).unwrap();
+    let children = store.children(&id(parent)).unwrap();
+    let ids: Vec<RunId> = children.iter().map(|row| row.id.clone()).collect();
+    assert_eq!(ids, [id(first), id(second)]);
+    assert_eq!(children[0].state, StateName::Completed);
+    assert_eq!(store.children(&id(second)).unwrap(), []);
 }
 
 fn lists_open_runs_oldest_first<P: Place>() {

@@ -13,9 +13,11 @@ use outlast_wire::hook;
 use outlast_wire::layout::RunDir;
 
 use super::Daemon;
+use super::control::tell;
 use super::error::{Answer, ApiError, bad_request};
 use super::runs::{blocking, resolve};
 use super::spec::{self, Wanted};
+use crate::children;
 use crate::conductor::append_to;
 use crate::driver::Seat;
 use crate::notify::Words;
@@ -74,6 +76,7 @@ impl Creation {
         if self.exists().await? {
             return self.same_as(&self.id).await;
         }
+        self.refuse_parent().await?;
         let dir = self.supervisor.layout.run(self.id.as_str());
         self.write(&dir).await?;
         hook!("daemon.create-files");
@@ -90,6 +93,7 @@ impl Creation {
                 let made = seat.run().clone();
                 self.supervisor.seat(seat, None);
                 self.supervisor.note_slot(&made);
+                self.announce(&self.id, &made.spec).await?;
                 Ok(Created { id: self.id.0, existed: false, warnings: self.wanted.warnings })
             }
             Err(error) => {
@@ -97,6 +101,21 @@ impl Creation {
                 self.settle(&dir, error).await
             }
         }
+    }
+
+    async fn refuse_parent(&self) -> Answer<()> {
+        let Some(parent) = self.wanted.spec.parent.clone() else { return Ok(()) };
+        let supervisor = self.supervisor.clone();
+        blocking(move || Ok(children::refuse_parent(&supervisor, &parent)?)).await
+    }
+
+    /// The parent's journal has the run before anybody is told of it. If this daemon dies first, the next one
+    /// finds the run and does the same.
+    async fn announce(&self, id: &RunId, spec: &RunSpec) -> Answer<()> {
+        let Some(parent) = &spec.parent else { return Ok(()) };
+        tell(&self.supervisor, parent, children::made(id, spec.key.as_ref())).await?;
+        hook!("daemon.child-announced");
+        Ok(())
     }
 
     async fn write(&self, dir: &RunDir) -> Answer<()> {
@@ -146,12 +165,13 @@ impl Creation {
     async fn same_as(&self, id: &RunId) -> Answer<Created> {
         let (store, wanted) = (self.supervisor.store.clone(), id.clone());
         let first = blocking(move || Ok(store.events(&wanted, 0, 1)?)).await?;
-        let is_same = first.first().is_some_and(|event| match &event.fact {
-            Fact::RunCreated { spec: theirs } => is_same_work(theirs, &self.wanted.spec),
-            _ => false,
+        let theirs = first.into_iter().find_map(|event| match event.fact {
+            Fact::RunCreated { spec } => Some(spec),
+            _ => None,
         });
-        if is_same {
+        if let Some(theirs) = theirs.filter(|theirs| is_same_work(theirs, &self.wanted.spec)) {
             self.supervisor.seat_if_open(id);
+            self.announce(id, &theirs).await?;
             return Ok(Created { id: id.0.clone(), existed: true, warnings: Vec::new() });
         }
         let key = self.wanted.spec.key.as_deref().unwrap_or_default();

@@ -76,7 +76,9 @@ impl IntoResponse for ApiError {
             | "unknown_sink" => StatusCode::NOT_FOUND,
             "ambiguous_run" | "key_conflict" | "id_conflict" | "name_taken" | "run_is_live"
             | "no_terminal" | "has_ended" | "not_blocked" | "not_paused" | "needs_decision"
-            | "inbox_full" | "workspace_kept" | "makes_no_room" => StatusCode::CONFLICT,
+            | "inbox_full" | "workspace_kept" | "makes_no_room" | "has_children" => {
+                StatusCode::CONFLICT
+            }
             "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
             "daemon_leaving" | "busy" => StatusCode::SERVICE_UNAVAILABLE,
             "bug" | "io" | "journal_unusable" | "unreadable_run" => {

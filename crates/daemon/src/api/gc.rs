@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::Daemon;
 use super::error::Answer;
 use super::runs::{blocking, remove_run};
+use crate::children;
 use crate::refusal::Refusal;
 use crate::removal::{self, Removed};
 use crate::supervisor::Supervisor;
@@ -47,6 +48,9 @@ fn sweep(supervisor: &Arc<Supervisor>, query: &GcQuery) -> Answer<GcReport> {
         let workspace = sweep_workspace(supervisor, &row, now, query, &mut report)?;
         match verdict(&row, now, query.older_than_ms) {
             Ok(_) if workspace == Workspace::Stays => {}
+            Ok(_) if let Err(refusal) = children::refuse_removal(supervisor, &row.id) => {
+                report.skipped.push(item(&row.id, refusal.message, 0));
+            }
             Ok(why) => {
                 let bytes = files::disk_usage(&supervisor.layout.run(row.id.as_str()).0);
                 if !dry_run {

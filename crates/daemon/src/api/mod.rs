@@ -18,6 +18,7 @@ pub(crate) mod public;
 mod runs;
 mod sinks;
 mod spec;
+mod tree;
 mod turns;
 mod watch;
 
@@ -86,6 +87,7 @@ routes! {
     post "/v1/runs/{run}/pause" => control::pause;
     post "/v1/runs/{run}/resume" => control::resume;
     get "/v1/runs/{run}/turns/{turn}" => turns::show;
+    get "/v1/runs/{run}/tree" => tree::tree;
     get "/v1/runs/{run}/wait" => runs::wait;
     get "/v1/runs/{run}/events" => events::list;
     get "/v1/runs/{run}/output" => output::read;

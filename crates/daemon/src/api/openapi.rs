@@ -5,8 +5,8 @@ use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
 use super::{
-    attach, control, creation, daemon, doctor, events, gc, output, probes, runs, sinks, turns,
-    watch,
+    attach, control, creation, daemon, doctor, events, gc, output, probes, runs, sinks, tree,
+    turns, watch,
 };
 
 #[derive(OpenApi)]
@@ -40,6 +40,7 @@ use super::{
         control::pause,
         control::resume,
         turns::show,
+        tree::tree,
         runs::wait,
         events::list,
         output::read,

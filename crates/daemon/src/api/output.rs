@@ -20,6 +20,7 @@ use super::Daemon;
 use super::error::{Answer, bad_request};
 use super::runs::{blocking, resolve};
 use crate::conductor::Snapshot;
+use crate::keeper::Following;
 use crate::output::{Piece, Reader};
 use crate::refusal::Refusal;
 use crate::supervisor::{Handle, Supervisor};
@@ -339,23 +340,5 @@ fn is_past(snapshot: &Snapshot, (turn, number): (u32, u32)) -> bool {
             (current.turn, current.number) != (turn, number) || current.held.end.is_some()
         }
         None => false,
-    }
-}
-
-/// Asks the shim to say when there is more, for as long as this is kept.
-pub(super) struct Following {
-    handle: Handle,
-}
-
-impl Following {
-    pub(super) fn new(handle: Handle) -> Self {
-        handle.output.followers.send_modify(|count| *count += 1);
-        Self { handle }
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.handle.output.followers.send_modify(|count| *count -= 1);
     }
 }

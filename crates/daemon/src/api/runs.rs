@@ -21,6 +21,7 @@ use super::Daemon;
 use super::control::tell;
 use super::error::{Answer, ApiError, bad_request, unknown_run};
 use super::gc;
+use crate::children;
 use crate::conductor::Snapshot;
 use crate::output;
 use crate::refusal::Refusal;
@@ -285,6 +286,7 @@ fn refuse_alive(id: &RunId) -> Answer<()> {
 
 /// The journal first: a directory without one is swept away, a journal without its directory is a lie.
 pub(super) fn remove_run(supervisor: &Supervisor, id: &RunId, how: Remove) -> Answer<()> {
+    children::refuse_removal(supervisor, id)?;
     supervisor.store.remove(id, supervisor.epoch, how)?;
     supervisor.release(id);
     supervisor.watchers.note(id);
@@ -349,9 +351,19 @@ pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
     let last_line = dir.as_ref().and_then(tail::last_line);
     let scope = shim_pid.and_then(service::scope_of);
     let notices = view::notices(supervisor.store.notice_counts(id)?);
+    let root = root_of(supervisor, &run).await?;
     let beside =
-        Beside { shim_pid, scope, output_bytes, last_output_at, last_line, trouble, notices };
+        Beside { shim_pid, scope, output_bytes, last_output_at, last_line, trouble, notices, root };
     Ok(view::run(&run, beside, supervisor.world.now()))
+}
+
+/// The run above all others that this one belongs to; itself if it belongs to none.
+async fn root_of(supervisor: &Arc<Supervisor>, run: &Arc<Run>) -> Answer<String> {
+    if run.spec.parent.is_none() {
+        return Ok(run.id.0.clone());
+    }
+    let (store, run) = (supervisor.store.clone(), run.clone());
+    blocking(move || Ok(children::root(&*store, &run)?.0)).await
 }
 
 /// Work that waits for the disk, where that holds nobody up.

@@ -4,7 +4,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use outlast_engine::{OutputPolicy, Run, RunId, RunSpec, Slot, Strategy, Window, Workspace};
+use outlast_engine::{
+    OutputPolicy, Run, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window, Workspace,
+};
 use outlast_wire::api::CreateRun;
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{
@@ -16,11 +18,13 @@ use crate::notify;
 use crate::refusal::Refusal;
 use crate::request;
 use crate::supervisor::Supervisor;
-use crate::workspace;
+use crate::{watch, workspace};
 
 /// Bounds on what is written into every journal.
 const LONGEST_NAME: usize = 100;
 const MOST_LABELS: usize = 64;
+const MOST_WATCHES: usize = 16;
+const LONGEST_PATTERN: usize = 1024;
 
 /// A run that can be made.
 #[derive(Clone)]
@@ -46,6 +50,7 @@ pub(super) fn of(
     check_key(asked.key.as_deref())?;
     check_dir(&asked.dir)?;
     check_labels(asked)?;
+    check_watches(asked)?;
     let loaded = load(supervisor, asked)?;
     let effective = loaded.effective;
     workflow::runnable(&effective).map_err(|problem| refusal(&[problem]))?;
@@ -258,6 +263,30 @@ fn check_labels(asked: &CreateRun) -> Answer<()> {
         return Err(bad_request(format!("{count} labels are more than {MOST_LABELS}")));
     }
     Ok(())
+}
+
+fn check_watches(asked: &CreateRun) -> Answer<()> {
+    if asked.watch.len() > MOST_WATCHES {
+        let count = asked.watch.len();
+        return Err(bad_request(format!("{count} watches are more than {MOST_WATCHES}")));
+    }
+    for text in &asked.watch {
+        if text.is_empty() || text.len() > LONGEST_PATTERN {
+            let refusal = Refusal::new("bad_watch", "a watch has a pattern of 1 to 1024 bytes");
+            return Err(refusal.hint("a regular expression, such as '^(error|warning):'").into());
+        }
+        if let Err(why) = watch::pattern(text) {
+            let message = format!("{text:?} is not a regular expression to watch for");
+            return Err(Refusal::new("bad_watch", message).hint(why).into());
+        }
+    }
+    match asked.heartbeat_ms {
+        Some(ms) if ms < SHORTEST_HEARTBEAT_MS => {
+            let refusal = Refusal::new("bad_heartbeat", format!("{ms} ms is no heartbeat"));
+            Err(refusal.hint("at least 1s").into())
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn check_name(name: Option<&str>) -> Answer<()> {

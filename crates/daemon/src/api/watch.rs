@@ -20,8 +20,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::Daemon;
 use super::error::{Answer, ApiError};
-use super::output::Following;
 use super::runs::blocking;
+use crate::keeper::Following;
 use crate::supervisor::{Handle, Supervisor};
 use crate::watchers::Watcher;
 use crate::{tail, view};

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use outlast_agents::{must_answer, tools};
-use outlast_engine::{Answer, End, EndCause, Exit, RefusedCall, Report, Run, Step};
+use outlast_engine::{Answer, Custody, End, EndCause, Exit, RefusedCall, Report, Run, Step};
 use outlast_wire::hook;
 use outlast_wire::layout::AttemptDir;
 
@@ -43,6 +43,17 @@ impl Work {
         report.refused = found.refused;
         report.workspace = found.workspace;
         report.tail = found.tail;
+    }
+
+    /// And what its watches have found to the last line, if there will be no more of them.
+    pub(super) async fn look_at_output(&self, report: &mut Report) {
+        let is_over = report.end.is_some()
+            || matches!(report.custody, Custody::Nobody | Custody::Rebooted | Custody::NeverHeld);
+        let run = self.handle.snapshot.borrow().run.clone();
+        let is_live = run.live().is_some_and(|live| live.step() == report.step);
+        if let Some(watcher) = self.watcher.as_ref().filter(|_| is_over && is_live) {
+            report.matched = watcher.last_words().await;
+        }
     }
 
     async fn ending(&mut self, exit: Exit) -> Ending {

@@ -23,6 +23,7 @@ use tokio::task::AbortHandle;
 use crate::conductor::Message;
 use crate::records;
 use crate::supervisor::{Handle, Supervisor};
+use crate::watch::Watcher;
 use ending::Ending;
 use session::Session;
 
@@ -55,11 +56,30 @@ pub(crate) struct OutputWatch {
     pub(crate) bytes: watch::Sender<u64>,
 }
 
+/// Asks the shim to say when there is more, for as long as this is kept.
+pub(crate) struct Following {
+    handle: Handle,
+}
+
+impl Following {
+    pub(crate) fn new(handle: Handle) -> Self {
+        handle.output.followers.send_modify(|count| *count += 1);
+        Self { handle }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.handle.output.followers.send_modify(|count| *count -= 1);
+    }
+}
+
 impl Keeper {
     pub(crate) fn start(supervisor: Arc<Supervisor>, task: Task, handle: Handle) -> Self {
         let step = task.step;
         let (stop, ordered) = watch::channel(None);
         let dir = step_dir(&supervisor.layout.run(task.run.id.as_str()), step);
+        let watcher = Watcher::start(&supervisor, &handle, &task.run, step, &dir);
         let work = Work {
             supervisor,
             task,
@@ -70,6 +90,7 @@ impl Keeper {
             has_met: false,
             ending: None,
             baseline: None,
+            watcher,
         };
         #[expect(
             clippy::disallowed_methods,
@@ -108,6 +129,8 @@ struct Work {
     ending: Option<Ending>,
     /// The workspace as a loop's first attempt finds it.
     baseline: Option<String>,
+    /// Who looks at its output, if somebody does.
+    watcher: Option<Watcher>,
 }
 
 /// Where a step has its files.
@@ -277,6 +300,7 @@ impl Work {
     /// Posts a report, with what was found at the end if there is one.
     async fn post_report(&mut self, mut report: outlast_engine::Report) {
         self.look_at_end(&mut report).await;
+        self.look_at_output(&mut report).await;
         records::in_our_time(&mut report, &self.supervisor.world);
         let input = Input::Reported(Box::new(report));
         self.post(Message::Input { input, done: None }).await;

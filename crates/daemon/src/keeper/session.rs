@@ -143,6 +143,8 @@ impl Work {
         let mut stops_before = if is_ordered { records::failed_stops(&session.records) } else { 0 };
         self.report(Custody::Shim, &session.records, stops_before).await;
         self.order(session, &mut stops_before).await?;
+        // Whoever looked before the shim was met has not heard of what was written since.
+        self.handle.output.bytes.send_replace(session.output_bytes);
         let mut followers = self.handle.output.followers.subscribe();
         let mut is_armed = false;
         loop {

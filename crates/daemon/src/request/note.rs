@@ -2,7 +2,7 @@
 //!
 //! Built from the journal; the cause is one neutral word, and no provider's error text is passed on.
 
-use outlast_engine::{Outcome, Run};
+use outlast_engine::{Outcome, Run, Verdict};
 use serde_json::{Value, json};
 
 pub(crate) struct Note {
@@ -23,10 +23,20 @@ pub(super) fn of(run: &Run) -> Option<Note> {
     if let Outcome::BadResponse { why, .. } = after {
         text.push_str(&format!(" What was wrong with the response: {why}."));
     }
+    if let Some(children) = children(run) {
+        text.push_str(&format!(" Runs that were made as its children: {children}."));
+    }
     if run.given().next().is_some() {
         text.push_str(" Messages that it may have seen are given again.");
     }
     Some(Note { cause, text })
+}
+
+/// Each child and what has become of it, if there are any.
+fn children(run: &Run) -> Option<String> {
+    let state = |end: &Option<Verdict>| end.map_or("still goes on", |end| end.name().word());
+    let children = run.children.iter().map(|(id, end)| format!("{id} ({})", state(end)));
+    Some(children.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
 }
 
 /// In one word, and in a few.

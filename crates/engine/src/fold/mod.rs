@@ -76,6 +76,8 @@ impl Run {
             stop: None,
             limit: None,
             children: std::collections::BTreeMap::new(),
+            watches: vec![crate::Watch::default(); spec.watches.len()],
+            heartbeat: crate::Heartbeat::default(),
         })
     }
 
@@ -176,13 +178,23 @@ impl Run {
             Fact::ChildSettled { child, state, .. } => {
                 self.children.insert(child.clone(), Some(*state));
             }
+            Fact::OutputMatched { watch, offset, suppressed, .. } => {
+                if let Some(watch) = self.watch_mut(*watch) {
+                    watch.tell(at, *offset, *suppressed);
+                }
+            }
+            Fact::WatchDisabled { watch, .. } => {
+                if let Some(watch) = self.watch_mut(*watch) {
+                    watch.is_disabled = true;
+                }
+            }
+            Fact::HeartbeatTold { output_bytes, .. } => {
+                self.heartbeat = crate::Heartbeat { told_at: Some(at), bytes: *output_bytes };
+            }
             Fact::HealthDegraded { .. }
             | Fact::HealthRecovered { .. }
             | Fact::LimitNeared { .. }
-            | Fact::UsageReported { .. }
-            | Fact::OutputMatched { .. }
-            | Fact::WatchDisabled { .. }
-            | Fact::HeartbeatTold { .. } => {}
+            | Fact::UsageReported { .. } => {}
         }
     }
 
@@ -233,6 +245,7 @@ impl Run {
             None => {}
         }
         self.settling = None;
+        self.look_anew();
         self.attempt = Some(Attempt {
             turn,
             number,
@@ -241,6 +254,12 @@ impl Run {
             messages,
             is_settled: false,
         });
+    }
+
+    /// The output of another attempt begins at its first byte.
+    fn look_anew(&mut self) {
+        self.watches.iter_mut().for_each(|watch| watch.offset = 0);
+        self.heartbeat.bytes = 0;
     }
 
     fn end_attempt(

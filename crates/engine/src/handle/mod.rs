@@ -6,8 +6,10 @@
 
 mod adopted;
 mod answered;
+mod child;
 mod created;
 mod finished;
+mod matched;
 mod paused;
 mod removal;
 mod reported;
@@ -16,8 +18,9 @@ mod sent;
 mod stop;
 mod workspace;
 
-use crate::{BootId, Decision, Event, Fact, Run, Step, StopMode, Time, advance};
+use crate::{BootId, Decision, Event, Fact, Matched, Run, RunId, Step, StopMode, Time, advance};
 
+pub use child::ChildEnd;
 pub use created::create;
 pub use reported::{Custody, End, EndCause, Report, Started, TreeNews};
 
@@ -71,6 +74,24 @@ pub enum Input {
         from: String,
         text: String,
     },
+    /// A watch has found lines in the output of a live attempt.
+    Matched {
+        turn: u32,
+        attempt: u32,
+        matched: Matched,
+    },
+    /// A live attempt has written so much, and somebody wants to hear of it.
+    HeartbeatDue {
+        turn: u32,
+        attempt: u32,
+        output_bytes: u64,
+    },
+    /// Another run was made as this one's child.
+    ChildMade {
+        child: RunId,
+        key: Option<String>,
+    },
+    ChildEnded(Box<ChildEnd>),
     WorkspaceMade {
         created: bool,
     },
@@ -110,6 +131,16 @@ impl Run {
             Input::Sent { message, from, text } => {
                 sent::handle(&mut draft, message, from, text, moment);
             }
+            Input::Matched { turn, attempt, matched } => {
+                matched::lines(&mut draft, (*turn, *attempt), matched, moment);
+            }
+            Input::HeartbeatDue { turn, attempt, output_bytes } => {
+                matched::heartbeat(&mut draft, (*turn, *attempt), *output_bytes, moment);
+            }
+            Input::ChildMade { child, key } => {
+                child::spawned(&mut draft, child, key.as_ref(), moment);
+            }
+            Input::ChildEnded(end) => child::settled(&mut draft, end, moment),
             Input::WorkspaceMade { created } => workspace::made(&mut draft, *created, moment),
             Input::WorkspaceRefused { why } => workspace::refused(&mut draft, why, moment),
             Input::WorkspaceDiscarded { problem } => {

@@ -4,11 +4,11 @@
 //! says is compared with what is known, and only the difference becomes events.
 
 use crate::emit;
-use crate::handle::Draft;
+use crate::handle::{Draft, matched};
 use crate::run::Previous;
 use crate::{
-    Answer, Attempt, Exit, Fact, Held, Moment, NeverStarted, Outcome, RefusedCall, Response, Run,
-    Step, Survivor, Time, TurnStatus, spend,
+    Answer, Attempt, Exit, Fact, Held, Matched, Moment, NeverStarted, Outcome, RefusedCall,
+    Response, Run, Step, Survivor, Time, TurnStatus, spend,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Report {
     pub workspace: Option<String>,
     /// (an errand that has ended) The end of what it wrote.
     pub tail: String,
+    /// (an attempt that has ended) What its watches have found and nobody was told of.
+    pub matched: Vec<Matched>,
 }
 
 impl Report {
@@ -46,6 +48,7 @@ impl Report {
             refused: Vec::new(),
             workspace: None,
             tail: String::new(),
+            matched: Vec::new(),
         }
     }
 }
@@ -164,6 +167,7 @@ fn end_attempt(
     at: Time,
     outcome: Outcome,
 ) {
+    matched::at_end(draft, (turn, attempt), &report.matched, at);
     let (outcome, response) = answered(outcome, &report.answer);
     let survivors = survivors(report).to_vec();
     let output_bytes = report.output_bytes;

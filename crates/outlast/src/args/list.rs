@@ -1,4 +1,4 @@
-//! What the verbs take that show what is on record: `ps`, `show`, `logs`, `events`.
+//! What the verbs take that show what is on record: `ps`, `show`, `tree`, `logs`, `events`.
 
 use clap::{Args, ValueEnum};
 
@@ -54,6 +54,21 @@ pub(crate) struct Show {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) turn: Option<u32>,
     /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show a run and those that were made as its children
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast tree k3m
+  outlast tree k3m --json | jq '.children[].state'
+  outlast run -d --parent k3m -- make check      make a child of it")]
+pub(crate) struct Tree {
+    /// Its id, the first 3 or more characters of it, or its name
+    pub(crate) run: String,
+    /// Print JSON: a row as `ps` has it, with its `children`
     #[arg(long)]
     pub(crate) json: bool,
 }

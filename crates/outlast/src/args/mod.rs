@@ -13,7 +13,7 @@ pub(crate) use daemon::{
     Daemon, DaemonCommand, DaemonInstall, DaemonLogs, DaemonRun, DaemonStatus, DaemonUninstall,
     Doctor,
 };
-pub(crate) use list::{Events, Logs, Ps, Show, Sort, State, Stream};
+pub(crate) use list::{Events, Logs, Ps, Show, Sort, State, Stream, Tree};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
 pub(crate) use sink::{Sink, SinkCommand};
@@ -49,6 +49,7 @@ pub(crate) enum Command {
     Ps(Ps),
     Top(Top),
     Show(Show),
+    Tree(Tree),
     Logs(Logs),
     Attach(Attach),
     Wait(Wait),
@@ -78,6 +79,7 @@ impl Command {
             Self::Run(run) => run.json && run.detach,
             Self::Ps(ps) => ps.json,
             Self::Show(show) => show.json,
+            Self::Tree(tree) => tree.json,
             Self::Wait(wait) => wait.json,
             Self::Stop(stop) => stop.json,
             Self::Send(send) => send.json,

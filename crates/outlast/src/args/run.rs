@@ -90,7 +90,7 @@ pub(crate) struct Run {
     /// Tell the sinks this often that there is new output, if there is
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit)]
     pub(crate) heartbeat: Option<Duration>,
-    /// The run that this one belongs to
+    /// Make it a child of this run, which hears of its end and can wait for it
     #[arg(long, value_name = "RUN")]
     pub(crate) parent: Option<String>,
     /// A label to find the run by

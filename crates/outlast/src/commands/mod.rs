@@ -21,6 +21,7 @@ mod show;
 mod sink;
 mod stop;
 mod top;
+mod tree;
 mod version;
 mod wait;
 
@@ -56,6 +57,7 @@ fn dispatch_verb(command: Command, world: &World) -> Answer {
         Command::Ps(args) => block_on(ps::ps(world, args)),
         Command::Top(args) => block_on(top::top(world, args)),
         Command::Show(args) => block_on(show::show(world, args)),
+        Command::Tree(args) => block_on(tree::tree(world, args)),
         Command::Logs(args) => block_on(logs::logs(world, args)),
         Command::Attach(args) => block_on(attach::attach(world, args)),
         Command::Wait(args) => block_on(wait::wait(world, args)),

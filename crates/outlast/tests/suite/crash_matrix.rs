@@ -17,16 +17,20 @@ const HOOKS: &[&str] = &[
     "daemon.attempt-spec",
     "daemon.before-append",
     "daemon.before-finish",
+    "daemon.child-announced",
+    "daemon.child-ended",
     "daemon.chore-done",
     "daemon.create-files",
     "daemon.ending-seen",
     "daemon.epoch-taken",
     "daemon.finished",
+    "daemon.lines-matched",
     "daemon.listening",
     "daemon.lock-taken",
     "daemon.notice-before-send",
     "daemon.notice-marked",
     "daemon.notice-sent",
+    "daemon.parent-told",
     "daemon.run-created",
     "daemon.shim-hello",
     "daemon.shim-spawned",
@@ -236,6 +240,7 @@ fn every_point_there_is_is_passed_by_some_story() {
         .flat_map(points)
         .chain(crate::loop_points::points().into_keys())
         .chain(crate::notices::points().into_keys())
+        .chain(crate::children::points())
         .collect();
     let known: BTreeSet<String> = HOOKS.iter().map(|&hook| hook.to_owned()).collect();
     assert_eq!(passed, known);

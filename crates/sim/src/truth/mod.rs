@@ -111,6 +111,7 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
         Fact::StateChanged { .. } => on_state(world, run),
         Fact::LimitReached { .. } => world.stats.limits_reached += 1,
         Fact::MessageReceived { .. } => world.stats.messages += 1,
+        Fact::ChildSettled { .. } => world.stats.children_heard_of += 1,
         Fact::CallAnswered { .. } => world.stats.calls_answered += 1,
         Fact::WorkspaceDiscarded { .. } => world.stats.workspaces_discarded += 1,
         Fact::WorkspaceRemoved { .. } => world.stats.workspaces_removed += 1,
@@ -127,7 +128,6 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
         | Fact::RemovalRequested { .. }
         | Fact::WorkspaceKept { .. }
         | Fact::ChildSpawned { .. }
-        | Fact::ChildSettled { .. }
         | Fact::HealthDegraded { .. }
         | Fact::HealthRecovered { .. }
         | Fact::LimitNeared { .. }

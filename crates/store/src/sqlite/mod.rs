@@ -105,6 +105,10 @@ impl Journal for Sqlite {
         self.readers.with(|reader| reader.visit_rows(filter, visit))
     }
 
+    fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error> {
+        self.readers.with(|reader| reader.children(parent))
+    }
+
     fn open_runs(&self) -> Result<Vec<RunId>, Error> {
         self.readers.with(Reader::open_runs)
     }

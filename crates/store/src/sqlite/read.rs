@@ -123,6 +123,17 @@ impl Reader {
         Ok(())
     }
 
+    pub(super) fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error> {
+        let select = format!("SELECT {} FROM runs WHERE parent = ?1 ORDER BY no", columns::ROW);
+        let mut statement = self.prepare(&select)?;
+        let mut found = self.sql(statement.query([parent.as_str()]))?;
+        let mut children = Vec::new();
+        while let Some(row) = self.sql(found.next())? {
+            children.extend(columns::row(row));
+        }
+        Ok(children)
+    }
+
     pub(super) fn open_runs(&self) -> Result<Vec<RunId>, Error> {
         self.ids("SELECT id FROM runs WHERE open = 1 ORDER BY no", [])
     }

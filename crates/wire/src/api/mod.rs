@@ -10,6 +10,7 @@ mod frames;
 mod notices;
 mod probes;
 mod runs;
+mod tree;
 mod turns;
 mod watch;
 
@@ -20,6 +21,7 @@ pub use frames::*;
 pub use notices::*;
 pub use probes::*;
 pub use runs::*;
+pub use tree::*;
 pub use turns::*;
 pub use watch::*;
 

@@ -1,0 +1,53 @@
+//! A run and all that belong to it.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use outlast_engine::{DEEPEST, Row};
+use outlast_wire::api::RunTree;
+
+use super::Daemon;
+use super::error::{Answer, unknown_run};
+use super::runs::{blocking, resolve};
+use crate::refusal::Refusal;
+use crate::supervisor::Supervisor;
+use crate::view;
+
+/// More runs than this are not shown as one tree.
+const LARGEST: usize = 10_000;
+
+#[utoipa::path(get, path = "/v1/runs/{run}/tree", params(("run" = String, Path)), responses((status = 200, body = RunTree)))]
+pub(crate) async fn tree(
+    State(supervisor): Daemon,
+    Path(run): Path<String>,
+) -> Answer<Json<RunTree>> {
+    let id = resolve(&supervisor, &run).await?;
+    blocking(move || {
+        let row = supervisor.store.row(&id)?;
+        let row = row.ok_or_else(|| unknown_run(format!("there is no run {id}")))?;
+        let mut left = LARGEST;
+        Ok(Json(below(&supervisor, row, 0, &mut left)?))
+    })
+    .await
+}
+
+fn below(
+    supervisor: &Arc<Supervisor>,
+    row: Row,
+    depth: usize,
+    left: &mut usize,
+) -> Answer<RunTree> {
+    let Some(fewer) = left.checked_sub(1) else {
+        let message = format!("these are more than {LARGEST} runs");
+        return Err(Refusal::new("too_many", message).hint("ask for one of its children").into());
+    };
+    *left = fewer;
+    let children = if depth < DEEPEST { supervisor.store.children(&row.id)? } else { Vec::new() };
+    let children = children
+        .into_iter()
+        .map(|child| below(supervisor, child, depth + 1, left))
+        .collect::<Answer<Vec<_>>>()?;
+    let trouble = row.is_open.then(|| supervisor.trouble_of(&row.id)).flatten();
+    Ok(RunTree { run: view::row(row, trouble), children })
+}

@@ -1,0 +1,41 @@
+//! News of a run's children: one was made, one has ended. Brought again after every restart until the journal
+//! has it, so both are safe to hear twice and in either order.
+
+use crate::handle::Draft;
+use crate::{Fact, Moment, RunId, Verdict, children};
+
+/// The end of a child, and what it has to say to its parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildEnd {
+    pub child: RunId,
+    pub key: Option<String>,
+    pub state: Verdict,
+    pub reason_code: Option<String>,
+    /// In words: how it ended, what it said, the last lines that it wrote.
+    pub text: String,
+}
+
+pub(super) fn spawned(draft: &mut Draft, child: &RunId, key: Option<&String>, moment: &Moment) {
+    let run = draft.run();
+    if run.has_ended() || run.children.contains_key(child) {
+        return;
+    }
+    draft.push(moment.now, Fact::ChildSpawned { child: child.clone(), key: key.cloned() });
+}
+
+/// The end and the message are one append, so whoever knows of the one has the other.
+pub(super) fn settled(draft: &mut Draft, end: &ChildEnd, moment: &Moment) {
+    // A child can be quicker than the word that it was made.
+    spawned(draft, &end.child, end.key.as_ref(), moment);
+    let run = draft.run();
+    let is_news = run.children.get(&end.child).is_some_and(Option::is_none);
+    if run.has_ended() || !is_news {
+        return;
+    }
+    let ChildEnd { child, state, reason_code, text, .. } = end.clone();
+    let from = children::sender(&child);
+    draft.push(moment.now, Fact::ChildSettled { child, state, reason_code });
+    if !draft.run().inbox.has_had(&from) {
+        draft.push(moment.now, Fact::MessageReceived { message: from.clone(), from, text });
+    }
+}
