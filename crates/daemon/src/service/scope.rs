@@ -223,6 +223,24 @@ mod tests {
     }
 
     #[test]
+    fn a_bus_that_failed_is_asked_again_only_after_its_time() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let now = Instant::now();
+            let nobody = Scopes::new(Some("unix:path=/nonexistent/bus"));
+            for (until, is_asked) in [(now + LEFT_ALONE, false), (now, true)] {
+                *nobody.link.lock().await = Link::LeftAlone { until };
+                nobody.enclose("outlast-k3m-t1a1.scope", "a run", std::process::id()).await;
+                let Link::LeftAlone { until: then } = *nobody.link.lock().await else {
+                    panic!("it is still left alone")
+                };
+                assert_eq!(then != until, is_asked);
+                assert!(then >= now + LEFT_ALONE);
+            }
+        });
+    }
+
+    #[test]
     fn the_scope_is_found_in_what_the_kernel_says() {
         let listing = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-outlast.slice/\
                        outlast-k3m-t1a1.scope/inner\n";

@@ -322,7 +322,9 @@ fn is_on_path(world: &World, program: &str) -> bool {
             .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
     let path = lookup(&world.env, "PATH").unwrap_or_default();
-    std::env::split_paths(path).any(|dir| is_program(dir.join(program)))
+    std::env::split_paths(path)
+        .filter(|dir| dir.is_absolute())
+        .any(|dir| is_program(dir.join(program)))
 }
 
 /// The daemon that answers here, if one does.

@@ -159,6 +159,7 @@ fn ending(page: &mut Page, view: &RunView) {
     page.some("summary", view.summary.as_deref());
     let shim = view.shim_pid.map(|pid| format!(" (shim {pid})")).unwrap_or_default();
     page.some("pid", view.pid.map(|pid| format!("{pid}{shim}")).as_deref());
+    page.some("scope", view.scope.as_deref());
     page.line("output", &figures::bytes(view.output_bytes));
     for survivor in &view.survivors {
         page.line("survivor", &format!("pid {}: {}", survivor.pid, survivor.command));

@@ -1,5 +1,7 @@
 //! Each step's shim in a scope of its own, and runs that go on where that cannot be had.
 
+use std::os::unix::net::UnixListener;
+
 use super::bus::{Bus, Manners};
 use super::notify::{Listener, service};
 use crate::harness::{Background, Home, skip, text, until};
@@ -75,6 +77,19 @@ fn a_manager_that_refuses_or_hangs_holds_no_run_up_for_long_and_is_left_alone() 
         assert_eq!(bus.asked().len(), 1, "{manners:?}");
         assert_eq!(log(&home).matches("no scopes").count(), 1, "{manners:?}: said once");
     }
+}
+
+#[test]
+fn a_bus_that_says_nothing_is_tried_by_one_for_all() {
+    let home = Home::new();
+    let socket = home.scratch().join("deaf");
+    let listener = UnixListener::bind(&socket).expect("nobody else listens there");
+    let _daemon = daemon(&home, &format!("unix:path={}", socket.display()));
+    let ids: Vec<String> = (0..4).map(|_| home.start("exit 0")).collect();
+    assert!(ids.iter().all(|id| home.wait(id) == 0));
+    listener.set_nonblocking(true).expect("it is a socket");
+    assert_eq!(listener.incoming().map_while(Result::ok).count(), 1);
+    assert_eq!(log(&home).matches("no scopes").count(), 1);
 }
 
 #[test]
