@@ -127,7 +127,10 @@ pub(super) async fn tell(supervisor: &Arc<Supervisor>, id: &RunId, input: Input)
         return if supervisor.resumes.is_lost(id) { Err(nobody(id).into()) } else { Ok(()) };
     };
     match tokio::time::timeout(DURABLE_WITHIN, handle.tell(input)).await {
-        Ok(_gone_or_told) => Ok(()),
+        Ok(Some(())) => Ok(()),
+        // A conductor goes when its run is over. One that died before that has written nothing down.
+        Ok(None) if snapshot_of(supervisor, id).await?.run.is_open() => Err(nobody(id).into()),
+        Ok(None) => Ok(()),
         Err(_elapsed) => {
             let trouble = supervisor
                 .trouble_of(id)

@@ -296,6 +296,24 @@ fn a_run_whose_conductor_dies_gets_another_and_loses_nothing() {
 }
 
 #[test]
+fn a_stop_that_a_conductor_dies_of_is_taken_by_the_next() {
+    let home = Home::new();
+    let token = home.scratch().join("token");
+    let home = home
+        .env("OUTLAST_CRASH_TOKEN", &token)
+        .env("OUTLAST_CRASH_AT", "daemon.before-append")
+        .env("OUTLAST_CRASH_SIGNAL", "PANIC");
+    let id = home.start("sleep 600");
+    let pid = home.pid(&id);
+    fs::write(&token, "").expect("the scratch directory is ours");
+    home.ok(&["stop", "--now", &id]);
+    assert!(!token.exists(), "nobody died");
+    assert!(!is_alive(pid));
+    assert_eq!(str_of(&home.show(&id), "state"), "stopped");
+    assert_eq!(home.count(&id, "StopRequested"), 1);
+}
+
+#[test]
 fn a_hang_up_has_the_config_read_again() {
     let home = Home::new();
     configure(&home, "[concurrency]\nmax_runs = 1\n");
