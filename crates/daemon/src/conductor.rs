@@ -5,14 +5,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Effect, Input, Run, RunId, Slot, StopMode};
-use outlast_store::{Append, Error};
+use outlast_engine::{Effect, Input, Run, RunId, Seen, Slot, StopMode, Time};
+use outlast_store::{Append, Entry, Error};
 use outlast_wire::api::Trouble;
 use outlast_wire::hook;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::chore::{self, Chore};
 use crate::driver::Seat;
+use crate::ear::Ear;
 use crate::keeper::{Keeper, Task};
 use crate::notify::Words;
 use crate::supervisor::{Handle, Leaving, Supervisor};
@@ -65,6 +66,11 @@ pub(crate) struct Conductor {
     /// What keeps us from the journal, and what keeps the keeper from the attempt: each ends by itself.
     journal_trouble: Option<Trouble>,
     keeper_trouble: Option<Trouble>,
+    /// Since when the step's shim does not answer.
+    unreachable: Option<Time>,
+    ear: Ear,
+    /// News that came of what was just written.
+    pending: Vec<Input>,
 }
 
 /// The conductor has no more to do here.
@@ -79,7 +85,20 @@ impl Conductor {
     ) -> Self {
         let (journal_trouble, keeper_trouble) = (None, None);
         let (keeper, chore) = (None, None);
-        Self { supervisor, seat, handle, snapshot, keeper, chore, journal_trouble, keeper_trouble }
+        let (unreachable, ear, pending) = (None, Ear::default(), Vec::new());
+        Self {
+            supervisor,
+            seat,
+            handle,
+            snapshot,
+            keeper,
+            chore,
+            journal_trouble,
+            keeper_trouble,
+            unreachable,
+            ear,
+            pending,
+        }
     }
 
     pub(crate) async fn conduct(
@@ -102,21 +121,27 @@ impl Conductor {
             self.take(input).await?;
         }
         loop {
+            while let Some(input) = self.pending.pop() {
+                self.take(input).await?;
+            }
             self.perform().await?;
             if !self.seat.run().is_open() {
                 return Ok(());
             }
+            self.ear.listen(self.seat.run(), &self.handle, &self.supervisor.world);
             let message = self.next(inbox).await?;
             self.hear(message).await?;
         }
     }
 
     /// The next message, or that it is time.
-    async fn next(&self, inbox: &mut mpsc::Receiver<Message>) -> Result<Message, Over> {
-        let Some(wait) = self.wait() else { return inbox.recv().await.ok_or(Over) };
-        match tokio::time::timeout(wait, inbox.recv()).await {
-            Ok(message) => message.ok_or(Over),
-            Err(_elapsed) => Ok(Message::Input { input: Input::Woke, done: None }),
+    async fn next(&mut self, inbox: &mut mpsc::Receiver<Message>) -> Result<Message, Over> {
+        let wait = self.wait();
+        tokio::select! {
+            biased;
+            message = inbox.recv() => message.ok_or(Over),
+            () = self.ear.output() => Ok(Message::Input { input: Input::Woke, done: None }),
+            () = passed(wait) => Ok(Message::Input { input: Input::Woke, done: None }),
         }
     }
 
@@ -127,10 +152,8 @@ impl Conductor {
         // Nobody says when memory is free again.
         let wants_memory = self.seat.run().wants_slot() && self.supervisor.waits_for_memory();
         let look = wants_memory.then_some(MEMORY_LOOK);
-        match (due, look) {
-            (Some(due), Some(look)) => Some(due.min(look)),
-            (due, look) => due.or(look),
-        }
+        let silence = self.ear.wait(self.seat.run(), &self.supervisor.world);
+        [due, look, silence].into_iter().flatten().min()
     }
 
     async fn hear(&mut self, message: Message) -> Result<(), Over> {
@@ -144,8 +167,16 @@ impl Conductor {
             }
             Message::Shim { pid } => self.snapshot.send_modify(|snapshot| snapshot.shim_pid = pid),
             Message::Trouble { trouble } => {
+                let is_unreachable = trouble.as_ref().is_some_and(|it| it.code == "unreachable");
+                let was_unreachable = self.unreachable.is_some();
+                if is_unreachable != was_unreachable {
+                    self.unreachable = is_unreachable.then(|| self.supervisor.world.now());
+                }
                 self.keeper_trouble = trouble;
                 self.publish_trouble();
+                if is_unreachable != was_unreachable {
+                    self.take(Input::Woke).await?;
+                }
             }
         }
         Ok(())
@@ -155,12 +186,15 @@ impl Conductor {
     async fn take(&mut self, input: Input) -> Result<(), Over> {
         let mut retry_in = FIRST_RETRY;
         loop {
-            let moment = self.supervisor.moment(self.slot());
+            let seen = self.seen(&input);
+            let moment = self.supervisor.moment_of(self.seat.run(), self.slot(), seen);
             let words = Words { layout: &self.supervisor.layout };
             let Some(append) = self.seat.propose(&input, &moment, &words) else {
                 self.supervisor.note_slot(self.seat.run());
+                self.note_spent(Entry::default());
                 return Ok(());
             };
+            let spent = append.spent;
             let events = append.events.clone();
             hook!("daemon.before-append");
             match append_to(&self.supervisor, append).await {
@@ -169,6 +203,7 @@ impl Conductor {
                     self.seat.accept(&events);
                     self.publish();
                     self.supervisor.note_slot(self.seat.run());
+                    self.note_spent(spent);
                     return Ok(());
                 }
                 Err(Error::Conflict { .. }) => self.reload()?,
@@ -182,6 +217,22 @@ impl Conductor {
                 }
             }
         }
+    }
+
+    /// What the world knows of the attempt that is alive.
+    fn seen(&mut self, input: &Input) -> Seen {
+        let (run, world) = (self.seat.run(), &self.supervisor.world);
+        if matches!(input, Input::UsageReported { .. }) {
+            self.ear.heard(world);
+        }
+        let Some(live) = run.live() else { return Seen::default() };
+        let dir = self.supervisor.layout.run(run.id.as_str()).attempt(live.turn, live.number);
+        Seen { unreachable: self.unreachable, ..self.ear.hear(run, &dir, world) }
+    }
+
+    fn note_spent(&mut self, spent: Entry) {
+        let news = self.supervisor.note_spent(self.seat.run(), spent);
+        self.pending.extend(news);
     }
 
     fn slot(&self) -> Slot {
@@ -198,6 +249,7 @@ impl Conductor {
         match self.supervisor.replay(&id) {
             Ok(run) => {
                 self.seat = Seat::new(run, self.supervisor.epoch);
+                self.supervisor.reload_budgets();
                 self.publish();
                 Ok(())
             }
@@ -296,6 +348,14 @@ impl Conductor {
             tracing::error!(run = %id, %error, "cannot remove the run's environment; `outlast doctor` will show it");
         }
         hook!("daemon.finished");
+    }
+}
+
+/// Comes back after so long, or never.
+async fn passed(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
     }
 }
 

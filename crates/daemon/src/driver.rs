@@ -4,7 +4,7 @@
 //! until the journal has taken it.
 
 use outlast_engine::{Effect, Event, Input, Moment, Notice, Run, RunId, RunSpec, Time, create};
-use outlast_store::{Append, Outgoing};
+use outlast_store::{Amount, Append, Entry, Outgoing, day};
 
 /// Puts a notice into the words that leave the daemon: JSON, the same for every sink.
 pub trait Tell {
@@ -32,6 +32,15 @@ fn outbox(run: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
     outgoing
 }
 
+/// What a run has used up from the one to the other.
+fn spent(before: &Run, after: &Run, moment: &Moment) -> Entry {
+    let amount = |run: &Run| Amount {
+        tokens: run.spend.tokens(),
+        cost_usd_micros: run.spend.cost_usd_micros,
+    };
+    Entry { day: day(moment.now), amount: amount(after).minus(amount(before)) }
+}
+
 /// A run, and the right to write to it.
 #[derive(Debug, Clone)]
 pub struct Seat {
@@ -56,7 +65,8 @@ impl Seat {
         let run = Run::replay(id, &events).expect("the engine creates legal runs");
         let outbox = outbox(&run, &events, tell);
         let (row, run_id) = (run.row(), id.clone());
-        let append = Append { run: run_id, expected_seq: 0, epoch, row, events, outbox };
+        let spent = Entry::default();
+        let append = Append { run: run_id, expected_seq: 0, epoch, row, events, outbox, spent };
         (append, Self { run, epoch })
     }
 
@@ -73,6 +83,7 @@ impl Seat {
             expected_seq: self.run.seq(),
             epoch: self.epoch,
             row: after.row(),
+            spent: spent(&self.run, &after, moment),
             outbox,
             events,
         })

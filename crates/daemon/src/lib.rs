@@ -7,12 +7,15 @@
 //! and an attempt never ends because the daemon did.
 
 mod api;
+mod budgets;
 mod chore;
 mod conductor;
 pub mod driver;
+mod ear;
 mod instance;
 mod keeper;
 mod log;
+mod moments;
 mod notify;
 mod options;
 mod output;

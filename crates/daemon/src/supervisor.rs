@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Input, Moment, Run, RunId, RunSpec, Slot, Time};
-use outlast_store::{Error, Journal};
+use outlast_store::{Entry, Error, Journal};
 use outlast_wire::api::Trouble;
 use outlast_wire::layout::Layout;
 use outlast_workflow::{Config, Problem};
@@ -15,6 +15,7 @@ use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
 use crate::keeper::OutputWatch;
+use crate::moments::Shared;
 use crate::settings::Settings;
 use crate::slots::Slots;
 use crate::view;
@@ -35,6 +36,7 @@ pub(crate) struct Supervisor {
     pub(crate) started_at: String,
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
+    pub(crate) shared: Shared,
     slots: Slots,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
@@ -101,6 +103,7 @@ impl Supervisor {
             started_at,
             store,
             settings,
+            shared: Shared::default(),
             slots,
             runs,
             quarantine,
@@ -111,6 +114,7 @@ impl Supervisor {
 
     /// Takes over every run that is open. One that cannot be read does not keep the others from it.
     pub(crate) fn load(self: &Arc<Self>) -> Result<usize, Error> {
+        self.load_shared()?;
         let open = self.store.open_runs()?;
         let mut runs = Vec::new();
         for id in &open {
@@ -122,6 +126,7 @@ impl Supervisor {
         // Whoever was doing something goes on doing it, before anybody is let in.
         for run in &runs {
             self.slots.note(run);
+            let _nothing_spent = self.shared.budgets.note(run, Entry::default());
         }
         for run in runs {
             self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
@@ -181,6 +186,7 @@ impl Supervisor {
 
     pub(crate) fn forget(&self, id: &RunId) {
         lock(&self.runs).remove(id);
+        self.forget_budget(id);
         if let Some(next) = self.slots.forget(id) {
             self.poke(&next);
         }
@@ -200,6 +206,7 @@ impl Supervisor {
 
     /// A run that was not made needs no place.
     pub(crate) fn give_back_slot(&self, id: &RunId) {
+        self.forget_budget(id);
         if let Some(next) = self.slots.forget(id) {
             self.poke(&next);
         }
@@ -215,11 +222,14 @@ impl Supervisor {
         if let Some(next) = self.slots.follow(&config.concurrency) {
             self.poke(&next);
         }
+        if let Err(error) = self.follow_budgets(&config) {
+            tracing::error!(%error, "cannot read what was spent; the budgets before hold");
+        }
         Ok(config)
     }
 
     /// Has a run look again. One that has no room for this has other news, after which it looks anyway.
-    fn poke(&self, id: &RunId) {
+    pub(crate) fn poke(&self, id: &RunId) {
         if let Some(handle) = self.handle(id) {
             let look = Message::Input { input: Input::Woke, done: None };
             let _has_other_news = handle.mailbox.try_send(look);

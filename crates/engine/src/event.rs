@@ -199,6 +199,9 @@ pub enum Fact {
     /// Go on: after a pause, or although the run was blocked.
     ResumeRequested {
         actor: Actor,
+        /// With every other run; takes back only the pause that was for all.
+        #[serde(default, skip_serializing_if = "is_false")]
+        all: bool,
     },
     Answered {
         decision: Decision,
@@ -247,11 +250,15 @@ pub enum Fact {
     HealthRecovered {
         from: Health,
     },
-    /// Most of a limit is used up. Said once for each limit.
+    /// Most of a limit is used up. Said once for each limit; of a budget that runs share, once in each of its
+    /// periods, to the run that brought it there.
     LimitNeared {
         limit: Limit,
         used: u64,
         max: u64,
+        /// The name of the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<String>,
     },
     /// What a live attempt has used up so far, all of it.
     UsageReported {

@@ -47,7 +47,7 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(run.state == State::Running, "turns start while running"),
             may_start(run),
             unless(run.stop.is_none() && run.limit.is_none(), "the run is being ended"),
-            unless(!run.is_paused, "the run is paused"),
+            unless(!run.is_to_rest(), "the run is paused"),
             unless(is_next(run, *turn, *attempt), "turns and attempts are numbered without gaps"),
             unless(*messages <= run.inbox.last(), "a message is given that has not come"),
         ]),
@@ -115,11 +115,14 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(!run.inbox.has_had(message), "that message has come already"),
             unless(!run.inbox.is_full(), "the inbox is full"),
         ]),
-        Fact::PauseRequested { .. } => first_of([
+        Fact::PauseRequested { all, .. } => first_of([
             unless(!run.has_ended(), "the run has ended"),
-            unless(!run.is_paused, "it is paused already"),
+            unless(if *all { !run.is_held } else { !run.is_paused }, "it is paused already"),
         ]),
-        Fact::ResumeRequested { .. } => {
+        Fact::ResumeRequested { all: true, .. } => {
+            unless(run.is_held, "it was not paused with the others")
+        }
+        Fact::ResumeRequested { all: false, .. } => {
             unless(run.is_paused || run.state == State::Blocked, "it is neither paused nor blocked")
         }
         Fact::Answered { .. } => unless(run.state == State::Blocked, "it is not blocked"),
@@ -150,8 +153,17 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             "it has no such child, or that has settled",
         ),
         Fact::HealthDegraded { .. } | Fact::HealthRecovered { .. } => None,
-        Fact::LimitNeared { .. } => unless(!run.has_ended(), "the run has ended"),
-        Fact::UsageReported { turn, attempt, .. } => not_live(run, *turn, *attempt),
+        Fact::LimitNeared { limit, .. } => first_of([
+            unless(!run.has_ended(), "the run has ended"),
+            unless(!run.neared.contains(limit), "that was said already"),
+        ]),
+        Fact::UsageReported { turn, attempt, charge } => first_of([
+            not_live(run, *turn, *attempt),
+            unless(
+                run.live().and_then(|live| live.reported).is_none_or(|had| charge.covers(&had)),
+                "what was used stays used",
+            ),
+        ]),
         Fact::OutputMatched { turn, attempt, .. } | Fact::HeartbeatTold { turn, attempt, .. } => {
             not_current(run, Step::Attempt { turn: *turn, attempt: *attempt })
         }

@@ -9,11 +9,15 @@
 mod audit;
 mod error;
 mod journal;
+mod ledger;
 mod memory;
+mod notes;
 mod rules;
 mod sqlite;
 
 pub use error::Error;
 pub use journal::{Append, Counts, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved};
+pub use ledger::{Account, Amount, Entry, Ledger, begin_of, day};
 pub use memory::{Fault, Memory};
+pub use notes::Notes;
 pub use sqlite::Sqlite;

@@ -4,6 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outlast_engine::HealthRules;
+
+use crate::budgets::{self, SharedBudget};
 use crate::keys::CONFIG;
 use crate::node::Node;
 use crate::problem::{Problem, code};
@@ -20,6 +23,8 @@ pub struct Config {
     pub env_allow: Option<Vec<String>>,
     pub tools_deny: BTreeSet<String>,
     pub sinks: BTreeSet<String>,
+    pub budgets: Vec<SharedBudget>,
+    pub health: HealthRules,
 }
 
 /// The most that each limit may be, by the limit's own name.
@@ -63,7 +68,9 @@ impl Config {
         if !found.errors.is_empty() {
             return Err(found.errors);
         }
-        Ok((Self::read(file, &root), found.warnings))
+        let mut warnings = found.warnings;
+        warnings.extend(budgets::remarks(&file, &root));
+        Ok((Self::read(file, &root), warnings))
     }
 
     fn read(file: String, root: &Node) -> Self {
@@ -79,6 +86,8 @@ impl Config {
             env_allow: texts("env.allow"),
             tools_deny: texts("tools.deny").unwrap_or_default().into_iter().collect(),
             sinks: names(root, "sinks"),
+            budgets: budgets::budgets(root),
+            health: budgets::health(root),
         }
     }
 }

@@ -23,6 +23,7 @@ mod schema;
 mod values;
 mod verify;
 
+mod budgets;
 mod config;
 mod last_good;
 mod settle;
@@ -30,6 +31,7 @@ mod settle;
 pub mod import;
 pub mod template;
 
+pub use budgets::{Period, SharedBudget};
 pub use config::{Ceiling, Ceilings, Concurrency, Config};
 pub use last_good::{LastGood, News, Stamp};
 pub use problem::Problem;

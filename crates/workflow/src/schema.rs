@@ -49,7 +49,11 @@ fn put_in(above: Option<&mut Value>, path: &str, leaf: Value) {
 /// The place of a property; `*` is any other.
 fn slot<'v>(above: &'v mut Value, name: &str) -> &'v mut Value {
     if name == "*" {
-        return &mut above["additionalProperties"];
+        let any = &mut above["additionalProperties"];
+        if any.is_null() {
+            *any = section();
+        }
+        return any;
     }
     let properties = &mut above["properties"];
     if properties.is_null() {

@@ -35,6 +35,7 @@ pub(crate) async fn status(State(supervisor): Daemon) -> Answer<Json<DaemonStatu
         home: supervisor.layout.home().display().to_string(),
         socket: supervisor.layout.socket().display().to_string(),
         runs: Some(RunCounts { live: counts.live, resting: counts.resting, ended: counts.ended }),
+        held_since: supervisor.held_since().map(crate::view::rfc3339),
     }))
 }
 

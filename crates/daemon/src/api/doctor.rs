@@ -19,6 +19,7 @@ pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorRepo
     let findings = blocking(move || {
         let mut findings = journal(&supervisor)?;
         findings.extend(runs(&supervisor));
+        findings.extend(hold(&supervisor));
         findings.extend(leftovers(&supervisor));
         findings.extend(config(&supervisor));
         findings.push(disk(&supervisor));
@@ -79,7 +80,7 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
                 hint,
             ));
         }
-        if snapshot.run.health() == outlast_engine::Health::Orphaned {
+        if snapshot.run.is_orphaned() {
             let hint = Some("its output and exit cannot be seen any more; `outlast stop` ends it");
             findings.push(finding(
                 Level::Warning,
@@ -99,6 +100,14 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whoever paused everything may have forgotten it.
+fn hold(supervisor: &Supervisor) -> Option<Finding> {
+    let since = supervisor.held_since()?;
+    let message = format!("everything is paused since {}", crate::view::rfc3339(since));
+    let hint = Some("`outlast resume --all` lets it go on");
+    Some(finding(Level::Warning, "hold", message, hint))
 }
 
 /// A config that is wrong does not stop anything, so somebody has to say so.

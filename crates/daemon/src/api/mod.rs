@@ -4,6 +4,7 @@
 //! changes a run: it brings news to the conductor and waits until the journal has it.
 
 mod attach;
+mod budgets;
 mod control;
 mod creation;
 mod daemon;
@@ -61,6 +62,9 @@ routes! {
     get "/v1/version" => daemon::version;
     get "/v1/daemon" => daemon::status;
     post "/v1/daemon/stop" => daemon::stop;
+    post "/v1/daemon/pause" => budgets::pause_all;
+    post "/v1/daemon/resume" => budgets::resume_all;
+    get "/v1/budgets" => budgets::list;
     get "/v1/doctor" => doctor::examine;
     post "/v1/gc" => gc::collect;
     get "/v1/openapi.json" => openapi::document;
@@ -73,6 +77,7 @@ routes! {
     post "/v1/runs/{run}/answer" => control::answer;
     post "/v1/runs/{run}/pause" => control::pause;
     post "/v1/runs/{run}/resume" => control::resume;
+    post "/v1/runs/{run}/usage" => control::usage;
     get "/v1/runs/{run}/turns/{turn}" => turns::show;
     get "/v1/runs/{run}/wait" => runs::wait;
     get "/v1/runs/{run}/events" => events::list;

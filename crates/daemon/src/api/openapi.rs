@@ -4,7 +4,7 @@ use axum::Json;
 use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
-use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, turns};
+use super::{attach, budgets, control, creation, daemon, doctor, events, gc, output, runs, turns};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -16,6 +16,9 @@ use super::{attach, control, creation, daemon, doctor, events, gc, output, runs,
         daemon::version,
         daemon::status,
         daemon::stop,
+        budgets::pause_all,
+        budgets::resume_all,
+        budgets::list,
         doctor::examine,
         gc::collect,
         document,
@@ -28,6 +31,7 @@ use super::{attach, control, creation, daemon, doctor, events, gc, output, runs,
         control::answer,
         control::pause,
         control::resume,
+        control::usage,
         turns::show,
         runs::wait,
         events::list,

@@ -22,6 +22,7 @@ use super::runs::{blocking, resolve};
 use crate::conductor::Snapshot;
 use crate::output::{Piece, Reader};
 use crate::refusal::Refusal;
+use crate::keeper::Following;
 use crate::supervisor::{Handle, Supervisor};
 
 #[derive(Debug, Clone, Deserialize, utoipa::IntoParams)]
@@ -342,20 +343,3 @@ fn is_past(snapshot: &Snapshot, (turn, number): (u32, u32)) -> bool {
     }
 }
 
-/// Asks the shim to say when there is more, for as long as this is kept.
-struct Following {
-    handle: Handle,
-}
-
-impl Following {
-    fn new(handle: Handle) -> Self {
-        handle.output.followers.send_modify(|count| *count += 1);
-        Self { handle }
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.handle.output.followers.send_modify(|count| *count -= 1);
-    }
-}

@@ -55,6 +55,24 @@ pub(crate) struct OutputWatch {
     pub(crate) bytes: watch::Sender<u64>,
 }
 
+/// Asks the shim to say when there is more, for as long as this is kept.
+pub(crate) struct Following {
+    handle: Handle,
+}
+
+impl Following {
+    pub(crate) fn new(handle: Handle) -> Self {
+        handle.output.followers.send_modify(|count| *count += 1);
+        Self { handle }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.handle.output.followers.send_modify(|count| *count -= 1);
+    }
+}
+
 impl Keeper {
     pub(crate) fn start(supervisor: Arc<Supervisor>, task: Task, handle: Handle) -> Self {
         let step = task.step;

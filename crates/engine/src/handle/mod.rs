@@ -14,9 +14,12 @@ mod reported;
 mod resumed;
 mod sent;
 mod stop;
+mod usage;
 mod workspace;
 
-use crate::{BootId, Decision, Event, Fact, Run, Step, StopMode, Time, advance};
+use crate::{
+    BootId, Decision, Event, Fact, Limit, Run, Seen, Step, StopMode, Time, Usage, advance, health, hold,
+};
 
 pub use created::create;
 pub use reported::{Custody, End, EndCause, Report, Started, TreeNews};
@@ -27,13 +30,43 @@ pub struct Moment {
     pub now: Time,
     pub boot: BootId,
     pub slot: Slot,
+    pub hold: Hold,
+    pub budget: Budget,
+    pub seen: Seen,
 }
 
 impl Moment {
     /// A moment with room for everybody.
     pub fn new(now: Time, boot: BootId) -> Self {
-        Self { now, boot, slot: Slot::Free }
+        let (slot, hold, budget) = (Slot::Free, Hold::Off, Budget::Room);
+        Self { now, boot, slot, hold, budget, seen: Seen::default() }
     }
+}
+
+/// Whether everything is to rest, by one word for all runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    Off,
+    On,
+}
+
+/// Whether the budgets that a run shares with others have room for one more turn of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Budget {
+    Room,
+    Spent {
+        name: String,
+        /// When there will be room again, if that is known.
+        until: Option<Time>,
+        then: Exceeded,
+    },
+}
+
+/// What becomes of a run whose budget is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exceeded {
+    Wait,
+    End,
 }
 
 /// Whether there is a place for one more run to go on.
@@ -86,6 +119,18 @@ pub enum Input {
     WorkspaceKept {
         why: String,
     },
+    /// What a live attempt has used up so far, all of it.
+    UsageReported {
+        turn: u32,
+        attempt: u32,
+        usage: Usage,
+    },
+    /// This run has brought a budget that it shares near its end.
+    BudgetNeared {
+        name: String,
+        used: u64,
+        max: u64,
+    },
     /// Time has passed, or there may be room.
     Woke,
     /// What a finishing run had to tidy up is tidied up.
@@ -116,10 +161,22 @@ impl Run {
             Input::RemovalAsked => removal::asked(&mut draft, moment),
             Input::WorkspaceRemoved { bytes } => removal::removed(&mut draft, *bytes, moment),
             Input::WorkspaceKept { why } => removal::kept(&mut draft, why, moment),
+            Input::UsageReported { turn, attempt, usage } => {
+                usage::handle(&mut draft, (*turn, *attempt), usage, moment);
+            }
+            Input::BudgetNeared { name, used, max } => {
+                let (limit, budget) = (Limit::Budget, Some(name.clone()));
+                if !draft.run().has_ended() {
+                    let (used, max) = (*used, *max);
+                    draft.push(moment.now, Fact::LimitNeared { limit, used, max, budget });
+                }
+            }
             Input::Woke => {}
             Input::Finished => finished::handle(&mut draft),
         }
+        hold::follow(&mut draft, moment);
         advance::advance(&mut draft, moment);
+        health::follow(&mut draft, moment);
         draft.into_events()
     }
 }

@@ -169,7 +169,9 @@ fn end_attempt(
     let output_bytes = report.output_bytes;
     let ran = draft.run().live().is_some_and(|live| live.held.process.is_some());
     let usage = response.as_ref().and_then(|response| response.usage.as_ref());
-    let charge = ran.then(|| spend::charge(&draft.run().spec.limits, usage)).flatten();
+    let reported = draft.run().live().and_then(|live| live.reported);
+    let charge =
+        ran.then(|| spend::charge(&draft.run().spec.limits, usage, reported.as_ref())).flatten();
     let ended = Fact::AttemptEnded { turn, attempt, outcome, output_bytes, survivors, charge };
     draft.push(at, ended);
     if let Some(response) = response {

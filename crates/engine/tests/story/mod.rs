@@ -2,7 +2,8 @@
 #![expect(dead_code, reason = "each test binary tells other stories")]
 
 use outlast_engine::{
-    Agent, Answer, BootId, Custody, End, EndCause, Event, Exit, Fact, Input, Limits, Moment,
+    Agent, Answer, BootId, Budget, Custody, End, EndCause, Event, Exit, Fact, Hold, Input, Limits,
+    Moment, Seen,
     OnInterrupt, Report, Response, Retry, Run, RunId, RunSpec, Slot, Started, Step, Survivor, Time,
     TreeNews, TurnStatus, Workflow, check, create,
 };
@@ -13,6 +14,9 @@ pub(crate) struct Story {
     pub(crate) now: Time,
     pub(crate) boot: BootId,
     pub(crate) slot: Slot,
+    pub(crate) hold: Hold,
+    pub(crate) budget: Budget,
+    pub(crate) seen: Seen,
 }
 
 impl Story {
@@ -24,13 +28,22 @@ impl Story {
             now: Time(1_000_000),
             boot: BootId("boot-1".to_owned()),
             slot: Slot::Free,
+            hold: Hold::Off,
+            budget: Budget::Room,
+            seen: Seen::default(),
         };
         story.events = create(&story.id, spec, &story.moment());
         story
     }
 
     pub(crate) fn moment(&self) -> Moment {
-        Moment { now: self.now, boot: self.boot.clone(), slot: self.slot }
+        Moment {
+            slot: self.slot,
+            hold: self.hold,
+            budget: self.budget.clone(),
+            seen: self.seen,
+            ..Moment::new(self.now, self.boot.clone())
+        }
     }
 
     pub(crate) fn run(&self) -> Run {
@@ -140,6 +153,9 @@ fn line(fact: &Fact) -> String {
         Fact::RunEnded { state, reason_code } => {
             format!("RunEnded {state:?} {}", reason_code.as_deref().unwrap_or("-"))
         }
+        Fact::HealthDegraded { health, .. } => format!("HealthDegraded {}", health.word()),
+        Fact::HealthRecovered { from } => format!("HealthRecovered {}", from.word()),
+        Fact::LimitNeared { limit, .. } => format!("LimitNeared {}", limit.word()),
         other => other.kind().to_owned(),
     }
 }

@@ -5,6 +5,7 @@ mod daemon;
 mod list;
 mod program;
 mod run;
+mod spend;
 mod watch;
 
 pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
@@ -12,6 +13,7 @@ pub(crate) use daemon::{Daemon, DaemonCommand, DaemonRun, Doctor};
 pub(crate) use list::{Events, Logs, Ps, Show, State, Stream};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
+pub(crate) use spend::{Budgets, Usage};
 pub(crate) use watch::{Attach, Wait};
 
 use clap::{Parser, Subcommand};
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Answer(Answer),
     Pause(Pause),
     Resume(Resume),
+    Usage(Usage),
+    Budgets(Budgets),
     Events(Events),
     Rm(Rm),
     Gc(Gc),
@@ -76,6 +80,8 @@ impl Command {
             Self::Answer(answer) => answer.json,
             Self::Pause(pause) => pause.json,
             Self::Resume(resume) => resume.json,
+            Self::Usage(usage) => usage.json,
+            Self::Budgets(budgets) => budgets.json,
             Self::Check(check) => check.json,
             Self::Import(import) => import.json,
             Self::Events(events) => events.json,

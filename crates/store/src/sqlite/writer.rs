@@ -31,6 +31,7 @@ pub(super) enum Work {
     TakeEpoch,
     Append(Box<Append>),
     Remove { run: RunId, epoch: u64, how: Remove },
+    Note { name: String, value: Option<String>, epoch: u64 },
 }
 
 pub(super) struct Writer {

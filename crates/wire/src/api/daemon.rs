@@ -14,6 +14,9 @@ pub struct DaemonStatus {
     pub home: String,
     pub socket: String,
     pub runs: Option<RunCounts>,
+    /// Since when everything is paused, while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_since: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

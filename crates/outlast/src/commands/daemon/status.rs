@@ -38,6 +38,7 @@ fn absent(layout: &Layout) -> DaemonStatus {
         home: layout.state.display().to_string(),
         socket: layout.socket().display().to_string(),
         runs: None,
+        held_since: None,
     }
 }
 
@@ -63,5 +64,9 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
         ("socket", status.socket.clone()),
         ("runs", text(runs)),
     ];
-    lines.map(|(key, value)| format!("{key:<11}{value}\n")).concat()
+    let held = status.held_since.as_deref().map(|since| {
+        let words = format!("paused since {}; outlast resume --all", both(since, now));
+        ("everything", words)
+    });
+    lines.into_iter().chain(held).map(|(key, value)| format!("{key:<11}{value}\n")).collect()
 }
