@@ -83,9 +83,16 @@ impl Budgets {
         Ok(())
     }
 
-    /// Whether there is room for one more turn of a run. If there is, and nothing of it is alive, its share is
-    /// reserved until it is noted what became of it.
-    pub(crate) fn room(&self, id: &RunId, spec: &RunSpec, run: Option<&Run>, now: Time) -> Budget {
+    /// Whether there is room for one more turn of a run, once it has used up `more`. If there is, and nothing
+    /// of it is alive, its share is reserved until it is noted what became of it.
+    pub(crate) fn room(
+        &self,
+        id: &RunId,
+        spec: &RunSpec,
+        run: Option<&Run>,
+        more: Amount,
+        now: Time,
+    ) -> Budget {
         let mut table = self.lock();
         if table.kept.is_empty() {
             return Budget::Room;
@@ -93,7 +100,7 @@ impl Budgets {
         table.turn_page(now);
         let mine = table.kept.iter().filter(|kept| kept.rule.covers(&spec.labels));
         let spent = mine
-            .filter_map(|kept| kept.spent(table.reserved_for(&kept.rule, id), now))
+            .filter_map(|kept| kept.spent(more, table.reserved_for(&kept.rule, id), now))
             .min_by_key(|(then, _)| *then == Exceeded::Wait);
         match spent {
             Some((_, budget)) => budget,
@@ -254,9 +261,10 @@ impl Kept {
     }
 
     /// What it says to a run, if there is nothing left for it. What is only reserved may come back.
-    fn spent(&self, reserved: Amount, now: Time) -> Option<(Exceeded, Budget)> {
-        let then = if self.is_spent() { self.rule.on_exceed } else { Exceeded::Wait };
-        let is_full = is_spent(&self.rule, self.used.plus(reserved));
+    fn spent(&self, more: Amount, reserved: Amount, now: Time) -> Option<(Exceeded, Budget)> {
+        let used = self.used.plus(more);
+        let then = if is_spent(&self.rule, used) { self.rule.on_exceed } else { Exceeded::Wait };
+        let is_full = is_spent(&self.rule, used.plus(reserved));
         let (name, until) = (self.rule.name.clone(), self.resets_at(now));
         is_full.then_some((then, Budget::Spent { name, until, then }))
     }
@@ -336,7 +344,7 @@ mod tests {
     }
 
     fn room(budgets: &Budgets, run: &Run, now: Time) -> Budget {
-        budgets.room(&run.id, &run.spec, None, now)
+        budgets.room(&run.id, &run.spec, None, Amount::default(), now)
     }
 
     #[test]

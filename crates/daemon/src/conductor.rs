@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Effect, Input, Run, RunId, Seen, Slot, StopMode, Time};
+use outlast_engine::{Effect, Input, Moment, Run, RunId, Seen, Slot, StopMode, Time};
 use outlast_store::{Append, Entry, Error};
 use outlast_wire::api::Trouble;
 use outlast_wire::hook;
+use outlast_wire::layout::AttemptDir;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::chore::{self, Chore};
@@ -128,6 +129,10 @@ impl Conductor {
             if !self.seat.run().is_open() {
                 return Ok(());
             }
+            if self.is_overdue() {
+                self.take(Input::Woke).await?;
+                continue;
+            }
             self.ear.listen(self.seat.run(), &self.handle, &self.supervisor.world);
             let message = self.next(inbox).await?;
             self.hear(message).await?;
@@ -188,8 +193,7 @@ impl Conductor {
         loop {
             let seen = self.seen(&input);
             let moment = self.supervisor.moment_of(self.seat.run(), self.slot(), seen);
-            let words = Words { layout: &self.supervisor.layout };
-            let Some(append) = self.seat.propose(&input, &moment, &words) else {
+            let Some(append) = self.propose(&input, &moment) else {
                 self.supervisor.note_slot(self.seat.run());
                 self.note_spent(Entry::default());
                 return Ok(());
@@ -219,15 +223,31 @@ impl Conductor {
         }
     }
 
+    /// What has to be remembered, given also what the run will have used up by it.
+    fn propose(&self, input: &Input, moment: &Moment) -> Option<Append> {
+        let words = Words { layout: &self.supervisor.layout };
+        let append = self.seat.propose(input, moment, &words)?;
+        if append.spent.amount.is_nothing() {
+            return Some(append);
+        }
+        let after = self.supervisor.moment_after(self.seat.run(), moment, append.spent);
+        if after == *moment { Some(append) } else { self.seat.propose(input, &after, &words) }
+    }
+
     /// What the world knows of the attempt that is alive.
     fn seen(&mut self, input: &Input) -> Seen {
         let (run, world) = (self.seat.run(), &self.supervisor.world);
         if matches!(input, Input::UsageReported { .. }) {
             self.ear.heard(world);
         }
-        let Some(live) = run.live() else { return Seen::default() };
-        let dir = self.supervisor.layout.run(run.id.as_str()).attempt(live.turn, live.number);
+        let Some(dir) = live_dir(&self.supervisor, run) else { return Seen::default() };
         Seen { unreachable: self.unreachable, ..self.ear.hear(run, &dir, world) }
+    }
+
+    /// Turns to the attempt that is alive now, which may have been silent before anybody asked.
+    fn is_overdue(&mut self) -> bool {
+        let (run, supervisor) = (self.seat.run(), &self.supervisor);
+        live_dir(supervisor, run).is_some_and(|dir| self.ear.attend(run, &dir, &supervisor.world))
     }
 
     fn note_spent(&mut self, spent: Entry) {
@@ -349,6 +369,12 @@ impl Conductor {
         }
         hook!("daemon.finished");
     }
+}
+
+/// Where the attempt that is alive has its files.
+fn live_dir(supervisor: &Supervisor, run: &Run) -> Option<AttemptDir> {
+    let live = run.live()?;
+    Some(supervisor.layout.run(run.id.as_str()).attempt(live.turn, live.number))
 }
 
 /// Comes back after so long, or never.

@@ -46,28 +46,32 @@ struct Listening {
 }
 
 impl Ear {
+    /// Turns to the attempt that is alive, if there is one whose silence matters. True if that is another than
+    /// before, and it has been silent for too long already.
+    pub(crate) fn attend(&mut self, run: &Run, dir: &AttemptDir, world: &World) -> bool {
+        let window_ms = run.silent_after_ms().or_else(|| wants(run));
+        let Some((window_ms, live)) = window_ms.zip(run.live()) else {
+            self.of = None;
+            return false;
+        };
+        if self.of.as_ref().is_some_and(|hearing| hearing.step == live.step()) {
+            return false;
+        }
+        let began = live.held.process.map_or_else(|| world.now(), |process| process.at);
+        let hearing = Hearing::begin(live.step(), began, Look::at(dir, world));
+        self.of.insert(hearing).quiet_ms(world) >= window_ms
+    }
+
     /// What is known of the attempt that is alive; looks if it would otherwise be silent.
     pub(crate) fn hear(&mut self, run: &Run, dir: &AttemptDir, world: &World) -> Seen {
-        let Some(window_ms) = run.silent_after_ms().or_else(|| wants(run)) else {
-            self.of = None;
-            return Seen::default();
-        };
-        let live = run.live().expect("only a live attempt can be silent");
-        let (step, awake_ms) = (live.step(), world.awake_ms());
-        match &mut self.of {
-            Some(hearing) if hearing.step == step => {
-                if run.wants_output() || awake_ms.saturating_sub(hearing.heard_ms) >= window_ms {
-                    hearing.take(Look::at(dir, world));
-                }
-            }
-            _ => {
-                let began = live.held.process.map_or_else(|| world.now(), |process| process.at);
-                self.of = Some(Hearing::begin(step, began, Look::at(dir, world)));
-            }
+        let is_new = self.attend(run, dir, world);
+        let Some(hearing) = &mut self.of else { return Seen::default() };
+        let window_ms = run.silent_after_ms().unwrap_or(u64::MAX);
+        if !is_new && (run.wants_output() || hearing.quiet_ms(world) >= window_ms) {
+            hearing.take(Look::at(dir, world));
         }
-        let hearing = self.of.as_ref().expect("it is there by now");
-        let quiet_ms = awake_ms.saturating_sub(hearing.heard_ms);
-        Seen { quiet_ms, has_spoken: hearing.last.has_output, unreachable: None }
+        let (quiet_ms, has_spoken) = (hearing.quiet_ms(world), hearing.last.has_output);
+        Seen { quiet_ms, has_spoken, unreachable: None }
     }
 
     /// The attempt has said something in another way than by output.
@@ -83,8 +87,7 @@ impl Ear {
         let window_ms = run.silent_after_ms()?;
         let hearing = self.of.as_ref()?;
         let awake_ms = world.awake_ms();
-        let quiet_ms = awake_ms.saturating_sub(hearing.heard_ms);
-        let left_ms = match window_ms.checked_sub(quiet_ms) {
+        let left_ms = match window_ms.checked_sub(hearing.quiet_ms(world)) {
             Some(left_ms) if left_ms > 0 => left_ms,
             _ if hearing.last.has_heartbeat => {
                 window_ms.saturating_sub(awake_ms.saturating_sub(hearing.last.awake_ms)).max(1)
@@ -97,9 +100,9 @@ impl Ear {
     /// Listens while that is of use, and not otherwise.
     pub(crate) fn listen(&mut self, run: &Run, handle: &Handle, world: &World) {
         let is_silent = || {
-            let quiet = |hearing: &Hearing| world.awake_ms().saturating_sub(hearing.heard_ms);
             let window_ms = run.silent_after_ms();
-            window_ms.zip(self.of.as_ref()).is_some_and(|(window, of)| quiet(of) >= window)
+            let of = self.of.as_ref();
+            window_ms.zip(of).is_some_and(|(window_ms, of)| of.quiet_ms(world) >= window_ms)
         };
         if !run.wants_output() && !is_silent() {
             self.listening = None;
@@ -134,6 +137,10 @@ impl Hearing {
         let heard_at = look.modified.unwrap_or(began).max(began).min(look.now);
         let age_ms = look.now.ms_since(heard_at);
         Self { step, heard_ms: look.awake_ms.saturating_sub(age_ms), last: look }
+    }
+
+    fn quiet_ms(&self, world: &World) -> u64 {
+        world.awake_ms().saturating_sub(self.heard_ms)
     }
 
     fn take(&mut self, look: Look) {

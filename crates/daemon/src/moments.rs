@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use outlast_engine::{Hold, Input, Moment, Run, RunId, RunSpec, Seen, Slot, Time};
-use outlast_store::{Entry, Error};
+use outlast_store::{Amount, Entry, Error};
 use outlast_workflow::Config;
 
 use crate::budgets::{Budgets, Noted, Standing};
@@ -37,14 +37,22 @@ impl Supervisor {
     /// The moment for a run that exists.
     pub(crate) fn moment_of(&self, run: &Run, slot: Slot, seen: Seen) -> Moment {
         let moment = self.moment(slot);
-        let budget = self.shared.budgets.room(&run.id, &run.spec, Some(run), moment.now);
+        let nothing = Amount::default();
+        let budget = self.shared.budgets.room(&run.id, &run.spec, Some(run), nothing, moment.now);
         Moment { hold: self.hold(), budget, seen, ..moment }
+    }
+
+    /// The same moment for a run that will have used up so much in it: what it shares may be spent by that.
+    pub(crate) fn moment_after(&self, run: &Run, moment: &Moment, spent: Entry) -> Moment {
+        let (id, spec, now) = (&run.id, &run.spec, moment.now);
+        let budget = self.shared.budgets.room(id, spec, Some(run), spent.amount, now);
+        Moment { budget, ..moment.clone() }
     }
 
     /// The moment for a run that is being made.
     pub(crate) fn moment_for_new(&self, id: &RunId, spec: &RunSpec, slot: Slot) -> Moment {
         let moment = self.moment(slot);
-        let budget = self.shared.budgets.room(id, spec, None, moment.now);
+        let budget = self.shared.budgets.room(id, spec, None, Amount::default(), moment.now);
         Moment { hold: self.hold(), budget, ..moment }
     }
 

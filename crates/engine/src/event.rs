@@ -195,6 +195,9 @@ pub enum Fact {
         /// With every other run, by one word for all of them; only the word for all takes it back.
         #[serde(default, skip_serializing_if = "is_false")]
         all: bool,
+        /// The attempt that is alive is ended for it, and made again when the run goes on.
+        #[serde(default, skip_serializing_if = "is_false")]
+        now: bool,
     },
     /// Go on: after a pause, or although the run was blocked.
     ResumeRequested {

@@ -115,9 +115,13 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(!run.inbox.has_had(message), "that message has come already"),
             unless(!run.inbox.is_full(), "the inbox is full"),
         ]),
-        Fact::PauseRequested { all, .. } => first_of([
+        Fact::PauseRequested { all, now, .. } => first_of([
             unless(!run.has_ended(), "the run has ended"),
-            unless(if *all { !run.is_held } else { !run.is_paused }, "it is paused already"),
+            unless(
+                *now || if *all { !run.is_held } else { !run.is_paused },
+                "it is paused already",
+            ),
+            unless(!now || run.live().is_some(), "nothing is alive that could be ended for it"),
         ]),
         Fact::ResumeRequested { all: true, .. } => {
             unless(run.is_held, "it was not paused with the others")

@@ -61,6 +61,40 @@ fn one_run_cannot_be_resumed_out_of_the_word_for_all() {
 }
 
 #[test]
+fn what_is_ended_for_a_pause_of_all_is_made_again_and_costs_no_try() {
+    let mut story = Story::of(a_loop());
+    story.report(|_| {});
+    story.hold = Hold::On;
+    story.tell(Input::HoldNow).tell(Input::HoldNow);
+    let stops = |story: &Story| {
+        story.run().due().iter().any(|it| matches!(it, outlast_engine::Effect::Stop { .. }))
+    };
+    assert!(stops(&story));
+    story.is_ended_for(outlast_engine::EndCause::Stopped);
+    assert_eq!(story.is_at(), "waiting (paused), paused");
+    assert_eq!((story.run().counters.attempts, story.run().counters.crash_restarts), (0, 0));
+    story.hold = Hold::Off;
+    story.tell(Input::Woke);
+    assert_eq!(story.is_at(), "running (resumed), turn 1 attempt 2");
+    assert_eq!(story.run().counters.crash_restarts, 0);
+    assert!(!stops(&story));
+
+    let mut once = Story::of(command());
+    once.report(|_| {});
+    once.hold = Hold::On;
+    once.tell(Input::HoldNow);
+    assert!(once.run().is_held && !stops(&once), "a command that is not made again goes on");
+
+    let mut stopped = Story::of(a_loop());
+    stopped.report(|_| {});
+    stopped.hold = Hold::On;
+    stopped.tell(Input::HoldNow);
+    stopped.tell(Input::StopAsked { mode: outlast_engine::StopMode::Gracefully });
+    stopped.is_ended_for(outlast_engine::EndCause::Stopped).tell(Input::Finished);
+    assert_eq!(stopped.is_at(), "stopped (stopped), ended");
+}
+
+#[test]
 fn a_run_that_is_made_while_the_word_holds_rests_and_one_that_is_stopped_then_ends() {
     let id = RunId("k3v9d2m7q0xa".to_owned());
     let moment = Moment {

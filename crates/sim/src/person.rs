@@ -28,7 +28,8 @@ impl World {
         let input = match self.rng.below(100) {
             0..=31 => self.something_to_say(run),
             32..=39 => return self.report_usage(run),
-            40..=47 => Input::PauseAsked,
+            40..=45 => Input::PauseAsked,
+            46..=47 => Input::HoldNow,
             48..=67 => Input::ResumeAsked,
             68..=87 => self.an_answer(run),
             88..=96 => return self.ask_removal(run),

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use outlast_engine::{Exceeded, Hold, Input};
 use outlast_store::Amount;
-use outlast_wire::api::{BudgetView, HoldView, Spent};
+use outlast_wire::api::{BudgetView, HoldView, PauseAll, Spent};
 
 use super::Daemon;
 use super::error::Answer;
@@ -58,20 +58,26 @@ fn budget(standing: &Standing) -> BudgetView {
 }
 
 /// Has every run rest after the turn it is at, and every new one before its first, until it is taken back.
-#[utoipa::path(post, path = "/v1/daemon/pause", responses((status = 202, description = "the word is durable", body = HoldView)))]
-pub(crate) async fn pause_all(State(supervisor): Daemon) -> Answer<(StatusCode, Json<HoldView>)> {
-    set(supervisor, Hold::On).await
+#[utoipa::path(post, path = "/v1/daemon/pause", request_body = PauseAll,
+    responses((status = 202, description = "the word is durable", body = HoldView)))]
+pub(crate) async fn pause_all(
+    State(supervisor): Daemon,
+    body: Option<Json<PauseAll>>,
+) -> Answer<(StatusCode, Json<HoldView>)> {
+    let now = body.is_some_and(|Json(asked)| asked.now);
+    set(supervisor, Hold::On, if now { Input::HoldNow } else { Input::Woke }).await
 }
 
 /// Lets everything go on that only the word for all has rest.
 #[utoipa::path(post, path = "/v1/daemon/resume", responses((status = 202, description = "the word is durable", body = HoldView)))]
 pub(crate) async fn resume_all(State(supervisor): Daemon) -> Answer<(StatusCode, Json<HoldView>)> {
-    set(supervisor, Hold::Off).await
+    set(supervisor, Hold::Off, Input::Woke).await
 }
 
 async fn set(
     supervisor: Arc<Supervisor>,
     hold: Hold,
+    news: Input,
 ) -> Answer<(StatusCode, Json<HoldView>)> {
     let setter = supervisor.clone();
     let since = blocking(move || Ok(setter.set_hold(hold)?)).await?;
@@ -79,7 +85,7 @@ async fn set(
     let followed = async {
         for (_, handle) in supervisor.handles() {
             let has_ended = handle.snapshot.borrow().run.has_ended();
-            if !has_ended && handle.tell(Input::Woke).await.is_some() {
+            if !has_ended && handle.tell(news.clone()).await.is_some() {
                 runs += 1;
             }
         }

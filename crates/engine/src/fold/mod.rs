@@ -12,7 +12,7 @@ use crate::run::{
 use crate::state::state_of;
 use crate::{
     BootId, Charge, Condition, Decision, Errand, Event, Fact, Held, Inbox, Limit, Message, Outcome,
-    Process, Reason, Run, RunId, Spend, State, Survivor, Time, TurnStatus, WaitCause,
+    Process, Reason, Run, RunId, Spend, State, StopMode, Survivor, Time, TurnStatus, WaitCause,
 };
 
 impl Run {
@@ -161,9 +161,12 @@ impl Run {
                 self.is_paused = true;
                 self.wind(at);
             }
-            Fact::PauseRequested { all: true, .. } => {
+            Fact::PauseRequested { all: true, now, .. } => {
                 self.is_held = true;
                 self.wind(at);
+                if *now {
+                    self.the_attempt().held.order_stop(StopMode::Gracefully);
+                }
             }
             Fact::ResumeRequested { all: true, .. } => {
                 self.is_held = false;
@@ -250,6 +253,7 @@ impl Run {
         let after = last.filter(|_| is_same_turn).and_then(|last| last.held.end).map(|end| end.0);
         match &after {
             Some(Outcome::Stalled { .. }) => self.counters.stall_restarts += 1,
+            Some(outcome) if outcome.is_by_pause() => {}
             Some(_) => self.counters.crash_restarts += 1,
             None => {}
         }
@@ -281,6 +285,8 @@ impl Run {
             Outcome::Stalled { .. } if counts_stalls => {
                 self.counters.stalls += 1;
             }
+            // That was a person's doing.
+            outcome if outcome.is_by_pause() => {}
             _ => self.counters.attempts += 1,
         }
         let ran = self.the_attempt().held.process.is_some();

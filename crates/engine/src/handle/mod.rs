@@ -91,6 +91,8 @@ pub enum Input {
     },
     PauseAsked,
     ResumeAsked,
+    /// Everything rests, and what is alive is not to go on to its end.
+    HoldNow,
     /// A person answers a blocked run; `text` is theirs if there is one.
     Answered {
         decision: Decision,
@@ -147,6 +149,7 @@ impl Run {
             Input::StopAsked { mode } => stop::handle(&mut draft, *mode, moment),
             Input::PauseAsked => paused::handle(&mut draft, moment),
             Input::ResumeAsked => resumed::handle(&mut draft, moment),
+            Input::HoldNow => hold::end_now(&mut draft, moment),
             Input::Answered { decision, message } => {
                 answered::handle(&mut draft, *decision, message.as_ref(), moment);
             }

@@ -74,7 +74,8 @@ pub(crate) struct Answer {
 Examples:
   outlast pause k3m
   outlast pause $(outlast ps --label repo=web --json | jq -r '.[].id')
-  outlast pause --all       everything, also what is started from now on
+  outlast pause --all          everything, also what is started from now on
+  outlast pause --all --now    do not wait for the turns that loops are at
 
 outlast resume lets them go on. What is paused with --all stays so through restarts and reboots.")]
 pub(crate) struct Pause {
@@ -84,6 +85,9 @@ pub(crate) struct Pause {
     /// Every run, new ones too, until outlast resume --all
     #[arg(long, conflicts_with = "runs")]
     pub(crate) all: bool,
+    /// With --all: end the turns that loops are at, to be tried again afterwards
+    #[arg(long, requires = "all")]
+    pub(crate) now: bool,
     /// Print each run as JSON, one a line
     #[arg(long)]
     pub(crate) json: bool,

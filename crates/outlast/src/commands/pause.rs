@@ -1,6 +1,6 @@
 //! `outlast pause`: let runs rest after the turn they are at.
 
-use outlast_wire::api::{HoldView, RunView};
+use outlast_wire::api::{HoldView, PauseAll, RunView};
 
 use super::{each, errors_as};
 use crate::args::Pause;
@@ -13,11 +13,12 @@ use crate::Answer;
 pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
     let mut session = Session::new(world);
     if args.all {
-        let hold: HoldView = session.call(&Ask::order("/v1/daemon/pause")).await?;
+        let ask = Ask::post("/v1/daemon/pause", &PauseAll { now: args.now });
+        let hold: HoldView = session.call(&ask).await?;
         if args.json {
             output::print_json(&hold)?;
         } else {
-            output::print_line(&all_line(&hold))?;
+            output::print_line(&all_line(&hold, args.now))?;
         }
         return Ok(0);
     }
@@ -33,15 +34,10 @@ pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
     .await
 }
 
-fn all_line(hold: &HoldView) -> String {
-    format!(
-        "everything is paused ({} after the turn they are at); outlast resume --all lets it go on",
-        count(hold.runs)
-    )
-}
-
-fn count(runs: u64) -> String {
-    figures::count(usize::try_from(runs).unwrap_or(usize::MAX), "run")
+fn all_line(hold: &HoldView, now: bool) -> String {
+    let runs = figures::count(usize::try_from(hold.runs).unwrap_or(usize::MAX), "run");
+    let when = if now { "at once" } else { "after the turn it is at" };
+    format!("everything is paused, each of {runs} {when}; outlast resume --all lets it go on")
 }
 
 /// A turn that has begun is not cut short.

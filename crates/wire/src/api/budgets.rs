@@ -54,7 +54,17 @@ pub struct ReportUsage {
 /// The header of a list of runs that says since when everything is paused, while it is.
 pub const HELD_HEADER: &str = "outlast-held-since";
 
-/// `POST /v1/daemon/pause` and `/v1/daemon/resume`
+/// `POST /v1/daemon/pause`
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PauseAll {
+    /// End the attempts that are alive, to be made again afterwards. A run that does not take up by itself what
+    /// was interrupted, such as a single command, goes on to the end of its turn.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// What `POST /v1/daemon/pause` and `/v1/daemon/resume` answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HoldView {

@@ -255,7 +255,7 @@ fn turns() -> Vec<Fact> {
     facts.extend([
         ended(1, 1, bad, false),
         waits(Running, WaitCause::Backoff, Some(Time(1_790_000_010_000))),
-        Fact::PauseRequested { actor: Actor::User, all: false },
+        Fact::PauseRequested { actor: Actor::User, all: false, now: false },
         waits(Waiting, WaitCause::Paused, None),
         Fact::ResumeRequested { actor: Actor::User, all: false },
         changed(Waiting, Running, "resumed"),
