@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use outlast_engine::{Budget, Exceeded, Run, RunId, RunSpec, Time};
+use outlast_engine::{Budget, Exceeded, Nearing, Run, RunId, RunSpec, Time};
 use outlast_store::{Account, Amount, Entry, Error, Ledger, begin_of, day};
 use outlast_workflow::{Period, SharedBudget};
 
@@ -44,15 +44,6 @@ pub(crate) struct Standing {
     pub(crate) used: Amount,
     pub(crate) reserved: Amount,
     pub(crate) resets_at: Option<Time>,
-}
-
-/// What follows from something that a run has used up.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Noted {
-    /// The budgets that this run brought near their end: name, used, and the most.
-    pub(crate) near: Vec<(String, u64, u64)>,
-    /// Who has to look again.
-    pub(crate) wake: Vec<RunId>,
 }
 
 impl Budgets {
@@ -116,11 +107,19 @@ impl Budgets {
         }
     }
 
-    /// Notes what a run has come to, and what it has used up by that.
-    pub(crate) fn note(&self, run: &Run, spent: Entry) -> Noted {
+    /// The budgets that a run brings near their end when it has used up so much more.
+    pub(crate) fn nearing(&self, spec: &RunSpec, spent: Entry) -> Vec<Nearing> {
+        let table = self.lock();
+        let mine = table.kept.iter().filter(|kept| kept.rule.covers(&spec.labels));
+        let counts = mine.filter(|kept| kept.rule.per == Period::Total || spent.day >= table.day);
+        counts.filter_map(|kept| kept.nearing(spent.amount, table.near_percent)).collect()
+    }
+
+    /// Notes what a run has come to, and what it has used up by that; says who has to look again.
+    pub(crate) fn note(&self, run: &Run, spent: Entry) -> Vec<RunId> {
         let mut table = self.lock();
         if table.kept.is_empty() {
-            return Noted::default();
+            return Vec::new();
         }
         let (tokens, cost_usd_micros) = run.reserves();
         let labels = &run.spec.labels;
@@ -138,13 +137,13 @@ impl Budgets {
         } else {
             table.waiting.remove(&run.id);
         }
-        let mut noted = table.charge(labels, spent);
+        let mut wake = table.charge(labels, spent);
         if freed {
-            noted.wake.extend(table.who_may_go_on());
+            wake.extend(table.who_may_go_on());
         }
         // One that rests has just been told that it has to.
-        noted.wake.retain(|id| *id != run.id || run.live().is_some());
-        noted
+        wake.retain(|id| *id != run.id || run.live().is_some());
+        wake
     }
 
     /// Whom to ask after a run that is gone.
@@ -209,13 +208,17 @@ impl Table {
         }
     }
 
-    fn charge(&mut self, labels: &BTreeMap<String, String>, Entry { day, amount }: Entry) -> Noted {
-        let mut noted = Noted::default();
+    /// Whom a budget that is spent by this concerns.
+    fn charge(
+        &mut self,
+        labels: &BTreeMap<String, String>,
+        Entry { day, amount }: Entry,
+    ) -> Vec<RunId> {
         if amount.is_nothing() {
-            return noted;
+            return Vec::new();
         }
         self.turn_page(begin_of(day));
-        let (today, near_percent) = (self.day, self.near_percent);
+        let today = self.day;
         let mut is_newly_spent = false;
         for kept in self.kept.iter_mut().filter(|kept| kept.rule.covers(labels)) {
             if kept.rule.per == Period::Day && day < today {
@@ -224,12 +227,8 @@ impl Table {
             let before = kept.used;
             kept.used = before.plus(amount);
             is_newly_spent |= kept.is_spent() && !is_spent(&kept.rule, before);
-            noted.near.extend(kept.crossed(before, near_percent));
         }
-        if is_newly_spent {
-            noted.wake = self.reserved.keys().cloned().collect();
-        }
-        noted
+        if is_newly_spent { self.reserved.keys().cloned().collect() } else { Vec::new() }
     }
 
     /// What live attempts other than this run's may still take of a budget.
@@ -276,8 +275,8 @@ impl Kept {
         }
     }
 
-    /// True news once in each period: from below the mark to it or beyond it.
-    fn crossed(&self, before: Amount, near_percent: u32) -> Option<(String, u64, u64)> {
+    /// News once in each period: from below the mark to it or beyond it.
+    fn nearing(&self, more: Amount, near_percent: u32) -> Option<Nearing> {
         let near = |used: u64, max: Option<u64>| {
             let is_near = |max: &u64| {
                 near_percent > 0
@@ -287,8 +286,8 @@ impl Kept {
         };
         let (tokens, cost) = (self.rule.max_tokens, self.rule.max_cost_usd_micros);
         let is_near = |of: Amount| near(of.tokens, tokens).or(near(of.cost_usd_micros, cost));
-        let (used, max) = is_near(self.used).filter(|_| is_near(before).is_none())?;
-        Some((self.rule.name.clone(), used, max))
+        let (used, max) = is_near(self.used.plus(more)).filter(|_| is_near(self.used).is_none())?;
+        Some(Nearing { name: self.rule.name.clone(), used, max })
     }
 }
 
@@ -321,11 +320,7 @@ mod tests {
     /// A run whose turns reserve a hundred tokens each, and whose first is alive.
     fn run(id: &str) -> Run {
         let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
-        let limits = Limits {
-            max_turns: Some(10),
-            max_tokens: Some(1000),
-            ..Limits::default()
-        };
+        let limits = Limits { max_turns: Some(10), max_tokens: Some(1000), ..Limits::default() };
         let spec = RunSpec { limits, ..RunSpec::command(agent, "/".to_owned()) };
         let id = RunId(id.to_owned());
         let events = create(&id, spec, &Moment::new(NOON, BootId("boot".to_owned())));
@@ -366,14 +361,15 @@ mod tests {
     fn what_is_spent_is_told_once_and_a_new_day_begins_with_nothing() {
         let budgets = budgets(rule(100, Period::Day, Exceeded::Wait));
         let run = run("aaaa");
-        assert_eq!(budgets.note(&run, tokens(79, 0)), Noted::default());
-        let near = budgets.note(&run, tokens(1, 0)).near;
-        assert_eq!(near, [("day".to_owned(), 80, 100)]);
-        let spent = budgets.note(&run, tokens(20, 0));
-        assert_eq!((spent.near.len(), spent.wake), (0, vec![run.id.clone()]));
+        let near = |more| budgets.nearing(&run.spec, tokens(more, 0));
+        assert_eq!((near(79).len(), budgets.note(&run, tokens(79, 0))), (0, Vec::new()));
+        assert_eq!(near(1), [Nearing { name: "day".to_owned(), used: 80, max: 100 }]);
+        assert_eq!(budgets.note(&run, tokens(1, 0)), []);
+        assert_eq!(near(20), [], "that was said");
+        assert_eq!(budgets.note(&run, tokens(20, 0)), std::slice::from_ref(&run.id));
         assert!(matches!(room(&budgets, &run, NOON), Budget::Spent { then: Exceeded::Wait, .. }));
         assert_eq!(room(&budgets, &run, begin_of(1)), Budget::Room);
-        assert_eq!(budgets.note(&run, tokens(100, 0)), Noted::default(), "of the day before");
+        assert_eq!(budgets.note(&run, tokens(100, 0)), [], "of the day before");
         assert_eq!(room(&budgets, &run, begin_of(1)), Budget::Room);
     }
 
@@ -386,7 +382,7 @@ mod tests {
         assert!(matches!(spent, Budget::Spent { then: Exceeded::End, until: None, .. }));
         let raised = [rule(1000, Period::Total, Exceeded::End)];
         let woken = budgets.follow(&raised, 80, NOON, &ledger).expect("memory can be read");
-        assert_eq!(woken, [run.id.clone()]);
+        assert_eq!(woken, std::slice::from_ref(&run.id));
         assert_eq!(budgets.standing(NOON)[0].used, Amount::default(), "read from the ledger");
     }
 }

@@ -70,8 +70,6 @@ pub(crate) struct Conductor {
     /// Since when the step's shim does not answer.
     unreachable: Option<Time>,
     ear: Ear,
-    /// News that came of what was just written.
-    pending: Vec<Input>,
 }
 
 /// The conductor has no more to do here.
@@ -86,7 +84,7 @@ impl Conductor {
     ) -> Self {
         let (journal_trouble, keeper_trouble) = (None, None);
         let (keeper, chore) = (None, None);
-        let (unreachable, ear, pending) = (None, Ear::default(), Vec::new());
+        let (unreachable, ear) = (None, Ear::default());
         Self {
             supervisor,
             seat,
@@ -98,7 +96,6 @@ impl Conductor {
             keeper_trouble,
             unreachable,
             ear,
-            pending,
         }
     }
 
@@ -122,9 +119,6 @@ impl Conductor {
             self.take(input).await?;
         }
         loop {
-            while let Some(input) = self.pending.pop() {
-                self.take(input).await?;
-            }
             self.perform().await?;
             if !self.seat.run().is_open() {
                 return Ok(());
@@ -195,7 +189,7 @@ impl Conductor {
             let moment = self.supervisor.moment_of(self.seat.run(), self.slot(), seen);
             let Some(append) = self.propose(&input, &moment) else {
                 self.supervisor.note_slot(self.seat.run());
-                self.note_spent(Entry::default());
+                self.supervisor.note_spent(self.seat.run(), Entry::default());
                 return Ok(());
             };
             let spent = append.spent;
@@ -207,7 +201,7 @@ impl Conductor {
                     self.seat.accept(&events);
                     self.publish();
                     self.supervisor.note_slot(self.seat.run());
-                    self.note_spent(spent);
+                    self.supervisor.note_spent(self.seat.run(), spent);
                     return Ok(());
                 }
                 Err(Error::Conflict { .. }) => self.reload()?,
@@ -248,11 +242,6 @@ impl Conductor {
     fn is_overdue(&mut self) -> bool {
         let (run, supervisor) = (self.seat.run(), &self.supervisor);
         live_dir(supervisor, run).is_some_and(|dir| self.ear.attend(run, &dir, &supervisor.world))
-    }
-
-    fn note_spent(&mut self, spent: Entry) {
-        let news = self.supervisor.note_spent(self.seat.run(), spent);
-        self.pending.extend(news);
     }
 
     fn slot(&self) -> Slot {

@@ -3,11 +3,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use outlast_engine::{Hold, Input, Moment, Run, RunId, RunSpec, Seen, Slot, Time};
+use outlast_engine::{Hold, Moment, Run, RunId, RunSpec, Seen, Slot, Time};
 use outlast_store::{Amount, Entry, Error};
 use outlast_workflow::Config;
 
-use crate::budgets::{Budgets, Noted, Standing};
+use crate::budgets::{Budgets, Standing};
 use crate::supervisor::Supervisor;
 
 /// Since when everything rests, as the store has it.
@@ -24,9 +24,10 @@ impl Supervisor {
     /// Reads what an earlier daemon was told, and what was spent.
     pub(crate) fn load_shared(&self) -> Result<(), Error> {
         let held = self.store.note(HELD)?;
-        let since = held.map(|since| since.parse().map(Time)).transpose().map_err(|_| {
-            Error::Io(format!("the setting {HELD} in the store is not a time"))
-        })?;
+        let since = held
+            .map(|since| since.parse().map(Time))
+            .transpose()
+            .map_err(|_| Error::Io(format!("the setting {HELD} in the store is not a time")))?;
         *self.shared.held_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
         if let Ok(config) = self.settings.current() {
             self.follow_budgets(&config)?;
@@ -46,7 +47,7 @@ impl Supervisor {
     pub(crate) fn moment_after(&self, run: &Run, moment: &Moment, spent: Entry) -> Moment {
         let (id, spec, now) = (&run.id, &run.spec, moment.now);
         let budget = self.shared.budgets.room(id, spec, Some(run), spent.amount, now);
-        Moment { budget, ..moment.clone() }
+        Moment { budget, nearing: self.shared.budgets.nearing(spec, spent), ..moment.clone() }
     }
 
     /// The moment for a run that is being made.
@@ -56,11 +57,9 @@ impl Supervisor {
         Moment { hold: self.hold(), budget, ..moment }
     }
 
-    /// Notes what a run has used up; the news that this is to the run itself.
-    pub(crate) fn note_spent(&self, run: &Run, spent: Entry) -> Vec<Input> {
-        let Noted { near, wake } = self.shared.budgets.note(run, spent);
-        wake.iter().for_each(|id| self.poke(id));
-        near.into_iter().map(|(name, used, max)| Input::BudgetNeared { name, used, max }).collect()
+    /// Notes what a run has used up, and has those look again whom that concerns.
+    pub(crate) fn note_spent(&self, run: &Run, spent: Entry) {
+        self.shared.budgets.note(run, spent).iter().for_each(|id| self.poke(id));
     }
 
     /// A run that is gone, or was not made, takes nothing of any budget.

@@ -126,7 +126,7 @@ impl Supervisor {
         // Whoever was doing something goes on doing it, before anybody is let in.
         for run in &runs {
             self.slots.note(run);
-            let _nothing_spent = self.shared.budgets.note(run, Entry::default());
+            let _nobody_waits_yet = self.shared.budgets.note(run, Entry::default());
         }
         for run in runs {
             self.seat(Seat::new(run, self.epoch), Some(Input::Woke));

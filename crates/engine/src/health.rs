@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::handle::Draft;
-use crate::{Fact, Limit, Moment, Outcome, Run, State, Time, WaitCause, limits};
+use crate::{Fact, Limit, Moment, Nearing, Outcome, Run, State, Time, WaitCause, limits};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -78,13 +78,16 @@ pub struct Seen {
     pub unreachable: Option<Time>,
 }
 
+/// What holds if a rule matches.
+type Rule = fn(&Run, Time, &Seen) -> Option<Condition>;
+
 impl Run {
     /// How the run is doing at this moment; what the journal says of it is [`Run::condition`].
     pub fn health(&self, now: Time, seen: &Seen) -> Condition {
         if matches!(self.state, State::Finishing { .. } | State::Ended { .. }) {
             return Condition::healthy(self.condition.since);
         }
-        let rules: [fn(&Self, Time, &Seen) -> Option<Condition>; 8] = [
+        let rules: [Rule; 8] = [
             unreachable,
             orphaned,
             waiting_human,
@@ -126,6 +129,12 @@ impl Run {
 
 /// Writes down which limits are near and how the run is doing, if either is news.
 pub(crate) fn follow(draft: &mut Draft, moment: &Moment) {
+    if !draft.run().has_ended() {
+        for Nearing { name, used, max } in &moment.nearing {
+            let (limit, used, max, budget) = (Limit::Budget, *used, *max, Some(name.clone()));
+            draft.push(moment.now, Fact::LimitNeared { limit, used, max, budget });
+        }
+    }
     if matches!(draft.run().state, State::Finishing { .. } | State::Ended { .. }) {
         return;
     }

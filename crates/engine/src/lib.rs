@@ -50,7 +50,8 @@ pub use due::Effect;
 pub use errand::{Errand, Hook, Purpose};
 pub use event::{Actor, Event, Fact, Reason};
 pub use handle::{
-    Budget, Custody, End, EndCause, Exceeded, Hold, Input, Moment, Report, Slot, Started, TreeNews, create,
+    Budget, Custody, End, EndCause, Exceeded, Hold, Input, Moment, Nearing, Report, Slot, Started,
+    TreeNews, create,
 };
 pub use health::{Condition, Health, Seen};
 pub use ids::{BootId, RunId, Time};
@@ -65,8 +66,9 @@ pub use run::{
     Previous, Removal, Run, Settling,
 };
 pub use spec::{
-    Agent, Checks, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin, OutputPolicy, Queue, Retain,
-    Retry, RunSpec, Strategy, Tool, ToolClass, ToolCost, Window, Workflow, Workspace,
+    Agent, Checks, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin, OutputPolicy,
+    Queue, Retain, Retry, RunSpec, Strategy, Tool, ToolClass, ToolCost, Window, Workflow,
+    Workspace,
 };
 pub use spend::{Charge, Spend};
 pub use state::{State, StateName, Verdict, WaitCause};

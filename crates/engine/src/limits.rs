@@ -41,7 +41,8 @@ pub(crate) fn over_mid_turn(run: &Run, moment: &Moment) -> Option<Limit> {
     let has_said = live.reported.is_some();
     if has_said && limits.max_tokens.is_some_and(|most| spend.tokens() >= most) {
         Some(Limit::MaxTokens)
-    } else if has_said && limits.max_cost_usd_micros.is_some_and(|most| spend.cost_usd_micros >= most)
+    } else if has_said
+        && limits.max_cost_usd_micros.is_some_and(|most| spend.cost_usd_micros >= most)
     {
         Some(Limit::MaxCost)
     } else if let Budget::Spent { then: Exceeded::End, .. } = moment.budget {
@@ -87,7 +88,8 @@ pub(crate) fn newly_near(run: &Run, now: Time) -> Vec<(Limit, u64, u64)> {
 
 /// When most of the run's time will be used up, while it passes and that was not said yet.
 pub(crate) fn near_at(run: &Run) -> Option<Time> {
-    let is_over = run.neared.contains(&Limit::RunTimeout) || run.stop.is_some() || run.limit.is_some();
+    let is_over =
+        run.neared.contains(&Limit::RunTimeout) || run.stop.is_some() || run.limit.is_some();
     let near = u128::from(run.spec.health.near_limit_percent);
     if is_over || near == 0 || near >= 100 {
         return None;

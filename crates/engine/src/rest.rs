@@ -27,7 +27,9 @@ pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
             go_on(run, moment, reason::of("a message came", "message"))
         }
         WaitCause::Timer if is_due => go_on(run, moment, reason::of("the time has come", "timer")),
-        WaitCause::Paused if !run.is_to_rest() => go_on(run, moment, reason::of("resumed", "resumed")),
+        WaitCause::Paused if !run.is_to_rest() => {
+            go_on(run, moment, reason::of("resumed", "resumed"))
+        }
         WaitCause::Backoff
         | WaitCause::RateLimit
         | WaitCause::Timer

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::emit::{self, Emit};
 use crate::{
-    Charge, Condition, Errand, Held, Inbox, Limit, Message, Outcome, Reason, RefusedCall, RunId, RunSpec, Spend,
-    State, StateName, Step, StopMode, Survivor, Time, ToolCall, TurnStatus, Verdict, Wait,
-    WaitCause,
+    Charge, Condition, Errand, Held, Inbox, Limit, Message, Outcome, Reason, RefusedCall, RunId,
+    RunSpec, Spend, State, StateName, Step, StopMode, Survivor, Time, ToolCall, TurnStatus,
+    Verdict, Wait, WaitCause,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use crate::advance::Facts;
 use crate::emit::{self, Emit};
 use crate::run::{Attempt, CallOutcome, Done, Settling};
 use crate::{
-    Budget, Exceeded, Fact, Hook, Limit, Moment, OnInterrupt, Outcome, Purpose, Reason, Run, StateName, TurnStatus,
-    Verdict, Wait, WaitCause, limits, reason, rest, retry, tools,
+    Budget, Exceeded, Fact, Hook, Limit, Moment, OnInterrupt, Outcome, Purpose, Reason, Run,
+    StateName, TurnStatus, Verdict, Wait, WaitCause, limits, reason, rest, retry, tools,
 };
 
 pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {

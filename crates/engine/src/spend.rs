@@ -101,8 +101,8 @@ pub(crate) fn reported(before: Option<&Charge>, usage: &Usage) -> Charge {
     let said = before.as_said();
     let most = |now: Option<u64>, before: u64| now.unwrap_or(0).max(before);
     let has = |now: Option<u64>, before: Option<u64>| now.or(before).is_some();
-    let says_tokens = has(usage.input_tokens, said.input_tokens)
-        || has(usage.output_tokens, said.output_tokens);
+    let says_tokens =
+        has(usage.input_tokens, said.input_tokens) || has(usage.output_tokens, said.output_tokens);
     Charge {
         input_tokens: most(usage.input_tokens, before.input_tokens),
         output_tokens: most(usage.output_tokens, before.output_tokens),

@@ -96,7 +96,10 @@ fn three_failed_attempts_at_a_turn_are_thrashing_until_it_commits() {
     story.exits(1).wakes_after(400_000).exits(1).wakes_after(400_000);
     assert_eq!(word(&story), "healthy");
     story.exits(1);
-    assert_eq!((word(&story), why(&story).as_str()), ("thrashing", "3 attempts at turn 1 have failed"));
+    assert_eq!(
+        (word(&story), why(&story).as_str()),
+        ("thrashing", "3 attempts at turn 1 have failed")
+    );
     story.wakes_after(400_000).answers(says(Continue));
     assert_eq!(changes(&story), ["thrashing", "not thrashing"]);
 }
@@ -107,7 +110,10 @@ fn turns_that_change_nothing_are_thrashing_one_before_they_are_blocked_for_it() 
     story.answers_in(says(Continue), "a").answers_in(says(Continue), "a");
     assert_eq!(word(&story), "healthy");
     story.answers_in(says(Continue), "a");
-    assert_eq!((word(&story), why(&story).as_str()), ("thrashing", "2 turns in a row changed nothing"));
+    assert_eq!(
+        (word(&story), why(&story).as_str()),
+        ("thrashing", "2 turns in a row changed nothing")
+    );
     story.answers_in(says(Continue), "b");
     assert_eq!(word(&story), "healthy");
 }
@@ -116,7 +122,10 @@ fn turns_that_change_nothing_are_thrashing_one_before_they_are_blocked_for_it() 
 fn a_blocked_run_waits_for_a_person_and_says_what_for() {
     let mut story = Story::of(a_loop());
     story.answers(says(Blocked));
-    assert_eq!((word(&story), why(&story).as_str()), ("waiting_human", "waits for an answer: agent_blocked"));
+    assert_eq!(
+        (word(&story), why(&story).as_str()),
+        ("waiting_human", "waits for an answer: agent_blocked")
+    );
     assert_eq!(story.run().condition.since, story.run().since);
     story.tell(Input::ResumeAsked);
     assert_eq!(changes(&story), ["waiting_human", "not waiting_human"]);
@@ -196,7 +205,8 @@ fn each_limit_is_near_once_and_the_run_says_which() {
 fn usage_that_streams_in_counts_at_once_and_ends_the_attempt_at_the_ceiling() {
     let mut story = Story::of(limited());
     story.report(|_| {});
-    let says = |tokens, cost| Input::UsageReported { turn: 1, attempt: 1, usage: usage(tokens, cost) };
+    let says =
+        |tokens, cost| Input::UsageReported { turn: 1, attempt: 1, usage: usage(tokens, cost) };
     story.tell(says(100, 10)).tell(says(101, 11)).tell(says(100, 10));
     assert_eq!(story.run().spend.tokens(), 100, "too little to write down");
     story.tell(says(850, 10));
@@ -204,14 +214,20 @@ fn usage_that_streams_in_counts_at_once_and_ends_the_attempt_at_the_ceiling() {
     story.tell(says(1_001, 10));
     assert!(story.run().limit.is_some());
     assert!(
-        story.run().due().iter().any(|effect| matches!(effect, outlast_engine::Effect::Stop { .. }))
+        story
+            .run()
+            .due()
+            .iter()
+            .any(|effect| matches!(effect, outlast_engine::Effect::Stop { .. }))
     );
     story.is_ended_for(EndCause::Stopped).tell(Input::Finished);
     let run = story.run();
-    assert_eq!((run.state.name().word(), run.why.reason_code.as_str()), ("exhausted", "max_tokens"));
+    assert_eq!(
+        (run.state.name().word(), run.why.reason_code.as_str()),
+        ("exhausted", "max_tokens")
+    );
     assert_eq!((run.spend.tokens(), run.spend.cost_usd_micros), (1_001, 10));
-    let reports =
-        story.events.iter().filter(|event| event.fact.kind() == "UsageReported").count();
+    let reports = story.events.iter().filter(|event| event.fact.kind() == "UsageReported").count();
     assert_eq!(reports, 3);
 }
 
@@ -224,7 +240,11 @@ fn what_was_streamed_is_not_charged_again_at_the_end() {
     story.answers(Response { usage: Some(usage(310, 15)), ..says(Continue) });
     let spend = story.run().spend;
     assert_eq!((spend.tokens(), spend.cost_usd_micros, spend.known), (310, 20, true));
-    assert_eq!(story.run().reserves(), (100, 100_000), "a tenth of each ceiling, for the next turn");
+    assert_eq!(
+        story.run().reserves(),
+        (100, 100_000),
+        "a tenth of each ceiling, for the next turn"
+    );
 }
 
 #[test]

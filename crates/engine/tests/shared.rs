@@ -3,7 +3,7 @@
 mod story;
 
 use outlast_engine::TurnStatus::{Blocked, Continue};
-use outlast_engine::{Budget, Exceeded, Hold, Input, Moment, Run, RunId, Time, create};
+use outlast_engine::{Budget, Exceeded, Hold, Input, Moment, Nearing, Run, RunId, Time, create};
 use story::{Story, a_loop, command, says};
 
 fn spent(until: Option<Time>, then: Exceeded) -> Budget {
@@ -108,7 +108,9 @@ fn a_run_that_is_made_while_the_word_holds_rests_and_one_that_is_stopped_then_en
     let mut story = Story::of(command());
     story.events = events;
     story.hold = Hold::On;
-    story.tell(Input::StopAsked { mode: outlast_engine::StopMode::Gracefully }).tell(Input::Finished);
+    story
+        .tell(Input::StopAsked { mode: outlast_engine::StopMode::Gracefully })
+        .tell(Input::Finished);
     assert_eq!(story.is_at(), "stopped (stopped), ended");
 }
 
@@ -122,7 +124,10 @@ fn a_spent_budget_lets_the_next_turn_wait_until_there_is_more_and_its_clock_stan
     assert!(story.run().live().is_some(), "the turn that has begun goes on");
     story.answers(says(Continue));
     assert_eq!(story.is_at(), "waiting (budget), timer");
-    assert_eq!((story.run().due_at(), story.run().condition.health.word()), (Some(midnight), "near_limit"));
+    assert_eq!(
+        (story.run().due_at(), story.run().condition.health.word()),
+        (Some(midnight), "near_limit")
+    );
     let used = story.run().clock.used_ms(story.now);
     story.wakes_after(1_800_000);
     assert_eq!(story.is_at(), "waiting (budget), timer");
@@ -175,8 +180,8 @@ fn a_budget_that_ends_its_runs_ends_the_turn_that_is_alive_or_the_next() {
 fn a_budget_that_is_near_its_end_is_said_each_time_and_changes_no_word() {
     let mut story = Story::of(a_loop());
     story.report(|_| {});
-    let near = Input::BudgetNeared { name: "day".to_owned(), used: 80, max: 100 };
-    story.tell(near.clone()).tell(near);
+    story.nearing = vec![Nearing { name: "day".to_owned(), used: 80, max: 100 }];
+    story.tell(Input::Woke).tell(Input::Woke);
     let said = story.events.iter().filter(|event| event.fact.kind() == "LimitNeared").count();
     assert_eq!((said, story.run().condition.health.word()), (2, "healthy"));
 }

@@ -59,7 +59,7 @@ pub(crate) fn budgets(root: &Node) -> Vec<SharedBudget> {
         let (name, label) = (format!("label {}", entry.key), Some(entry.key.clone()));
         budget(name, label, Period::Total, &entry.node)
     });
-    day.into_iter().chain(of_labels).filter(|budget| budget.limits_anything()).collect()
+    day.into_iter().chain(of_labels).filter(SharedBudget::limits_anything).collect()
 }
 
 /// Budgets that limit nothing, which nobody writes on purpose.
@@ -146,7 +146,9 @@ mod tests {
         let told: Vec<_> = config
             .budgets
             .iter()
-            .map(|it| (it.name.as_str(), it.max_tokens, it.max_cost_usd_micros, it.per, it.on_exceed))
+            .map(|it| {
+                (it.name.as_str(), it.max_tokens, it.max_cost_usd_micros, it.per, it.on_exceed)
+            })
             .collect();
         assert_eq!(
             told,

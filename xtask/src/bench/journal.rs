@@ -89,7 +89,8 @@ impl Held {
             epoch,
             events,
             row: run.row(),
-            outbox: Vec::new(), spent: outlast_store::Entry::default(),
+            outbox: Vec::new(),
+            spent: outlast_store::Entry::default(),
         })?;
         Ok(Self { run, epoch })
     }
@@ -105,7 +106,8 @@ impl Held {
             epoch: self.epoch,
             events,
             row: self.run.row(),
-            outbox: Vec::new(), spent: outlast_store::Entry::default(),
+            outbox: Vec::new(),
+            spent: outlast_store::Entry::default(),
         }
     }
 }

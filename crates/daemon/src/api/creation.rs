@@ -92,7 +92,7 @@ impl Creation {
                 let made = seat.run().clone();
                 self.supervisor.seat(seat, None);
                 self.supervisor.note_slot(&made);
-                let _nothing_spent = self.supervisor.note_spent(&made, Entry::default());
+                self.supervisor.note_spent(&made, Entry::default());
                 let mut warnings = self.wanted.warnings;
                 warnings.extend(made.is_held.then(|| HELD.to_owned()));
                 Ok(Created { id: self.id.0, existed: false, warnings })

@@ -20,9 +20,9 @@ use super::Daemon;
 use super::error::{Answer, bad_request};
 use super::runs::{blocking, resolve};
 use crate::conductor::Snapshot;
+use crate::keeper::Following;
 use crate::output::{Piece, Reader};
 use crate::refusal::Refusal;
-use crate::keeper::Following;
 use crate::supervisor::{Handle, Supervisor};
 
 #[derive(Debug, Clone, Deserialize, utoipa::IntoParams)]
@@ -342,4 +342,3 @@ fn is_past(snapshot: &Snapshot, (turn, number): (u32, u32)) -> bool {
         None => false,
     }
 }
-

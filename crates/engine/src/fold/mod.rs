@@ -426,15 +426,15 @@ impl Run {
     }
 }
 
-/// Whether a run's time passes in this state: not while it waits for a person or for its place.
+/// Whether a run's time passes in this state: not while it waits for a person, a provider or its place.
 fn is_ticking(state: &State) -> bool {
     match state {
         State::Preparing | State::Running | State::Verifying => true,
         State::Waiting { cause, .. } => match cause {
-            WaitCause::Backoff | WaitCause::Timer | WaitCause::Children | WaitCause::RateLimit => {
-                true
+            WaitCause::Backoff | WaitCause::Timer | WaitCause::Children => true,
+            WaitCause::Slot | WaitCause::RateLimit | WaitCause::Message | WaitCause::Paused => {
+                false
             }
-            WaitCause::Slot | WaitCause::Message | WaitCause::Paused => false,
         },
         State::Queued | State::Blocked | State::Finishing { .. } | State::Ended { .. } => false,
     }

@@ -18,7 +18,7 @@ mod usage;
 mod workspace;
 
 use crate::{
-    BootId, Decision, Event, Fact, Limit, Run, Seen, Step, StopMode, Time, Usage, advance, health, hold,
+    BootId, Decision, Event, Fact, Run, Seen, Step, StopMode, Time, Usage, advance, health, hold,
 };
 
 pub use created::create;
@@ -32,14 +32,24 @@ pub struct Moment {
     pub slot: Slot,
     pub hold: Hold,
     pub budget: Budget,
+    /// Budgets that this run brings near their end just now.
+    pub nearing: Vec<Nearing>,
     pub seen: Seen,
+}
+
+/// A budget of which most is used up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nearing {
+    pub name: String,
+    pub used: u64,
+    pub max: u64,
 }
 
 impl Moment {
     /// A moment with room for everybody.
     pub fn new(now: Time, boot: BootId) -> Self {
         let (slot, hold, budget) = (Slot::Free, Hold::Off, Budget::Room);
-        Self { now, boot, slot, hold, budget, seen: Seen::default() }
+        Self { now, boot, slot, hold, budget, nearing: Vec::new(), seen: Seen::default() }
     }
 }
 
@@ -127,12 +137,6 @@ pub enum Input {
         attempt: u32,
         usage: Usage,
     },
-    /// This run has brought a budget that it shares near its end.
-    BudgetNeared {
-        name: String,
-        used: u64,
-        max: u64,
-    },
     /// Time has passed, or there may be room.
     Woke,
     /// What a finishing run had to tidy up is tidied up.
@@ -166,13 +170,6 @@ impl Run {
             Input::WorkspaceKept { why } => removal::kept(&mut draft, why, moment),
             Input::UsageReported { turn, attempt, usage } => {
                 usage::handle(&mut draft, (*turn, *attempt), usage, moment);
-            }
-            Input::BudgetNeared { name, used, max } => {
-                let (limit, budget) = (Limit::Budget, Some(name.clone()));
-                if !draft.run().has_ended() {
-                    let (used, max) = (*used, *max);
-                    draft.push(moment.now, Fact::LimitNeared { limit, used, max, budget });
-                }
             }
             Input::Woke => {}
             Input::Finished => finished::handle(&mut draft),

@@ -3,9 +3,8 @@
 
 use outlast_engine::{
     Agent, Answer, BootId, Budget, Custody, End, EndCause, Event, Exit, Fact, Hold, Input, Limits,
-    Moment, Seen,
-    OnInterrupt, Report, Response, Retry, Run, RunId, RunSpec, Slot, Started, Step, Survivor, Time,
-    TreeNews, TurnStatus, Workflow, check, create,
+    Moment, Nearing, OnInterrupt, Report, Response, Retry, Run, RunId, RunSpec, Seen, Slot,
+    Started, Step, Survivor, Time, TreeNews, TurnStatus, Workflow, check, create,
 };
 
 pub(crate) struct Story {
@@ -16,6 +15,7 @@ pub(crate) struct Story {
     pub(crate) slot: Slot,
     pub(crate) hold: Hold,
     pub(crate) budget: Budget,
+    pub(crate) nearing: Vec<Nearing>,
     pub(crate) seen: Seen,
 }
 
@@ -30,6 +30,7 @@ impl Story {
             slot: Slot::Free,
             hold: Hold::Off,
             budget: Budget::Room,
+            nearing: Vec::new(),
             seen: Seen::default(),
         };
         story.events = create(&story.id, spec, &story.moment());
@@ -41,6 +42,7 @@ impl Story {
             slot: self.slot,
             hold: self.hold,
             budget: self.budget.clone(),
+            nearing: self.nearing.clone(),
             seen: self.seen,
             ..Moment::new(self.now, self.boot.clone())
         }

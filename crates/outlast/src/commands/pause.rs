@@ -3,12 +3,12 @@
 use outlast_wire::api::{HoldView, PauseAll, RunView};
 
 use super::{each, errors_as};
+use crate::Answer;
 use crate::args::Pause;
 use crate::ask::{Ask, run_path};
+use crate::output::{self, figures};
 use crate::session::Session;
 use crate::world::World;
-use crate::output::{self, figures};
-use crate::Answer;
 
 pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
     let mut session = Session::new(world);

@@ -55,7 +55,10 @@ fn an_agent_that_says_what_it_uses_is_ended_in_the_middle_of_its_turn() {
     assert_eq!(home.wait(&id), 4);
     let run = home.show(&id);
     assert_eq!(str_of(&run, "reason_code"), "max_tokens");
-    assert_eq!((&run["usage"]["input_tokens"], &run["usage"]["output_tokens"]), (&json!(1200), &json!(1)));
+    assert_eq!(
+        (&run["usage"]["input_tokens"], &run["usage"]["output_tokens"]),
+        (&json!(1200), &json!(1))
+    );
     assert_eq!(run["usage"]["cost_usd"], json!(0.01), "what was said once is not taken back");
     assert_eq!(home.count(&id, "UsageReported"), 2, "less than before is no news");
     let refused = home.fails(2, &["usage", &id, "--input", "9"]);
@@ -81,7 +84,10 @@ fn a_day_whose_money_is_spent_is_waited_out_also_by_the_next_daemon() {
     assert_eq!((&still["state"], &still["wake_at"]), (&json!("waiting"), &waiting["wake_at"]));
     let budget = &home.json(&["budgets", "--json"])[0];
     assert_eq!((str_of(budget, "name"), &budget["used"]["cost_usd"]), ("day", &json!(0.6)));
-    assert_eq!((&budget["left"]["cost_usd"], &budget["resets_at"]), (&json!(0.0), &waiting["wake_at"]));
+    assert_eq!(
+        (&budget["left"]["cost_usd"], &budget["resets_at"]),
+        (&json!(0.0), &waiting["wake_at"])
+    );
     clock.set(DAY_MS);
     restart(home);
     assert_eq!((home.wait(&id), home.wait(&late)), (0, 0));
@@ -109,7 +115,10 @@ fn runs_of_a_label_share_what_it_has_and_the_others_do_not() {
     let late = labelled(&home, "team=web", &a_loop(&says("done"), "max_attempts: 1"));
     assert_eq!(home.wait(&late), 4);
     let late = home.show(&late);
-    assert_eq!((str_of(&late, "reason"), &late["attempt"]), ("the budget label team=web is spent", &json!(0)));
+    assert_eq!(
+        (str_of(&late, "reason"), &late["attempt"]),
+        ("the budget label team=web is spent", &json!(0))
+    );
     gate.open();
     home.ok(&["stop", "--now", &other]);
 }

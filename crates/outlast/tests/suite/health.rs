@@ -190,7 +190,10 @@ fn most_of_a_limit_is_said_once_and_the_run_is_near_it() {
     is_doing(&home, &id, "near_limit");
     gate.open();
     assert_eq!(home.wait(&id), 0);
-    assert_eq!((home.count(&id, "LimitNeared"), changes(&home, &id)), (1, vec!["near_limit".into()]));
+    assert_eq!(
+        (home.count(&id, "LimitNeared"), changes(&home, &id)),
+        (1, vec!["near_limit".into()])
+    );
 }
 
 #[test]

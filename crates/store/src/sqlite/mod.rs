@@ -184,7 +184,15 @@ mod tests {
         let run = RunId(format!("aaaa{n:08}"));
         let events = create(&run, spec, &Moment::new(Time(1), BootId("boot".to_owned())));
         let row = Run::replay(&run, &events).unwrap().row();
-        Append { run, expected_seq: 0, epoch: 0, events, row, outbox: Vec::new(), spent: Entry::default() }
+        Append {
+            run,
+            expected_seq: 0,
+            epoch: 0,
+            events,
+            row,
+            outbox: Vec::new(),
+            spent: Entry::default(),
+        }
     }
 
     #[test]
