@@ -55,6 +55,7 @@ fn spent(usage: &Usage) -> String {
 fn awaited(wait: Wait) -> Value {
     match wait {
         Wait::Until(Time(at_ms)) => json!({ "until": at_ms }),
+        Wait::RateLimit(Time(at_ms)) => json!({ "until": at_ms, "cause": "rate_limit" }),
         Wait::Children => json!({ "children": true }),
         Wait::Message => json!({ "message": true }),
     }
@@ -132,6 +133,7 @@ fn any_response() -> impl Strategy<Value = Response> {
     let usage = of(usage.prop_filter("says something", |usage| *usage != Usage::default()));
     let wait = of(prop_oneof![
         (0..=LATEST_MS).prop_map(|at_ms| Wait::Until(Time(at_ms))),
+        (0..=LATEST_MS).prop_map(|at_ms| Wait::RateLimit(Time(at_ms))),
         Just(Wait::Children),
         Just(Wait::Message),
     ]);

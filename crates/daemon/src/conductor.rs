@@ -5,15 +5,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Effect, Input, Run, RunId, StopMode};
-use outlast_store::{Append, Error};
+use outlast_engine::{Effect, Input, Moment, Run, RunId, Seen, StopMode, Time};
+use outlast_store::{Append, Entry, Error};
 use outlast_wire::api::Trouble;
 use outlast_wire::hook;
+use outlast_wire::layout::AttemptDir;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::children;
 use crate::chore::{self, Chore};
 use crate::driver::Seat;
+use crate::ear::Ear;
 use crate::keeper::{Keeper, Task};
 use crate::notify::Words;
 use crate::supervisor::{Handle, Leaving, Supervisor};
@@ -68,6 +70,9 @@ pub(crate) struct Conductor {
     keeper_trouble: Option<Trouble>,
     /// True once its parent is being told that the run has ended.
     has_told_parent: bool,
+    /// Since when the step's shim does not answer.
+    unreachable: Option<Time>,
+    ear: Ear,
 }
 
 /// The conductor has no more to do here.
@@ -107,6 +112,7 @@ impl Conductor {
     ) -> Self {
         let (journal_trouble, keeper_trouble) = (None, None);
         let (keeper, chore) = (None, None);
+        let (unreachable, ear) = (None, Ear::default());
         Self {
             supervisor,
             seat,
@@ -117,6 +123,8 @@ impl Conductor {
             journal_trouble,
             keeper_trouble,
             has_told_parent: false,
+            unreachable,
+            ear,
         }
     }
 
@@ -145,17 +153,24 @@ impl Conductor {
             if !self.seat.run().is_open() {
                 return Ok(());
             }
+            if self.is_overdue() {
+                self.take(Input::Woke).await?;
+                continue;
+            }
+            self.ear.listen(self.seat.run(), &self.handle, &self.supervisor.world);
             let message = self.next(inbox).await?;
             self.hear(message).await?;
         }
     }
 
     /// The next message, or that it is time.
-    async fn next(&self, inbox: &mut mpsc::Receiver<Message>) -> Result<Message, Over> {
-        let Some(wait) = self.wait() else { return inbox.recv().await.ok_or(Over) };
-        match tokio::time::timeout(wait, inbox.recv()).await {
-            Ok(message) => message.ok_or(Over),
-            Err(_elapsed) => Ok(Message::Input { input: Input::Woke, done: None }),
+    async fn next(&mut self, inbox: &mut mpsc::Receiver<Message>) -> Result<Message, Over> {
+        let wait = self.wait();
+        tokio::select! {
+            biased;
+            message = inbox.recv() => message.ok_or(Over),
+            () = self.ear.output() => Ok(Message::Input { input: Input::Woke, done: None }),
+            () = passed(wait) => Ok(Message::Input { input: Input::Woke, done: None }),
         }
     }
 
@@ -166,10 +181,8 @@ impl Conductor {
         // Nobody says when memory is free again.
         let wants_memory = self.seat.run().wants_slot() && self.supervisor.waits_for_memory();
         let look = wants_memory.then_some(MEMORY_LOOK);
-        match (due, look) {
-            (Some(due), Some(look)) => Some(due.min(look)),
-            (due, look) => due.or(look),
-        }
+        let silence = self.ear.wait(self.seat.run(), &self.supervisor.world);
+        [due, look, silence].into_iter().flatten().min()
     }
 
     async fn hear(&mut self, message: Message) -> Result<(), Over> {
@@ -183,8 +196,16 @@ impl Conductor {
             }
             Message::Shim { pid } => self.snapshot.send_modify(|snapshot| snapshot.shim_pid = pid),
             Message::Trouble { trouble } => {
+                let is_unreachable = trouble.as_ref().is_some_and(|it| it.code == "unreachable");
+                let was_unreachable = self.unreachable.is_some();
+                if is_unreachable != was_unreachable {
+                    self.unreachable = is_unreachable.then(|| self.supervisor.world.now());
+                }
                 self.keeper_trouble = trouble;
                 self.publish_trouble();
+                if is_unreachable != was_unreachable {
+                    self.take(Input::Woke).await?;
+                }
             }
         }
         Ok(())
@@ -194,9 +215,10 @@ impl Conductor {
     async fn take(&mut self, input: Input) -> Result<(), Over> {
         let mut retry_in = FIRST_RETRY;
         loop {
-            let moment = self.supervisor.moment(self.supervisor.slot_of(self.seat.run()));
-            let words = Words { layout: &self.supervisor.layout };
-            let proposed = self.seat.propose(&input, &moment, &words);
+            let seen = self.seen(&input);
+            let slot = self.supervisor.slot_of(self.seat.run());
+            let moment = self.supervisor.moment_of(self.seat.run(), slot, seen);
+            let proposed = self.propose(&input, &moment);
             let is_held_back = proposed
                 .as_ref()
                 .is_some_and(|append| outlast_engine::is_held_back(&append.events));
@@ -205,8 +227,10 @@ impl Conductor {
             }
             let Some(append) = proposed else {
                 self.supervisor.note_slot(self.seat.run());
+                self.supervisor.note_spent(self.seat.run(), Entry::default());
                 return Ok(());
             };
+            let spent = append.spent;
             let events = append.events.clone();
             let told: Vec<String> =
                 append.outbox.iter().map(|notice| notice.sink.clone()).collect();
@@ -220,6 +244,7 @@ impl Conductor {
                     self.seat.accept(&events);
                     self.publish();
                     self.supervisor.note_slot(self.seat.run());
+                    self.supervisor.note_spent(self.seat.run(), spent);
                     return Ok(());
                 }
                 Err(Error::Conflict { .. }) => self.reload()?,
@@ -235,6 +260,33 @@ impl Conductor {
         }
     }
 
+    /// What has to be remembered, given also what the run will have used up by it.
+    fn propose(&self, input: &Input, moment: &Moment) -> Option<Append> {
+        let words = Words { layout: &self.supervisor.layout };
+        let append = self.seat.propose(input, moment, &words)?;
+        if append.spent.amount.is_nothing() {
+            return Some(append);
+        }
+        let after = self.supervisor.moment_after(self.seat.run(), moment, append.spent);
+        if after == *moment { Some(append) } else { self.seat.propose(input, &after, &words) }
+    }
+
+    /// What the world knows of the attempt that is alive.
+    fn seen(&mut self, input: &Input) -> Seen {
+        let (run, world) = (self.seat.run(), &self.supervisor.world);
+        if matches!(input, Input::UsageReported { .. }) {
+            self.ear.heard(world);
+        }
+        let Some(dir) = live_dir(&self.supervisor, run) else { return Seen::default() };
+        Seen { unreachable: self.unreachable, ..self.ear.hear(run, &dir, world) }
+    }
+
+    /// Turns to the attempt that is alive now, which may have been silent before anybody asked.
+    fn is_overdue(&mut self) -> bool {
+        let (run, supervisor) = (self.seat.run(), &self.supervisor);
+        live_dir(supervisor, run).is_some_and(|dir| self.ear.attend(run, &dir, &supervisor.world))
+    }
+
     /// An append was made whose answer got lost: the journal is right.
     fn reload(&mut self) -> Result<(), Over> {
         let id = self.seat.run().id.clone();
@@ -242,6 +294,7 @@ impl Conductor {
             Ok(run) => {
                 self.seat = Seat::new(run, self.supervisor.epoch);
                 self.supervisor.notices.wake_waiting(&self.supervisor);
+                self.supervisor.reload_budgets();
                 self.publish();
                 Ok(())
             }
@@ -351,6 +404,20 @@ impl Conductor {
             tracing::error!(run = %id, %error, "cannot remove the run's environment; `outlast doctor` will show it");
         }
         hook!("daemon.finished");
+    }
+}
+
+/// Where the attempt that is alive has its files.
+fn live_dir(supervisor: &Supervisor, run: &Run) -> Option<AttemptDir> {
+    let live = run.live()?;
+    Some(supervisor.layout.run(run.id.as_str()).attempt(live.turn, live.number))
+}
+
+/// Comes back after so long, or never.
+async fn passed(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
     }
 }
 

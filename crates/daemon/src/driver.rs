@@ -3,8 +3,10 @@
 //! Synchronous and without a world, so that the simulator drives exactly this. Nothing changes here
 //! until the journal has taken it.
 
-use outlast_engine::{Effect, Event, Input, Moment, Notice, Run, RunId, RunSpec, Time, create};
-use outlast_store::{Append, Outgoing};
+use outlast_engine::{
+    Effect, Event, Fact, Input, Moment, Notice, Run, RunId, RunSpec, Time, create,
+};
+use outlast_store::{Amount, Append, Entry, Outgoing, day};
 
 /// Puts a notice into the words that leave the daemon: JSON, the same for every sink.
 pub trait Tell {
@@ -15,6 +17,10 @@ pub trait Tell {
 /// says belongs to that turn, also when the next one starts with it.
 fn outbox(before: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
     let mut outgoing: Vec<Outgoing> = Vec::new();
+    let emits = |event: &Event| matches!(event.fact, Fact::Emitted { .. });
+    if before.spec.notify.is_empty() && !events.iter().any(emits) {
+        return outgoing;
+    }
     let mut run = before.clone();
     for event in events {
         run = run.apply(event).expect("the engine answers legal events");
@@ -38,6 +44,15 @@ fn put(outgoing: &mut Vec<Outgoing>, notice: &Notice, body: String) {
             body: body.clone(),
         });
     }
+}
+
+/// What a run has used up from the one to the other.
+fn spent(before: &Run, after: &Run, moment: &Moment) -> Entry {
+    let amount = |run: &Run| Amount {
+        tokens: run.spend.tokens(),
+        cost_usd_micros: run.spend.cost_usd_micros,
+    };
+    Entry { day: day(moment.now), amount: amount(after).minus(amount(before)) }
 }
 
 /// A run, and the right to write to it.
@@ -65,7 +80,8 @@ impl Seat {
         let first = Run::replay(id, &events[..1]).expect("the engine creates legal runs");
         let outbox = outbox(&first, &events[1..], tell);
         let (row, run_id) = (run.row(), id.clone());
-        let append = Append { run: run_id, expected_seq: 0, epoch, row, events, outbox };
+        let spent = Entry::default();
+        let append = Append { run: run_id, expected_seq: 0, epoch, row, events, outbox, spent };
         (append, Self { run, epoch })
     }
 
@@ -82,6 +98,7 @@ impl Seat {
             expected_seq: self.run.seq(),
             epoch: self.epoch,
             row: after.row(),
+            spent: spent(&self.run, &after, moment),
             outbox,
             events,
         })

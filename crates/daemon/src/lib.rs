@@ -7,13 +7,16 @@
 //! and an attempt never ends because the daemon did.
 
 mod api;
+mod budgets;
 mod children;
 mod chore;
 mod conductor;
 pub mod driver;
+mod ear;
 mod instance;
 mod keeper;
 mod log;
+mod moments;
 mod notify;
 mod operator;
 mod options;

@@ -59,6 +59,7 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 impl Supervisor {
     /// Takes over every run that is open. One that cannot be read does not keep the others from it.
     pub(crate) fn load(self: &Arc<Self>) -> Result<usize, Error> {
+        self.load_shared()?;
         let open = self.store.open_runs()?;
         let mut loaded = HashMap::new();
         for id in &open {
@@ -67,6 +68,8 @@ impl Supervisor {
                     self.resumes.hold(Desired::of(&run, &self.world.boot), self.is_alive(&run));
                     // Whoever was doing something goes on doing it, before anybody is let in.
                     self.slots.note(&run, Queueing::StaysOut);
+                    let _nobody_waits_yet =
+                        self.shared.budgets.note(&run, outlast_store::Entry::default());
                     loaded.insert(id.clone(), run);
                 }
                 Err(message) => self.quarantine(id, message),

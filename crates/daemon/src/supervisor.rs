@@ -15,6 +15,7 @@ use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
 use crate::keeper::OutputWatch;
+use crate::moments::Shared;
 use crate::notify::Dispatch;
 use crate::operator::Operator;
 use crate::resumes::Resumes;
@@ -50,6 +51,7 @@ pub(crate) struct Supervisor {
     pub(crate) watchers: Watchers,
     pub(crate) operator: Operator,
     pub(crate) notices: Dispatch,
+    pub(crate) shared: Shared,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown, left alone, and read again later.
     pub(crate) quarantine: Mutex<BTreeMap<RunId, Trouble>>,
@@ -138,6 +140,7 @@ impl Supervisor {
             watchers: Watchers::default(),
             operator: Operator::default(),
             notices: Dispatch::default(),
+            shared: Shared::default(),
             slots,
             resumes,
             storm,
@@ -207,6 +210,7 @@ impl Supervisor {
     pub(crate) fn unseat(&self, id: &RunId) {
         lock(&self.runs).remove(id);
         self.watchers.note(id);
+        self.forget_budget(id);
         self.give_back_slot(id);
     }
 
@@ -242,6 +246,7 @@ impl Supervisor {
 
     /// A run that was not made needs no place.
     pub(crate) fn give_back_slot(&self, id: &RunId) {
+        self.forget_budget(id);
         if let Some(next) = self.slots.forget(id) {
             self.poke(&next);
         }
@@ -258,6 +263,9 @@ impl Supervisor {
             self.poke(&next);
         }
         self.resumes.follow(&config.supervision);
+        if let Err(error) = self.follow_budgets(&config) {
+            tracing::error!(%error, "cannot read what was spent; the budgets before hold");
+        }
         Ok(config)
     }
 

@@ -69,13 +69,16 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-pub(crate) fn row(row: Row, trouble: Option<Trouble>) -> RunRow {
+pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
+    let Doing { trouble, since, why } = doing;
     RunRow {
         id: row.id.0,
         name: row.name,
         state: row.state.word().to_owned(),
         reason_code: row.reason_code,
         health: health(row.health, trouble.as_ref()),
+        health_since: since,
+        health_why: why,
         what: row.what,
         turn: row.turn,
         attempt: row.attempt,
@@ -91,7 +94,7 @@ pub(crate) fn row(row: Row, trouble: Option<Trouble>) -> RunRow {
         max_turns: row.max_turns,
         cost_usd: usd(row.cost_usd_micros),
         tokens: row.tokens,
-        parent: None,
+        parent: row.parent.map(|parent| parent.0),
     }
 }
 
@@ -107,6 +110,7 @@ pub(crate) fn notices(counts: NoticeCounts) -> Notices {
 }
 
 pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
+    let doing = Doing::of(run, beside.trouble.clone(), now);
     let attempt = run.attempt.as_ref();
     let live = run.live().and_then(|live| live.held.process);
     let is_settled = !matches!(
@@ -123,7 +127,9 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         outcome: attempt
             .and_then(|last| last.held.end.as_ref())
             .map(|(outcome, _)| outcome.word().to_owned()),
-        health: health(run.health().word(), beside.trouble.as_ref()),
+        health: health(run.health_word(), beside.trouble.as_ref()),
+        health_since: doing.since,
+        health_why: doing.why,
         task: run.task.clone(),
         agent: AgentView {
             kind: run.spec.agent.kind.clone(),
@@ -136,7 +142,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         started_at: run.started_at.map(rfc3339),
         ended_at: run.ended_at.map(rfc3339),
         last_progress_at: beside.last_output_at.or(run.started_at).map(rfc3339),
-        wake_at: run.wake_at().map(rfc3339),
+        wake_at: run.due_at().map(rfc3339),
         exit: run.exit().map(exit),
         usage: usage(run),
         limits: limits(run, now),
@@ -170,8 +176,36 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         }),
         priority: run.spec.queue.priority,
         strategy: strategy(run).to_owned(),
-        paused: run.is_paused,
+        paused: run.is_to_rest(),
         last_line: beside.last_line,
+    }
+}
+
+/// How a run is doing, beyond the word: since when and why; of an ended one there is nothing to say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Doing {
+    pub(crate) trouble: Option<Trouble>,
+    since: Option<String>,
+    why: Option<String>,
+}
+
+impl Doing {
+    pub(crate) fn of(run: &Run, trouble: Option<Trouble>, now: Time) -> Self {
+        if let Some(trouble) = trouble {
+            let (since, why) = (Some(trouble.since.clone()), Some(trouble.message.clone()));
+            return Self { trouble: Some(trouble), since, why };
+        }
+        if run.has_ended() {
+            return Self::default();
+        }
+        let why = Some(run.condition.why_at(now)).filter(|why| !why.is_empty());
+        Self { trouble, since: Some(rfc3339(run.condition.since)), why }
+    }
+
+    /// Of a run that cannot be read.
+    pub(crate) fn unknown(trouble: Trouble) -> Self {
+        let (since, why) = (Some(trouble.since.clone()), Some(trouble.message.clone()));
+        Self { trouble: Some(trouble), since, why }
     }
 }
 
@@ -192,7 +226,7 @@ pub(crate) fn usd(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
-fn usage(run: &Run) -> Usage {
+pub(crate) fn usage(run: &Run) -> Usage {
     let spend = run.spend;
     Usage {
         input_tokens: spend.input_tokens,

@@ -32,6 +32,8 @@ fn next(run: &Run, moment: &Moment) -> Option<Facts> {
         _ if limits::is_time_over(run, moment.now) => {
             Some(vec![(moment.now, Fact::LimitReached { limit: Limit::RunTimeout })])
         }
+        _ if limits::over_mid_turn(run, moment).is_some() => limits::over_mid_turn(run, moment)
+            .map(|limit| vec![(moment.now, Fact::LimitReached { limit })]),
         _ if run.stop.is_some() || run.limit.is_some() => finish::when_gone(run, moment),
         State::Blocked if run.is_released => {
             rest::go_on(run, moment, reason::of("a person lets it go on", "released"))

@@ -73,10 +73,15 @@ impl Run {
 
     /// When to ask again if nothing happens before.
     pub fn wake_at(&self) -> Option<Time> {
+        earlier(self.due_at(), limits::near_at(self))
+    }
+
+    /// When the run goes on or ends by itself if nothing happens before.
+    pub fn due_at(&self) -> Option<Time> {
         let deadline = limits::deadline(self).filter(|_| !self.is_ending());
         match &self.state {
             State::Finishing { .. } | State::Ended { .. } => None,
-            State::Waiting { until, .. } if !self.is_busy() && !self.is_paused => {
+            State::Waiting { until, .. } if !self.is_busy() && !self.is_to_rest() => {
                 earlier(*until, deadline)
             }
             State::Waiting { .. }

@@ -195,10 +195,16 @@ pub enum Fact {
         /// With every other run, by one word for all of them; only the word for all takes it back.
         #[serde(default, skip_serializing_if = "is_false")]
         all: bool,
+        /// The attempt that is alive is ended for it, and made again when the run goes on.
+        #[serde(default, skip_serializing_if = "is_false")]
+        now: bool,
     },
     /// Go on: after a pause, or although the run was blocked.
     ResumeRequested {
         actor: Actor,
+        /// With every other run; takes back only the pause that was for all.
+        #[serde(default, skip_serializing_if = "is_false")]
+        all: bool,
     },
     Answered {
         decision: Decision,
@@ -247,11 +253,15 @@ pub enum Fact {
     HealthRecovered {
         from: Health,
     },
-    /// Most of a limit is used up. Said once for each limit.
+    /// Most of a limit is used up. Said once for each limit; of a budget that runs share, once in each of its
+    /// periods, to the run that brought it there.
     LimitNeared {
         limit: Limit,
         used: u64,
         max: u64,
+        /// The name of the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<String>,
     },
     /// What a live attempt has used up so far, all of it.
     UsageReported {

@@ -47,7 +47,7 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(run.state == State::Running, "turns start while running"),
             may_start(run),
             unless(run.stop.is_none() && run.limit.is_none(), "the run is being ended"),
-            unless(!run.is_paused, "the run is paused"),
+            unless(!run.is_to_rest(), "the run is paused"),
             unless(is_next(run, *turn, *attempt), "turns and attempts are numbered without gaps"),
             unless(*messages <= run.inbox.last(), "a message is given that has not come"),
         ]),
@@ -115,11 +115,18 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(!run.inbox.has_had(message), "that message has come already"),
             unless(!run.inbox.is_full() || children::is_sender(from), "the inbox is full"),
         ]),
-        Fact::PauseRequested { .. } => first_of([
+        Fact::PauseRequested { all, now, .. } => first_of([
             unless(!run.has_ended(), "the run has ended"),
-            unless(!run.is_paused, "it is paused already"),
+            unless(
+                *now || if *all { !run.is_held } else { !run.is_paused },
+                "it is paused already",
+            ),
+            unless(!now || run.live().is_some(), "nothing is alive that could be ended for it"),
         ]),
-        Fact::ResumeRequested { .. } => {
+        Fact::ResumeRequested { all: true, .. } => {
+            unless(run.is_held, "it was not paused with the others")
+        }
+        Fact::ResumeRequested { all: false, .. } => {
             unless(run.is_paused || run.state == State::Blocked, "it is neither paused nor blocked")
         }
         Fact::Answered { .. } => unless(run.state == State::Blocked, "it is not blocked"),
@@ -150,8 +157,6 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             "it has no such child, or that has settled",
         ),
         Fact::HealthDegraded { .. } | Fact::HealthRecovered { .. } => None,
-        Fact::LimitNeared { .. } => unless(!run.has_ended(), "the run has ended"),
-        Fact::UsageReported { turn, attempt, .. } => not_live(run, *turn, *attempt),
         Fact::OutputMatched { turn, attempt, watch, offset, .. } => first_of([
             not_current(run, Step::Attempt { turn: *turn, attempt: *attempt }),
             unless(
@@ -166,6 +171,17 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         Fact::WatchDisabled { watch, .. } => {
             unless(run.looking(*watch).is_some(), "there is no such watch")
         }
+        Fact::LimitNeared { limit, .. } => first_of([
+            unless(!run.has_ended(), "the run has ended"),
+            unless(!run.neared.contains(limit), "that was said already"),
+        ]),
+        Fact::UsageReported { turn, attempt, charge } => first_of([
+            not_live(run, *turn, *attempt),
+            unless(
+                run.live().and_then(|live| live.reported).is_none_or(|had| charge.covers(&had)),
+                "what was used stays used",
+            ),
+        ]),
     }
 }
 

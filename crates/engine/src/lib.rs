@@ -22,6 +22,7 @@ mod finish;
 mod fold;
 mod handle;
 mod health;
+mod hold;
 mod ids;
 mod inbox;
 mod legal;
@@ -52,9 +53,10 @@ pub use due::Effect;
 pub use errand::{Errand, Hook, Purpose};
 pub use event::{Actor, Event, Fact, Reason};
 pub use handle::{
-    ChildEnd, Custody, End, EndCause, Input, Moment, Report, Slot, Started, TreeNews, create,
+    Budget, ChildEnd, Custody, End, EndCause, Exceeded, Hold, Input, Moment, Nearing, Report, Slot,
+    Started, TreeNews, create,
 };
-pub use health::Health;
+pub use health::{Condition, Health, Seen};
 pub use ids::{BootId, RunId, Time};
 pub use inbox::{Inbox, LONGEST_MESSAGE, MOST_MESSAGES, Message};
 pub use legal::Illegal;
@@ -68,8 +70,9 @@ pub use run::{
     Previous, Removal, Run, Settling,
 };
 pub use spec::{
-    Agent, Checks, Hooks, Limits, ModelClass, OnInterrupt, Origin, OutputPolicy, Queue, Retain,
-    Retry, RunSpec, Strategy, Tool, ToolClass, ToolCost, Window, Workflow, Workspace,
+    Agent, Checks, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin, OutputPolicy,
+    Queue, Retain, Retry, RunSpec, Strategy, Tool, ToolClass, ToolCost, Window, Workflow,
+    Workspace,
 };
 pub use spend::{Charge, Spend};
 pub use state::{State, StateName, Verdict, WaitCause};

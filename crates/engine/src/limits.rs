@@ -1,6 +1,6 @@
 //! The ceilings that the engine itself keeps. They are absolute, so no restart extends them.
 
-use crate::{Limit, Run, Time};
+use crate::{Budget, Exceeded, Limit, Moment, Run, Time};
 
 /// When the run's time is over, while it passes.
 pub(crate) fn deadline(run: &Run) -> Option<Time> {
@@ -29,6 +29,75 @@ pub(crate) fn spent(run: &Run, attempt: u32) -> Option<Limit> {
     } else {
         None
     }
+}
+
+/// The ceiling that an attempt has gone beyond while it is alive, by its own word.
+pub(crate) fn over_mid_turn(run: &Run, moment: &Moment) -> Option<Limit> {
+    if run.stop.is_some() || run.limit.is_some() {
+        return None;
+    }
+    let live = run.live()?;
+    let (limits, spend) = (&run.spec.limits, &run.spend);
+    let has_said = live.reported.is_some();
+    if has_said && limits.max_tokens.is_some_and(|most| spend.tokens() >= most) {
+        Some(Limit::MaxTokens)
+    } else if has_said
+        && limits.max_cost_usd_micros.is_some_and(|most| spend.cost_usd_micros >= most)
+    {
+        Some(Limit::MaxCost)
+    } else if let Budget::Spent { then: Exceeded::End, .. } = moment.budget {
+        Some(Limit::Budget)
+    } else {
+        None
+    }
+}
+
+/// The limits that can be near, with what is used of each.
+fn used(run: &Run, limit: Limit, now: Time) -> Option<(u64, u64)> {
+    let limits = &run.spec.limits;
+    let (used, max) = match limit {
+        Limit::RunTimeout => (run.clock.used_ms(now), limits.run_timeout_ms),
+        Limit::MaxTurns => (run.turns_committed.into(), limits.max_turns.map(u64::from)),
+        Limit::MaxTokens => (run.spend.tokens(), limits.max_tokens),
+        Limit::MaxCost => (run.spend.cost_usd_micros, limits.max_cost_usd_micros),
+        Limit::TurnTimeout | Limit::StallWindow | Limit::Budget => return None,
+    };
+    Some((used, max?))
+}
+
+/// How much of a limit is used, in per cent.
+pub(crate) fn percent(run: &Run, limit: Limit, now: Time) -> Option<u64> {
+    let (used, max) = used(run, limit, now)?;
+    u64::try_from(u128::from(used) * 100 / u128::from(max.max(1))).ok()
+}
+
+/// Limits of which most is used up and not all, and of which that was not said yet.
+pub(crate) fn newly_near(run: &Run, now: Time) -> Vec<(Limit, u64, u64)> {
+    let near = u64::from(run.spec.health.near_limit_percent);
+    let limits = [Limit::MaxTurns, Limit::MaxTokens, Limit::MaxCost, Limit::RunTimeout];
+    limits
+        .into_iter()
+        .filter(|limit| near > 0 && !run.neared.contains(limit))
+        .filter_map(|limit| {
+            let (used, max) = used(run, limit, now)?;
+            let is_near = percent(run, limit, now).is_some_and(|percent| percent >= near);
+            (is_near && used < max).then_some((limit, used, max))
+        })
+        .collect()
+}
+
+/// When most of the run's time will be used up, while it passes and that was not said yet.
+pub(crate) fn near_at(run: &Run) -> Option<Time> {
+    let is_over =
+        run.neared.contains(&Limit::RunTimeout) || run.stop.is_some() || run.limit.is_some();
+    let near = u128::from(run.spec.health.near_limit_percent);
+    if is_over || near == 0 || near >= 100 {
+        return None;
+    }
+    let since = run.clock.ticking_since?;
+    let most = u128::from(run.spec.limits.run_timeout_ms?);
+    let near_ms = u64::try_from((most * near).div_ceil(100)).ok()?;
+    Some(since.plus_ms(near_ms.saturating_sub(run.clock.used_ms)))
 }
 
 pub(crate) fn stalls_are_spent(run: &Run) -> bool {

@@ -3,7 +3,7 @@
 //! A function of the events and of the run they lead to, so the same events always make the same notices
 //! under the same ids. Who is told how, and whether they want to know, is not this crate's business.
 
-use crate::{Event, Exit, Fact, Run, StateName, Time, Verdict};
+use crate::{Event, Exit, Fact, Health, Limit, Run, StateName, Time, Verdict};
 
 /// Something to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,9 +80,11 @@ impl Run {
             Fact::StateChanged { to: StateName::Blocked, why, .. } => {
                 (NoticeKind::Blocked, Some(why.reason.clone()))
             }
-            Fact::LimitNeared { limit, used, max } => {
-                let text = format!("{used} of {max} of {} is used", limit.word());
-                (NoticeKind::Warning, Some(text))
+            Fact::LimitNeared { limit, used, max, budget } => {
+                (NoticeKind::Warning, Some(near(*limit, *used, *max, budget.as_deref())))
+            }
+            Fact::HealthDegraded { health, why, .. } if is_worth_a_word(*health) => {
+                (NoticeKind::Warning, Some(format!("{}: {why}", health.word())))
             }
             Fact::OutputMatched { lines, suppressed, .. } => {
                 (NoticeKind::Matched, Some(matched(lines, *suppressed)))
@@ -132,6 +134,27 @@ fn matched(lines: &[String], suppressed: u64) -> String {
         0 => told,
         1 => format!("{told}\n(and 1 more line before)"),
         many => format!("{told}\n(and {many} more lines before)"),
+    }
+}
+
+/// `82 % of max_tokens is used`, or of the budget of that name.
+fn near(limit: Limit, used: u64, max: u64, budget: Option<&str>) -> String {
+    let percent = u128::from(used) * 100 / u128::from(max.max(1));
+    match budget {
+        Some(name) => format!("{percent} % of the budget {name} is used"),
+        None => format!("{percent} % of {} is used", limit.word()),
+    }
+}
+
+/// What has its own notice, or comes and goes by itself, is not told a second time.
+fn is_worth_a_word(health: Health) -> bool {
+    match health {
+        Health::Stalled | Health::Thrashing | Health::Orphaned | Health::Unreachable => true,
+        Health::Healthy
+        | Health::Silent
+        | Health::WaitingHuman
+        | Health::RateLimited
+        | Health::NearLimit => false,
     }
 }
 

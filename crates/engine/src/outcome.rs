@@ -38,6 +38,8 @@ pub enum Outcome {
     Lost,
 }
 
+const PAUSE: &str = "pause";
+
 impl Outcome {
     pub fn word(&self) -> &'static str {
         match self {
@@ -64,6 +66,15 @@ impl Outcome {
             | Self::Interrupted { .. }
             | Self::Lost => false,
         }
+    }
+
+    /// It was ended because everything was to rest at once.
+    pub(crate) fn by_pause() -> Self {
+        Self::Interrupted { by: PAUSE.to_owned() }
+    }
+
+    pub(crate) fn is_by_pause(&self) -> bool {
+        matches!(self, Self::Interrupted { by } if by == PAUSE)
     }
 
     /// The exit that somebody saw, if somebody did.

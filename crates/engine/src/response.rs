@@ -46,6 +46,8 @@ pub struct Usage {
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
     Until(Time),
+    /// Until the agent's provider lets it go on. A message does not end this one.
+    RateLimit(Time),
     Children,
     Message,
 }

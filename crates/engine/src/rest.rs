@@ -1,7 +1,7 @@
 //! A run at rest, and how it goes on: the queue, the delay, the pause, what an agent waits for.
 
 use crate::advance::Facts;
-use crate::{Event, Fact, Moment, Reason, Run, Slot, State, WaitCause, reason};
+use crate::{Budget, Event, Fact, Moment, Reason, Run, Slot, State, WaitCause, reason};
 
 /// What a waiting run does now, if its wait is over.
 pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
@@ -17,6 +17,12 @@ pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
             go_on(run, moment, reason::of("the rate limit is over", "rate_limit_over"))
         }
         WaitCause::Slot => go_on(run, moment, reason::of("a slot is free", "slot_free")),
+        WaitCause::Timer if run.waits_for_budget() => match (&moment.budget, is_due) {
+            (Budget::Room, _) | (_, true) => {
+                go_on(run, moment, reason::of("there is budget again", "budget_free"))
+            }
+            (Budget::Spent { .. }, false) => None,
+        },
         WaitCause::Timer | WaitCause::Message if has_message => {
             go_on(run, moment, reason::of("a message came", "message"))
         }
@@ -27,7 +33,9 @@ pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
             go_on(run, moment, reason::of("its children have ended", "children"))
         }
         WaitCause::Timer if is_due => go_on(run, moment, reason::of("the time has come", "timer")),
-        WaitCause::Paused if !run.is_paused => go_on(run, moment, reason::of("resumed", "resumed")),
+        WaitCause::Paused if !run.is_to_rest() => {
+            go_on(run, moment, reason::of("resumed", "resumed"))
+        }
         WaitCause::Backoff
         | WaitCause::RateLimit
         | WaitCause::Timer
@@ -42,7 +50,7 @@ pub(crate) fn go_on(run: &Run, moment: &Moment, why: Reason) -> Option<Facts> {
     if run.is_busy() {
         return None;
     }
-    if run.is_paused {
+    if run.is_to_rest() {
         return Some(pause(run, moment));
     }
     match (moment.slot, &run.state) {
@@ -77,11 +85,12 @@ pub fn is_held_back(events: &[Event]) -> bool {
 
 /// The run rests before it would start something.
 pub(crate) fn pause(run: &Run, moment: &Moment) -> Facts {
-    vec![(moment.now, reason::waiting(run, WaitCause::Paused, None, paused()))]
+    vec![(moment.now, reason::waiting(run, WaitCause::Paused, None, paused(run)))]
 }
 
-fn paused() -> Reason {
-    Reason { actor: crate::Actor::User, ..reason::of("paused on request", "paused") }
+fn paused(run: &Run) -> Reason {
+    let text = if run.is_held { "paused with every other run" } else { "paused on request" };
+    Reason { actor: crate::Actor::User, ..reason::of(text, "paused") }
 }
 
 /// Starts something, unless the run is to rest before it does.
@@ -91,7 +100,7 @@ pub(crate) fn unless_paused(
     start: impl FnOnce() -> Vec<(crate::Time, Fact)>,
 ) -> Facts {
     match moment.slot {
-        _ if run.is_paused => pause(run, moment),
+        _ if run.is_to_rest() => pause(run, moment),
         Slot::Held => hold(run, moment),
         Slot::Free | Slot::Taken => start(),
     }

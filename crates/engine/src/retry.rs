@@ -14,6 +14,8 @@ pub(crate) fn delay_ms(run: &Run, outcome: &Outcome) -> Option<u64> {
             let delay = backoff_ms(FREE_BACKOFF_MS, run.spec.retry.max_backoff_ms, free);
             (free < FREE_ATTEMPTS).then(|| jittered(delay, run))
         }
+        // It rests first, for as long as a person wants.
+        outcome if outcome.is_by_pause() => Some(0),
         // Trying again cannot help.
         Outcome::NeverStarted { .. } => None,
         // A command may have done its work: running it again is for a person to decide.

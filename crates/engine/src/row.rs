@@ -52,7 +52,7 @@ impl Run {
             key: self.spec.key.clone(),
             state: self.state.name(),
             reason_code: self.reason_code(),
-            health: self.health().word(),
+            health: self.health_word(),
             what: self.spec.what(),
             turn: attempt.map_or(0, |attempt| attempt.turn),
             attempt: attempt.map_or(0, |attempt| attempt.number),

@@ -3,14 +3,14 @@
 //! Holds no history, so that turn ten thousand costs what the first did. Nothing but [`Run::apply`]
 //! changes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::emit::{self, Emit};
 use crate::{
-    Errand, Heartbeat, Held, Inbox, Limit, Message, Outcome, Reason, RefusedCall, RunId, RunSpec,
-    Spend, State, StateName, Step, StopMode, Survivor, Time, ToolCall, TurnStatus, Verdict, Wait,
-    WaitCause, Watch,
+    Charge, Condition, Errand, Heartbeat, Held, Inbox, Limit, Message, Outcome, Reason,
+    RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StopMode, Survivor, Time, ToolCall,
+    TurnStatus, Verdict, Wait, WaitCause, Watch,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,10 @@ pub struct Run {
     pub counters: Counters,
     /// Completed calls by their keys.
     pub calls: BTreeMap<String, CallResult>,
+    /// By a person, this run alone.
     pub is_paused: bool,
+    /// With every other run, by one word for all.
+    pub is_held: bool,
     /// True from a person's word until a blocked run goes on.
     pub(crate) is_released: bool,
     /// True once `after_run` was meant to start.
@@ -58,6 +61,10 @@ pub struct Run {
     pub removal: Removal,
     pub stop: Option<StopMode>,
     pub limit: Option<Limit>,
+    /// Limits of which most is used up, and that was said.
+    pub(crate) neared: BTreeSet<Limit>,
+    /// How it is doing, by the journal.
+    pub condition: Condition,
     /// The runs that were made as this one's, and what each has come to.
     pub children: BTreeMap<RunId, Option<Verdict>>,
     /// What each of its watches has told.
@@ -126,6 +133,8 @@ pub struct Attempt {
     pub after: Option<Outcome>,
     /// The number of the last message it was given.
     pub(crate) messages: u64,
+    /// What it has used up so far, as far as it has said.
+    pub reported: Option<Charge>,
     /// True once it is decided what follows from its end.
     pub(crate) is_settled: bool,
 }
@@ -301,6 +310,11 @@ impl Run {
             State::Waiting { cause, .. } => cause == WaitCause::Slot,
             _ => false,
         }
+    }
+
+    /// True if nothing new is to be started for it, for now.
+    pub fn is_to_rest(&self) -> bool {
+        self.is_paused || self.is_held
     }
 
     pub fn has_survivors(&self) -> bool {

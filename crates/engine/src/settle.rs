@@ -4,8 +4,8 @@ use crate::advance::Facts;
 use crate::emit::{self, Emit};
 use crate::run::{Attempt, CallOutcome, Done, Settling};
 use crate::{
-    Fact, Hook, Limit, Moment, OnInterrupt, Outcome, Purpose, Reason, Run, StateName, TurnStatus,
-    Verdict, Wait, WaitCause, limits, reason, rest, retry, tools,
+    Budget, Exceeded, Fact, Hook, Limit, Moment, OnInterrupt, Outcome, Purpose, Reason, Run,
+    StateName, TurnStatus, Verdict, Wait, WaitCause, limits, reason, rest, retry, tools,
 };
 
 pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
@@ -142,6 +142,8 @@ fn act(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
 fn wait(run: &Run, settling: &Settling) -> Option<(WaitCause, Option<crate::Time>)> {
     let has_message = !run.inbox.unread.is_empty();
     match settling.wait? {
+        // Whoever asks a provider again before its time is only sent away again.
+        Wait::RateLimit(until) => Some((WaitCause::RateLimit, Some(until))),
         Wait::Until(_) | Wait::Message if has_message => None,
         Wait::Until(until) => Some((WaitCause::Timer, Some(until))),
         Wait::Message => Some((WaitCause::Message, None)),
@@ -177,6 +179,9 @@ fn start(run: &Run, moment: &Moment) -> Option<Facts> {
     if let Some(limit) = limits::spent(run, attempt) {
         return Some(vec![(moment.now, Fact::LimitReached { limit })]);
     }
+    if let Budget::Spent { name, until, then } = &moment.budget {
+        return Some(beyond_budget(run, moment, name, *until, *then));
+    }
     Some(rest::unless_paused(run, moment, || {
         let messages = run.inbox.unread.last().map_or(0, |message| message.seq);
         let boot = moment.boot.clone();
@@ -184,6 +189,23 @@ fn start(run: &Run, moment: &Moment) -> Option<Facts> {
         let offered = tools::offered(&run.spec, turn, attempt);
         std::iter::once(started).chain(offered).map(|fact| (moment.now, fact)).collect()
     }))
+}
+
+/// The next attempt would go beyond what the run shares with others.
+fn beyond_budget(
+    run: &Run,
+    moment: &Moment,
+    name: &str,
+    until: Option<crate::Time>,
+    then: Exceeded,
+) -> Facts {
+    let why = reason::of(&format!("the budget {name} is spent"), Limit::Budget.word());
+    match then {
+        Exceeded::Wait => {
+            vec![(moment.now, reason::waiting(run, WaitCause::Timer, until, why))]
+        }
+        Exceeded::End => vec![reason::finishing(run, moment.now, Verdict::Exhausted, why)],
+    }
 }
 
 /// What an exhausted run says of its limit.
@@ -195,5 +217,6 @@ pub(crate) fn limit_text(limit: Limit) -> &'static str {
         Limit::MaxTurns => "all its turns are used",
         Limit::MaxTokens => "all its tokens are used",
         Limit::MaxCost => "all its money is spent",
+        Limit::Budget => "a budget that it shares is spent",
     }
 }

@@ -52,6 +52,25 @@ pub struct RunSpec {
     pub heartbeat_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub health: HealthRules,
+}
+
+/// From when on a run is not doing well. 0 turns a rule off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthRules {
+    /// So long nothing was heard of a live attempt.
+    pub silent_after_ms: u64,
+    /// So many attempts at one turn have failed.
+    pub thrash_attempts: u32,
+    /// So much of a limit is used up, in per cent.
+    pub near_limit_percent: u32,
+}
+
+impl Default for HealthRules {
+    fn default() -> Self {
+        Self { silent_after_ms: 300_000, thrash_attempts: 3, near_limit_percent: 80 }
+    }
 }
 
 /// What made the run, if it was no person.
@@ -95,6 +114,7 @@ impl RunSpec {
             watches: Vec::new(),
             heartbeat_ms: None,
             origin: None,
+            health: HealthRules::default(),
         }
     }
 

@@ -13,7 +13,7 @@ pub enum StopMode {
     Now,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     RunTimeout,
@@ -22,6 +22,8 @@ pub enum Limit {
     MaxTurns,
     MaxTokens,
     MaxCost,
+    /// One that it shares with other runs.
+    Budget,
 }
 
 impl Limit {
@@ -33,6 +35,7 @@ impl Limit {
             Self::MaxTurns => "max_turns",
             Self::MaxTokens => "max_tokens",
             Self::MaxCost => "max_cost_usd",
+            Self::Budget => "budget",
         }
     }
 }

@@ -213,15 +213,16 @@ fn a_timeout_a_crash_and_a_bad_response_each_say_what_they_were() {
     14 AttemptStarted
     15 AttemptEnded t1.a3 BadResponse { exit: Some(Code(0)), why: "the response is a symlink" }
     16 running -> waiting (bad_response)
-    17 waiting -> running (backoff_over)
-    18 TurnStarted t1.a4
-    19 AttemptStarted
-    20 AttemptEnded t1.a4 Exited { code: 0 }
-    21 TurnCommitted
-    22 Emitted
-    23 running -> finishing (agent_failed)
-    24 finishing -> failed (agent_failed)
-    25 RunEnded Failed agent_failed
+    17 HealthDegraded thrashing
+    18 waiting -> running (backoff_over)
+    19 TurnStarted t1.a4
+    20 AttemptStarted
+    21 AttemptEnded t1.a4 Exited { code: 0 }
+    22 TurnCommitted
+    23 Emitted
+    24 running -> finishing (agent_failed)
+    25 finishing -> failed (agent_failed)
+    26 RunEnded Failed agent_failed
     "#);
 }
 

@@ -108,7 +108,7 @@ fn stopped_is_said_only_when_the_tree_is_empty() {
 fn a_shim_that_dies_leaves_an_orphan_and_then_a_lost_end() {
     let mut story = Story::of(retried(3));
     story.report(|report| report.custody = Custody::Orphan);
-    assert_eq!(story.run().health().word(), "orphaned");
+    assert_eq!(story.run().health_word(), "orphaned");
     story.report(|report| {
         report.custody = Custody::Nobody;
         report.tree = TreeNews::Empty;
@@ -120,10 +120,11 @@ fn a_shim_that_dies_leaves_an_orphan_and_then_a_lost_end() {
      3 TurnStarted t1.a1
      4 AttemptStarted
      5 AttemptOrphaned
-     6 AttemptEnded t1.a1 Lost
-     7 running -> finishing (lost)
-     8 finishing -> failed (lost)
-     9 RunEnded Failed lost
+     6 HealthDegraded orphaned
+     7 AttemptEnded t1.a1 Lost
+     8 running -> finishing (lost)
+     9 finishing -> failed (lost)
+    10 RunEnded Failed lost
     ");
     assert_eq!(story.run().exit(), None);
 }
@@ -210,7 +211,7 @@ fn a_clock_set_back_does_not_extend_a_delay() {
 fn the_run_timeout_ends_the_attempt_and_exhausts_the_run() {
     let limits = Limits { run_timeout_ms: Some(5_000), ..Limits::default() };
     let mut story = Story::of(RunSpec { limits, ..command() });
-    assert_eq!(story.run().wake_at(), Some(Time(1_005_000)));
+    assert_eq!(story.run().due_at(), Some(Time(1_005_000)));
     story.report(|_| {}).wakes_after(6_000);
     assert!(matches!(story.run().due()[..], [_, Effect::Stop { mode: StopMode::Gracefully, .. }]));
     let at = story.now;

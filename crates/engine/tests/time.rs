@@ -58,7 +58,7 @@ fn time_at_rest_is_not_the_runs_time() {
     assert_eq!(story.is_at(), "running (released), turn 2 attempt 1");
     let used = story.run().clock.used_ms(story.now);
     assert!((4_000..5_000).contains(&used), "{used}");
-    let deadline = story.run().wake_at().expect("it has a limit");
+    let deadline = story.run().due_at().expect("it has a limit");
     assert_eq!(deadline, story.now.plus_ms(10_000 - used));
 }
 

@@ -120,7 +120,8 @@ fn usage(rng: &mut Rng) -> Usage {
 fn wait(rng: &mut Rng, now: u64) -> Option<Wait> {
     match rng.below(100) {
         0..=11 => Some(Wait::Until(Time(now + rng.below(300_000)))),
-        12..=19 => Some(Wait::Message),
+        12 => Some(Wait::RateLimit(Time(now + rng.below(300_000)))),
+        13..=19 => Some(Wait::Message),
         20..=22 => Some(Wait::Children),
         _ => None,
     }

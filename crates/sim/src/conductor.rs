@@ -199,8 +199,9 @@ impl Conductor {
 
     /// The next piece of news, or that it is time.
     fn next(&mut self, world: &mut World) -> Doing {
-        let is_time =
-            self.seat.wake_at().is_some_and(|at| world.now() >= at) || self.seat.run().wants_slot();
+        let is_time = self.seat.wake_at().is_some_and(|at| world.now() >= at)
+            || self.seat.run().wants_slot()
+            || self.seat.run().is_held != world.is_held;
         if world.rng.chance(if is_time { 500 } else { 10 }) {
             return Doing::Propose(Message { input: Input::Woke, asker: Asker::Nobody });
         }

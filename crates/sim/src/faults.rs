@@ -1,6 +1,6 @@
 //! What goes wrong, how often. Each seed draws its own mix, so that rare faults meet in some of them.
 
-use outlast_engine::Answer;
+use outlast_engine::{Answer, Budget, Exceeded, Hold, Moment, Seen};
 use outlast_store::Fault;
 
 use crate::rng::Rng;
@@ -33,6 +33,12 @@ pub(crate) struct Faults {
     pub(crate) no_slot: u64,
     /// Of something done to a workspace.
     pub(crate) workspace: u64,
+    /// Of the word for all, given or taken back.
+    pub(crate) hold: u64,
+    /// Of a look at what is left of a budget.
+    pub(crate) no_budget: u64,
+    /// Of a look at what is heard of an attempt.
+    pub(crate) silence: u64,
 }
 
 impl Faults {
@@ -52,6 +58,9 @@ impl Faults {
             exec_failure: up_to(30),
             no_slot: up_to(700),
             workspace: up_to(80),
+            hold: up_to(8),
+            no_budget: up_to(60),
+            silence: up_to(300),
         }
     }
 
@@ -70,6 +79,9 @@ impl Faults {
             exec_failure: 0,
             no_slot: 0,
             workspace: 0,
+            hold: 0,
+            no_budget: 0,
+            silence: 0,
         }
     }
 
@@ -98,6 +110,28 @@ impl World {
             self.reboot();
         } else if self.rng.chance(self.faults.clock_jump) {
             self.jump_clock();
+        } else if self.rng.chance(self.faults.hold) {
+            self.is_held = !self.is_held;
+            let is_held = self.is_held;
+            self.note(|| format!("everything is to rest: {is_held}"));
+        }
+    }
+
+    /// What the runs of a moment share, and what is heard of whoever is alive.
+    pub(crate) fn draw_shared(&mut self, moment: &mut Moment) {
+        moment.hold = if self.is_held { Hold::On } else { Hold::Off };
+        if self.rng.chance(self.faults.no_budget) {
+            let until = Some(moment.now.plus_ms(self.rng.below(600_000)));
+            // Now and then for good.
+            let then = if self.rng.chance(20) { Exceeded::End } else { Exceeded::Wait };
+            moment.budget = Budget::Spent { name: "day".to_owned(), until, then };
+        }
+        if self.rng.chance(self.faults.silence) {
+            moment.seen = Seen {
+                quiet_ms: self.rng.below(1_000_000),
+                has_spoken: self.rng.chance(500),
+                unreachable: self.rng.chance(100).then_some(moment.now),
+            };
         }
     }
 

@@ -1,7 +1,7 @@
 //! People who look after runs: they send, pause, stop and answer at odd times, and in peace they come back
 //! to whatever rests until it has ended.
 
-use outlast_engine::{Decision, Input, Removal, Run, State, StopMode, WaitCause};
+use outlast_engine::{Decision, Input, Removal, Run, State, StopMode, Usage, WaitCause};
 
 use crate::conductor::{Asker, Message};
 use crate::world::{RunIndex, World};
@@ -26,14 +26,31 @@ impl World {
     /// Somebody wants something of a run, just now.
     pub(crate) fn meddle(&mut self, run: RunIndex) {
         let input = match self.rng.below(100) {
-            0..=39 => self.something_to_say(run),
-            40..=47 => Input::PauseAsked,
+            0..=31 => self.something_to_say(run),
+            32..=39 => return self.report_usage(run),
+            40..=45 => Input::PauseAsked,
+            46..=47 => Input::HoldNow,
             48..=67 => Input::ResumeAsked,
             68..=87 => self.an_answer(run),
             88..=96 => return self.ask_removal(run),
             _ => return self.ask_stop(run),
         };
         self.ask(run, input);
+    }
+
+    /// A live attempt says what it has used up; sometimes less than before, or for another attempt.
+    fn report_usage(&mut self, run: RunIndex) {
+        let live = self.runs[run].known.run().and_then(Run::live).map(|it| (it.turn, it.number));
+        let Some((turn, attempt)) = live else { return };
+        let attempt = if self.rng.chance(100) { attempt + 1 } else { attempt };
+        let mut some = |most: u64| self.rng.chance(700).then(|| self.rng.below(most));
+        let usage = Usage {
+            input_tokens: some(3_000),
+            output_tokens: some(500),
+            cached_tokens: some(500),
+            cost_usd_micros: some(50_000),
+        };
+        self.ask(run, Input::UsageReported { turn, attempt, usage });
     }
 
     pub(crate) fn ask_stop(&mut self, run: RunIndex) {

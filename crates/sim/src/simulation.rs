@@ -150,6 +150,7 @@ impl World {
     fn come_to_rest(&mut self) {
         self.faults = Faults::none();
         self.is_quiet = true;
+        self.is_held = false;
         // Whoever sets a clock back sets it right again one day.
         self.now = self.now.max(self.latest);
         self.note(|| "peace".to_owned());

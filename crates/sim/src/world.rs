@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     /// Nothing goes wrong any more, and what is due comes soon.
     pub(crate) is_quiet: bool,
+    /// Somebody has said that everything is to rest.
+    pub(crate) is_held: bool,
     pub(crate) stats: Stats,
     pub(crate) now: u64,
     /// The latest moment that any clock has shown.
@@ -146,6 +148,7 @@ impl World {
             options: options.clone(),
             faults,
             is_quiet: false,
+            is_held: false,
             stats: Stats { seeds: 1, trace: 0xcbf2_9ce4_8422_2325, ..Stats::default() },
             now: 1_700_000_000_000,
             latest: 0,
@@ -178,7 +181,9 @@ impl World {
     pub(crate) fn moment(&mut self) -> Moment {
         let is_taken = self.rng.chance(self.faults.no_slot);
         let slot = if is_taken { Slot::Taken } else { Slot::Free };
-        Moment { now: self.now(), boot: boot_id(self.boot), slot }
+        let mut moment = Moment { slot, ..Moment::new(self.now(), boot_id(self.boot)) };
+        self.draw_shared(&mut moment);
+        moment
     }
 
     pub(crate) fn is_sabotaged(&self, how: Sabotage) -> bool {

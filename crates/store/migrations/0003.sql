@@ -59,14 +59,20 @@ CREATE TABLE deliveries (
 CREATE UNIQUE INDEX deliveries_id ON deliveries (trigger, id);
 CREATE INDEX deliveries_waiting ON deliveries (trigger, no) WHERE state = 'waiting';
 
--- What runs have used up, by day (UTC days since 1970), for budgets that runs share.
+-- What runs have used up, by day (UTC days since 1970), for budgets that runs share. It stays when a run is
+-- removed, so it has the run's labels itself.
 CREATE TABLE ledger (
     run             TEXT    NOT NULL,
     day             INTEGER NOT NULL,
+    labels          TEXT    NOT NULL,
     tokens          INTEGER NOT NULL,
     cost_usd_micros INTEGER NOT NULL,
     PRIMARY KEY (run, day)
 ) WITHOUT ROWID;
+CREATE INDEX ledger_day ON ledger (day);
+-- What was spent before there was a ledger, on the last day that is known of each run.
+INSERT INTO ledger SELECT id, COALESCE(ended_at, created_at) / 86400000, labels, tokens, cost_usd_micros
+    FROM runs WHERE tokens > 0 OR cost_usd_micros > 0;
 
 -- Settings that the daemon itself is told: 'held' since when everything is paused.
 CREATE TABLE settings (

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use outlast_engine::{Event, Fact, Row, RunId, StateName, Time};
 
-use crate::{Error, Outbox};
+use crate::{Entry, Error, Ledger, Notes, Outbox};
 
 /// The events that one input led to. All of them become durable, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Append {
     pub row: Row,
     /// What is to be told because of these events, to each sink on its own.
     pub outbox: Vec<Outgoing>,
+    /// What the run has used up by these events.
+    pub spent: Entry,
 }
 
 /// A notice on its way to one sink.
@@ -44,7 +46,7 @@ pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
 /// An append is refused without a trace by [`Error::is_refusal`]. After any other error nobody knows
 /// whether it was written: the last write before a failed sync may come back after a crash, so the run has
 /// to be read again before it is written to.
-pub trait Journal: Outbox + Send + Sync + 'static {
+pub trait Journal: Outbox + Ledger + Notes + Send + Sync + 'static {
     /// Raises the fencing number and returns it once it is durable. Whoever holds an older one can write
     /// nothing from here on.
     fn take_epoch(&self) -> Result<u64, Error>;

@@ -9,7 +9,9 @@
 mod audit;
 mod error;
 mod journal;
+mod ledger;
 mod memory;
+mod notes;
 mod outbox;
 mod rules;
 mod sqlite;
@@ -18,6 +20,8 @@ pub use error::Error;
 pub use journal::{
     Append, Census, Counts, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved,
 };
+pub use ledger::{Account, Amount, Entry, Ledger, begin_of, day};
 pub use memory::{Fault, Memory};
+pub use notes::Notes;
 pub use outbox::{Backlog, Change, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting};
 pub use sqlite::Sqlite;

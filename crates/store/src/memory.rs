@@ -12,7 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use outlast_engine::{Event, Row, RunId, StateName};
 
 use crate::audit::{Stored, audit};
-use crate::{Append, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved, rules};
+use crate::{
+    Account, Amount, Append, Counts, Done, Entry, Error, Filter, Journal, Ledger, Notes, Problem,
+    Remove, Resolved, rules,
+};
 
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
@@ -41,6 +44,8 @@ struct Shelf {
     /// How many questions for events fail.
     unreadable: u32,
     outbox: outbox::Rack,
+    ledger: BTreeMap<(RunId, u64), Account>,
+    notes: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -146,6 +151,41 @@ impl Journal for Memory {
     }
 }
 
+impl Ledger for Memory {
+    fn accounts(&self, since_day: u64) -> Result<Vec<Account>, Error> {
+        let mut accounts: BTreeMap<BTreeMap<String, String>, Amount> = BTreeMap::new();
+        for ((_, day), account) in &self.shelf().ledger {
+            if *day >= since_day {
+                let sum = accounts.entry(account.labels.clone()).or_default();
+                *sum = sum.plus(account.amount);
+            }
+        }
+        Ok(accounts.into_iter().map(|(labels, amount)| Account { labels, amount }).collect())
+    }
+
+    fn used_by(&self, run: &RunId) -> Result<Amount, Error> {
+        let shelf = self.shelf();
+        let of_run = shelf.ledger.iter().filter(|((of, _), _)| of == run);
+        Ok(of_run.fold(Amount::default(), |sum, (_, account)| sum.plus(account.amount)))
+    }
+}
+
+impl Notes for Memory {
+    fn note(&self, name: &str) -> Result<Option<String>, Error> {
+        Ok(self.shelf().notes.get(name).cloned())
+    }
+
+    fn set_note(&self, name: &str, value: Option<&str>, epoch: u64) -> Result<(), Error> {
+        let mut shelf = self.shelf();
+        rules::check_epoch(epoch, shelf.epoch)?;
+        match value {
+            Some(value) => drop(shelf.notes.insert(name.to_owned(), value.to_owned())),
+            None => drop(shelf.notes.remove(name)),
+        }
+        Ok(())
+    }
+}
+
 impl Shelf {
     fn append_or_fail(&mut self, append: Append) -> Result<(), Error> {
         match self.faults.pop_front() {
@@ -161,13 +201,26 @@ impl Shelf {
         rules::check_numbers(&append)?;
         rules::check_seq(&append, self.find(&append.run).map(Kept::seq))?;
         let told = std::mem::take(&mut append.outbox);
-        let run = append.run.clone();
+        let (run, spent) = (append.run.clone(), append.spent);
         match self.numbers.get(&append.run) {
             Some(number) => self.extend(*number, append),
             None => self.create(append)?,
         }
         self.outbox.put(&run, told);
+        self.charge(&run, spent);
         Ok(())
+    }
+
+    fn charge(&mut self, run: &RunId, Entry { day, amount }: Entry) {
+        if amount.is_nothing() {
+            return;
+        }
+        let labels = self.find(run).map(|kept| kept.row.labels.clone()).unwrap_or_default();
+        let account = self
+            .ledger
+            .entry((run.clone(), day))
+            .or_insert_with(|| Account { labels, amount: Amount::default() });
+        account.amount = account.amount.plus(amount);
     }
 
     fn create(&mut self, append: Append) -> Result<(), Error> {

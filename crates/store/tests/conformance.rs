@@ -9,7 +9,10 @@ use std::thread;
 
 use common::{Held, create_run, creation, id, keyed, labelled, named, spec};
 use outlast_engine::{Input, RunId, RunSpec, StateName, StopMode};
-use outlast_store::{Append, Counts, Error, Filter, Journal, Memory, Remove, Resolved, Sqlite};
+use outlast_store::{
+    Account, Amount, Append, Counts, Entry, Error, Filter, Journal, Ledger, Memory, Notes, Remove,
+    Resolved, Sqlite,
+};
 use tempfile::TempDir;
 
 /// A store that can be opened again while it is open.
@@ -78,6 +81,9 @@ each_store_promises! {
     many_runs_at_once_lose_nothing,
     a_sound_store_has_no_problems,
     unknown_runs_are_said_to_be_unknown,
+    what_was_spent_stays_in_the_ledger,
+    a_refused_append_spends_nothing,
+    a_note_lasts_until_it_is_taken_back,
 }
 
 fn fresh<P: Place>() -> (P, P::Store, u64) {
@@ -415,4 +421,65 @@ fn only_winner(answers: &[Result<RunId, Error>]) -> RunId {
     let winners: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
     assert_eq!(winners.len(), 1);
     winners[0].clone()
+}
+
+fn amount(tokens: u64, cost_usd_micros: u64) -> Amount {
+    Amount { tokens, cost_usd_micros }
+}
+
+/// Appends the next news of a run, by which it has spent something.
+fn spend(store: &impl Journal, held: &mut Held, day: u64, spent: Amount) -> Result<(), Error> {
+    let append = held.append_of(&held.next_news());
+    let after = held.after(&append.events);
+    store.append_wait(Append { spent: Entry { day, amount: spent }, ..append })?;
+    held.run = after;
+    Ok(())
+}
+
+fn what_was_spent_stays_in_the_ledger<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    let web = labelled(&[("team", "web")]);
+    let mut one = create_run(&store, "aaaa00000001", web.clone(), epoch).unwrap();
+    let mut two = create_run(&store, "aaaa00000002", web.clone(), epoch).unwrap();
+    let mut bare = create_run(&store, "aaaa00000003", spec(), epoch).unwrap();
+    spend(&store, &mut one, 7, amount(100, 5)).unwrap();
+    spend(&store, &mut one, 7, amount(20, 0)).unwrap();
+    spend(&store, &mut two, 8, amount(3, 9)).unwrap();
+    spend(&store, &mut bare, 8, amount(1, 1)).unwrap();
+    let account = |labels: &outlast_engine::RunSpec, tokens, cost| Account {
+        labels: labels.labels.clone(),
+        amount: amount(tokens, cost),
+    };
+    let all = [account(&spec(), 1, 1), account(&web, 123, 14)];
+    assert_eq!(store.accounts(0).unwrap(), all);
+    assert_eq!(store.accounts(8).unwrap(), [account(&spec(), 1, 1), account(&web, 3, 9)]);
+    assert_eq!(store.accounts(9).unwrap(), []);
+    assert_eq!(store.used_by(&one.id()).unwrap(), amount(120, 5));
+    store.remove(&one.id(), epoch, Remove::Any).unwrap();
+    drop(store);
+    assert_eq!(place.open().accounts(0).unwrap(), all, "also of a run that is gone");
+}
+
+fn a_refused_append_spends_nothing<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let held = create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
+    let mut stale = Held { run: held.run.clone(), epoch: epoch + 1 };
+    let refused = spend(&store, &mut stale, 7, amount(100, 5));
+    assert!(matches!(refused, Err(Error::StaleEpoch { .. })));
+    assert_eq!(store.used_by(&held.id()).unwrap(), Amount::default());
+}
+
+fn a_note_lasts_until_it_is_taken_back<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    assert_eq!(store.note("held").unwrap(), None);
+    store.set_note("held", Some("1"), epoch).unwrap();
+    store.set_note("held", Some("2"), epoch).unwrap();
+    let stale = store.set_note("held", None, epoch + 1);
+    assert!(matches!(stale, Err(Error::StaleEpoch { .. })));
+    drop(store);
+    let store = place.open();
+    assert_eq!(store.note("held").unwrap().as_deref(), Some("2"));
+    store.set_note("held", None, epoch).unwrap();
+    store.set_note("held", None, epoch).unwrap();
+    assert_eq!(store.note("held").unwrap(), None);
 }

@@ -4,6 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outlast_engine::HealthRules;
+
+use crate::budgets::{self, SharedBudget};
 use crate::keys::CONFIG;
 use crate::node::Node;
 use crate::problem::{Problem, code};
@@ -27,6 +30,8 @@ pub struct Config {
     pub ping: Option<Ping>,
     pub sinks: BTreeMap<String, notify::Sink>,
     pub notify: notify::Settings,
+    pub budgets: Vec<SharedBudget>,
+    pub health: HealthRules,
 }
 
 /// The most that each limit may be, by the limit's own name.
@@ -119,7 +124,9 @@ impl Config {
         }
         let sinks = notify::sinks(&file, &root)?;
         let notify = notify::settings(&file, &root, &sinks)?;
-        Ok((Self { sinks, notify, ..Self::read(file, &root) }, found.warnings))
+        let mut warnings = found.warnings;
+        warnings.extend(budgets::remarks(&file, &root));
+        Ok((Self { sinks, notify, ..Self::read(file, &root) }, warnings))
     }
 
     fn read(file: String, root: &Node) -> Self {
@@ -139,6 +146,8 @@ impl Config {
             log: log(root),
             otlp: word(root, "otlp.endpoint"),
             ping: ping(root),
+            budgets: budgets::budgets(root),
+            health: budgets::health(root),
             ..Self::default()
         }
     }

@@ -25,6 +25,7 @@ mod schema;
 mod values;
 mod verify;
 
+mod budgets;
 mod config;
 mod last_good;
 mod outline;
@@ -34,6 +35,7 @@ pub mod import;
 pub mod notify;
 pub mod template;
 
+pub use budgets::{Period, SharedBudget};
 pub use config::{Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision};
 pub use last_good::{LastGood, News, Stamp};
 pub use outline::config_outline;

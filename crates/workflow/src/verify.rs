@@ -41,7 +41,8 @@ impl Walk<'_> {
             return self.wrong(node, shown, "must be a map", &hint);
         };
         for entry in entries {
-            self.entry(&entry.node, &join(path, &entry.key), &join(shown, &entry.key), told);
+            let path = keys::below_any(self.table, path).unwrap_or_else(|| join(path, &entry.key));
+            self.entry(&entry.node, &path, &join(shown, &entry.key), told);
         }
     }
 

@@ -90,6 +90,7 @@ impl Held {
             events,
             row: run.row(),
             outbox: Vec::new(),
+            spent: outlast_store::Entry::default(),
         })?;
         Ok(Self { run, epoch })
     }
@@ -106,6 +107,7 @@ impl Held {
             events,
             row: self.run.row(),
             outbox: Vec::new(),
+            spent: outlast_store::Entry::default(),
         }
     }
 }

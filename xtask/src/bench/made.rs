@@ -40,7 +40,15 @@ fn completed(n: u32, epoch: u64) -> Result<Append> {
         events.extend(run.handle(&news, &moment));
     }
     let row = Run::replay(&id, &events)?.row();
-    Ok(Append { run: id, expected_seq: 0, epoch, events, row, outbox: Vec::new() })
+    Ok(Append {
+        run: id,
+        expected_seq: 0,
+        epoch,
+        events,
+        row,
+        outbox: Vec::new(),
+        spent: outlast_store::Entry::default(),
+    })
 }
 
 /// The news that the live attempt of a run has started and exited; none if there is no such attempt.

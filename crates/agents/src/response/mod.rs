@@ -125,11 +125,17 @@ fn wait(fields: &Fields<'_>) -> Result<Option<Wait>, BadResponse> {
     let children = fields.get("children").map(|node| node.yes()).transpose()?;
     let message = fields.get("message").map(|node| node.yes()).transpose()?;
     match (until, children, message) {
+        (Some(at), None, None) if is_rate_limit(&fields) => Ok(Some(Wait::RateLimit(at))),
         (Some(at), None, None) => Ok(Some(Wait::Until(at))),
         (None, Some(()), None) => Ok(Some(Wait::Children)),
         (None, None, Some(())) => Ok(Some(Wait::Message)),
         _ => Err(node.bad("must have one of until, children and message")),
     }
+}
+
+/// True if it says that it waits for its provider; one word is known, and any other is left alone.
+fn is_rate_limit(fields: &Fields<'_>) -> bool {
+    fields.get("cause").is_some_and(|node| node.text().is_ok_and(|cause| cause == "rate_limit"))
 }
 
 /// What is below a millisecond is left out. A time before 1970 is as past as any.

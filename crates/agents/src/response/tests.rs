@@ -75,6 +75,9 @@ fn a_status_is_enough_and_null_is_absent() {
 fn each_wait_is_one_thing() {
     let wait = |text: &str| given(&with(&format!(r#""wait":{text}"#))).wait;
     assert_eq!(wait(r#"{"until":1893456000250}"#), Some(Wait::Until(Time(1_893_456_000_250))));
+    let limited = wait(r#"{"until":9,"cause":"rate_limit"}"#);
+    assert_eq!(limited, Some(Wait::RateLimit(Time(9))));
+    assert_eq!(wait(r#"{"until":9,"cause":["mine"]}"#), Some(Wait::Until(Time(9))));
     assert_eq!(wait(r#"{"until":1893456000250.9}"#), Some(Wait::Until(Time(1_893_456_000_250))));
     assert_eq!(
         wait(r#"{"until":"2030-01-01T02:00:00+02:00"}"#),

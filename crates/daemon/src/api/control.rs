@@ -9,7 +9,9 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use outlast_engine::{Decision, Input, LONGEST_MESSAGE, Run, RunId, State as RunState};
-use outlast_wire::api::{Answer as Said, AnswerRun, RunView, SendMessage, Sent};
+use outlast_wire::api::{
+    Answer as Said, AnswerRun, ReportUsage, RunView, SendMessage, Sent, Usage,
+};
 
 use super::Daemon;
 use super::error::{Answer, bad_request};
@@ -106,6 +108,10 @@ pub(crate) async fn resume(
     let id = resolve(&supervisor, &run).await?;
     let before = snapshot_of(&supervisor, &id).await?.run;
     refuse_ended(&before)?;
+    if before.is_held && !before.is_paused && before.state != RunState::Blocked {
+        let refusal = Refusal::new("held", format!("run {id} is paused with every other run"));
+        return Err(refusal.hint("`outlast resume --all` lets everything go on").into());
+    }
     if before.needs_decision() && !before.is_paused {
         return Err(needs_decision(&id).into());
     }
@@ -119,6 +125,59 @@ pub(crate) async fn resume(
     supervisor.resumes.free(&id);
     tell(&supervisor, &id, Input::ResumeAsked).await?;
     Ok((StatusCode::ACCEPTED, Json(view_of(&supervisor, &id).await?)))
+}
+
+/// More than this, in tokens or in dollars, is a mistake and no report.
+const MOST_TOKENS: u64 = 1_000_000_000_000_000;
+const MOST_USD_MICROS: u64 = 1_000_000_000_000_000;
+
+#[utoipa::path(post, path = "/v1/runs/{run}/usage", params(("run" = String, Path)), request_body = ReportUsage,
+    responses((status = 202, description = "it counts; what makes no difference yet is not written down", body = Usage)))]
+pub(crate) async fn usage(
+    State(supervisor): Daemon,
+    Path(run): Path<String>,
+    body: Result<Json<ReportUsage>, JsonRejection>,
+) -> Answer<(StatusCode, Json<Usage>)> {
+    let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
+    let usage = reported(&asked)?;
+    let id = resolve(&supervisor, &run).await?;
+    let before = snapshot_of(&supervisor, &id).await?.run;
+    let live = before.live().map(|live| (live.turn, live.number)).filter(|(turn, attempt)| {
+        asked.turn.is_none_or(|asked| asked == *turn)
+            && asked.attempt.is_none_or(|asked| asked == *attempt)
+    });
+    let Some((turn, attempt)) = live else {
+        let message = format!("that attempt of run {id} is not alive");
+        let hint = "an attempt that has ended is charged with the usage in its response";
+        return Err(Refusal::new("not_live", message).hint(hint).into());
+    };
+    tell(&supervisor, &id, Input::UsageReported { turn, attempt, usage }).await?;
+    let after = snapshot_of(&supervisor, &id).await?.run;
+    Ok((StatusCode::ACCEPTED, Json(crate::view::usage(&after))))
+}
+
+fn reported(asked: &ReportUsage) -> Answer<outlast_engine::Usage> {
+    let tokens = |count: Option<u64>| match count {
+        Some(count) if count > MOST_TOKENS => {
+            Err(bad_request(format!("{count} tokens are too many to be true")))
+        }
+        count => Ok(count),
+    };
+    let micros = |usd: f64| {
+        let text = format!("{usd:.6}");
+        let micros = outlast_workflow::micros(&text).filter(|micros| *micros <= MOST_USD_MICROS);
+        micros.ok_or_else(|| bad_request(format!("{usd} is not an amount in US dollars")))
+    };
+    let usage = outlast_engine::Usage {
+        input_tokens: tokens(asked.input_tokens)?,
+        output_tokens: tokens(asked.output_tokens)?,
+        cached_tokens: tokens(asked.cached_tokens)?,
+        cost_usd_micros: asked.cost_usd.map(micros).transpose()?,
+    };
+    if usage == outlast_engine::Usage::default() {
+        return Err(bad_request("there is no usage in it".to_owned()));
+    }
+    Ok(usage)
 }
 
 /// Brings news to a run, and waits until the journal has it.

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use outlast_engine::{Fact, RunId, RunSpec, Strategy};
-use outlast_store::Error;
+use outlast_store::{Entry, Error};
 use outlast_wire::api::{CreateRun, Created};
 use outlast_wire::hook;
 use outlast_wire::layout::RunDir;
@@ -25,6 +25,9 @@ use crate::refusal::Refusal;
 use crate::supervisor::{Claim, Leaving, Supervisor};
 use crate::world;
 use crate::world::files::{self, Lasting};
+
+/// What whoever makes a run is told while everything rests.
+const HELD: &str = "everything is paused: it starts after `outlast resume --all`";
 
 #[utoipa::path(post, path = "/v1/runs", request_body = CreateRun,
     responses((status = 201, body = Created), (status = 200, description = "it was there already", body = Created)))]
@@ -82,7 +85,8 @@ impl Creation {
         hook!("daemon.create-files");
         let spec = &self.wanted.spec;
         let slot = self.supervisor.take_slot(&self.id, spec, self.supervisor.world.now());
-        let (epoch, moment) = (self.supervisor.epoch, self.supervisor.moment(slot));
+        let epoch = self.supervisor.epoch;
+        let moment = self.supervisor.moment_for_new(&self.id, spec, slot);
         let words = Words { layout: &self.supervisor.layout };
         let (append, seat) = Seat::create(&self.id, spec.clone(), &moment, epoch, &words);
         let told: Vec<String> = append.outbox.iter().map(|notice| notice.sink.clone()).collect();
@@ -94,7 +98,10 @@ impl Creation {
                 self.supervisor.seat(seat, None);
                 self.supervisor.note_slot(&made);
                 self.announce(&self.id, &made.spec).await?;
-                Ok(Created { id: self.id.0, existed: false, warnings: self.wanted.warnings })
+                self.supervisor.note_spent(&made, Entry::default());
+                let mut warnings = self.wanted.warnings;
+                warnings.extend(made.is_held.then(|| HELD.to_owned()));
+                Ok(Created { id: self.id.0, existed: false, warnings })
             }
             Err(error) => {
                 self.supervisor.give_back_slot(&self.id);

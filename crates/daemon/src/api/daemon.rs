@@ -39,6 +39,7 @@ pub(crate) async fn status(State(supervisor): Daemon) -> Answer<Json<DaemonStatu
         holding: supervisor.holding(),
         mode: Some(supervisor.mode),
         service: None,
+        held_since: supervisor.held_since().map(crate::view::rfc3339),
     }))
 }
 

@@ -119,8 +119,10 @@ fn object(id: &RunId, event: &Event) -> Map<String, Value> {
         Ok(Value::Object(fact)) => object.extend(fact),
         Ok(_) | Err(_) => unreachable!("a fact is an object"),
     }
-    if let Some(until) = object.get("until").and_then(Value::as_u64) {
-        object.insert("until".to_owned(), view::rfc3339(outlast_engine::Time(until)).into());
+    for name in ["until", "since"] {
+        if let Some(at) = object.get(name).and_then(Value::as_u64) {
+            object.insert(name.to_owned(), view::rfc3339(outlast_engine::Time(at)).into());
+        }
     }
     object
 }

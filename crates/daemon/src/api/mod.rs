@@ -4,6 +4,7 @@
 //! changes a run: it brings news to the conductor and waits until the journal has it.
 
 mod attach;
+mod budgets;
 mod control;
 mod creation;
 mod daemon;
@@ -70,6 +71,9 @@ routes! {
     get "/v1/daemon" => daemon::status;
     post "/v1/daemon/stop" => daemon::stop;
     post "/v1/daemon/handover" => daemon::handover;
+    post "/v1/daemon/pause" => budgets::pause_all;
+    post "/v1/daemon/resume" => budgets::resume_all;
+    get "/v1/budgets" => budgets::list;
     get "/v1/doctor" => doctor::examine;
     post "/v1/gc" => gc::collect;
     get "/v1/sinks" => sinks::list;
@@ -86,6 +90,7 @@ routes! {
     post "/v1/runs/{run}/answer" => control::answer;
     post "/v1/runs/{run}/pause" => control::pause;
     post "/v1/runs/{run}/resume" => control::resume;
+    post "/v1/runs/{run}/usage" => control::usage;
     get "/v1/runs/{run}/turns/{turn}" => turns::show;
     get "/v1/runs/{run}/tree" => tree::tree;
     get "/v1/runs/{run}/wait" => runs::wait;

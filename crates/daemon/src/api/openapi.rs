@@ -5,8 +5,8 @@ use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
 use super::{
-    attach, control, creation, daemon, doctor, events, gc, output, probes, runs, sinks, tree,
-    turns, watch,
+    attach, budgets, control, creation, daemon, doctor, events, gc, output, probes, runs, sinks,
+    tree, turns, watch,
 };
 
 #[derive(OpenApi)]
@@ -23,6 +23,9 @@ use super::{
         daemon::status,
         daemon::stop,
         daemon::handover,
+        budgets::pause_all,
+        budgets::resume_all,
+        budgets::list,
         doctor::examine,
         gc::collect,
         sinks::list,
@@ -39,6 +42,7 @@ use super::{
         control::answer,
         control::pause,
         control::resume,
+        control::usage,
         turns::show,
         tree::tree,
         runs::wait,

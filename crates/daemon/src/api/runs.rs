@@ -11,9 +11,9 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use outlast_engine::{Input, Run, RunId, State as RunState, StateName, StopMode};
+use outlast_engine::{Input, Row, Run, RunId, State as RunState, StateName, StopMode};
 use outlast_store::{Filter, Remove, Resolved};
-use outlast_wire::api::{LINES, RunRow, RunView, StopRun, Waited};
+use outlast_wire::api::{HELD_HEADER, LINES, RunRow, RunView, StopRun, Waited};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
@@ -29,7 +29,7 @@ use crate::removal::{self, Removed};
 use crate::service;
 use crate::supervisor::Supervisor;
 use crate::tail;
-use crate::view::{self, Beside};
+use crate::view::{self, Beside, Doing};
 use crate::world::orphans;
 
 /// One long poll; the client asks again.
@@ -51,6 +51,7 @@ pub(crate) async fn list(
         Some(accept) if accept == LINES => Shape::Lines,
         _ => Shape::Array,
     };
+    let held_since = supervisor.held_since().map(view::rfc3339);
     let (send, receive) = mpsc::channel(2);
     // However many runs there are, a few pages of them are all that is held.
     drop(tokio::task::spawn_blocking(move || send_rows(&supervisor, &filter, shape, &send)));
@@ -61,7 +62,11 @@ pub(crate) async fn list(
         Shape::Array => "application/json",
         Shape::Lines => LINES,
     };
-    Ok(([(CONTENT_TYPE, kind)], Body::from_stream(pages)).into_response())
+    let mut response = ([(CONTENT_TYPE, kind)], Body::from_stream(pages)).into_response();
+    if let Some(since) = held_since.and_then(|since| since.parse().ok()) {
+        response.headers_mut().insert(HELD_HEADER, since);
+    }
+    Ok(response)
 }
 
 /// How a list of objects is written.
@@ -84,8 +89,8 @@ fn send_rows(supervisor: &Supervisor, filter: &Filter, shape: Shape, send: &mpsc
     let visited = supervisor.store.visit_rows(filter, &mut |row| {
         page.extend_from_slice(std::mem::replace(&mut before, between).as_bytes());
         is_empty = false;
-        let trouble = row.is_open.then(|| supervisor.trouble_of(&row.id)).flatten();
-        serde_json::to_writer(&mut page, &view::row(row, trouble)).expect("a row is plain data");
+        let doing = doing(supervisor, &row);
+        serde_json::to_writer(&mut page, &view::row(row, doing)).expect("a row is plain data");
         if page.len() < PAGE {
             return ControlFlow::Continue(());
         }
@@ -100,6 +105,21 @@ fn send_rows(supervisor: &Supervisor, filter: &Filter, shape: Shape, send: &mpsc
         Bytes::from(page)
     });
     let _client_gone = send.blocking_send(last.map_err(std::io::Error::other));
+}
+
+/// How a run is doing: an open one from its conductor, and of any other there is nothing to say.
+pub(super) fn doing(supervisor: &Supervisor, row: &Row) -> Doing {
+    if !row.is_open {
+        return Doing::default();
+    }
+    match (supervisor.handle(&row.id), supervisor.trouble_of(&row.id)) {
+        (Some(handle), trouble) => {
+            let run = handle.snapshot.borrow().run.clone();
+            Doing::of(&run, trouble, supervisor.world.now())
+        }
+        (None, Some(trouble)) => Doing::unknown(trouble),
+        (None, None) => Doing::default(),
+    }
 }
 
 fn filter(query: &[(String, String)]) -> Answer<Filter> {

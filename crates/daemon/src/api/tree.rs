@@ -9,6 +9,7 @@ use outlast_wire::api::RunTree;
 
 use super::Daemon;
 use super::error::{Answer, unknown_run};
+use super::runs;
 use super::runs::{blocking, resolve};
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
@@ -48,6 +49,6 @@ fn below(
         .into_iter()
         .map(|child| below(supervisor, child, depth + 1, left))
         .collect::<Answer<Vec<_>>>()?;
-    let trouble = row.is_open.then(|| supervisor.trouble_of(&row.id)).flatten();
-    Ok(RunTree { run: view::row(row, trouble), children })
+    let doing = runs::doing(supervisor, &row);
+    Ok(RunTree { run: view::row(row, doing), children })
 }

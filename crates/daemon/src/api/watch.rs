@@ -11,7 +11,7 @@ use axum::extract::{Query, State};
 use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use outlast_engine::{Fact, RunId};
+use outlast_engine::RunId;
 use outlast_store::Filter;
 use outlast_wire::api::{RunRow, WatchNews};
 use serde::Deserialize;
@@ -20,6 +20,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::Daemon;
 use super::error::{Answer, ApiError};
+use super::runs;
 use super::runs::blocking;
 use crate::keeper::Following;
 use crate::supervisor::{Handle, Supervisor};
@@ -165,31 +166,18 @@ fn news_of(supervisor: &Supervisor, id: &RunId) -> Answer<WatchNews> {
 
 /// From its conductor if it has one, else from the store.
 fn row_of(supervisor: &Supervisor, id: &RunId) -> Answer<Option<RunRow>> {
-    let (row, parent) = match supervisor.handle(id) {
-        Some(handle) => {
-            let run = handle.snapshot.borrow().run.clone();
-            (run.row(), run.spec.parent.clone())
-        }
+    let row = match supervisor.handle(id) {
+        Some(handle) => handle.snapshot.borrow().run.row(),
         None => match supervisor.store.row(id)? {
-            Some(row) => (row, parent_of(supervisor, id)),
+            Some(row) => row,
             None => return Ok(None),
         },
     };
     let last_line = (row.attempt > 0)
         .then(|| supervisor.layout.run(id.as_str()).attempt(row.turn, row.attempt))
         .and_then(|dir| tail::last_line(&dir));
-    let trouble = row.is_open.then(|| supervisor.trouble_of(id)).flatten();
-    let parent = parent.map(|parent| parent.0);
-    Ok(Some(RunRow { last_line, parent, ..view::row(row, trouble) }))
-}
-
-/// As its first event has it. A journal that cannot be read is told of by its row.
-fn parent_of(supervisor: &Supervisor, id: &RunId) -> Option<RunId> {
-    let first = supervisor.store.events(id, 0, 1).ok()?.into_iter().next()?;
-    match first.fact {
-        Fact::RunCreated { spec } => spec.parent,
-        _ => None,
-    }
+    let doing = runs::doing(supervisor, &row);
+    Ok(Some(RunRow { last_line, ..view::row(row, doing) }))
 }
 
 /// A task for each run whose output is looked at; all end with this.

@@ -49,6 +49,9 @@ fn cause(outcome: &Outcome) -> (&'static str, &'static str) {
         Outcome::Stalled { .. } => ("stalled", "was silent for too long and was ended"),
         Outcome::TimedOut { .. } => ("timed_out", "took too long and was ended"),
         Outcome::Stopped { .. } => ("stopped", "was stopped"),
+        Outcome::Interrupted { by } if by == "pause" => {
+            ("interrupted", "was interrupted because everything was to rest")
+        }
         Outcome::Interrupted { .. } => {
             ("interrupted", "was interrupted when the machine went down")
         }

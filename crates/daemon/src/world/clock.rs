@@ -119,6 +119,15 @@ fn boot_ms() -> u64 {
     let clock = ClockId::Boottime;
     #[cfg(not(target_os = "linux"))]
     let clock = ClockId::Monotonic;
+    read_ms(clock)
+}
+
+/// Since some moment, suspended time left out.
+pub(super) fn awake_ms() -> u64 {
+    read_ms(ClockId::Monotonic)
+}
+
+fn read_ms(clock: ClockId) -> u64 {
     let now = rustix::time::clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     seconds * 1000 + u64::try_from(now.tv_nsec / 1_000_000).unwrap_or(0)

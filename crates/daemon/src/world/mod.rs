@@ -33,6 +33,11 @@ impl World {
         self.clock.now()
     }
 
+    /// Time that passes only while the machine is awake.
+    pub(crate) fn awake_ms(&self) -> u64 {
+        clock::awake_ms()
+    }
+
     /// A shim's time, as a time of ours.
     pub(crate) fn ours(&self, theirs: Time) -> Time {
         self.clock.ours(theirs)
@@ -54,7 +59,7 @@ impl World {
     }
 
     pub(crate) fn moment(&self, slot: Slot) -> Moment {
-        Moment { now: self.now(), boot: self.boot.clone(), slot }
+        Moment { slot, ..Moment::new(self.now(), self.boot.clone()) }
     }
 }
 

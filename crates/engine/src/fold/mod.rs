@@ -11,8 +11,8 @@ use crate::run::{
 };
 use crate::state::state_of;
 use crate::{
-    BootId, Charge, Decision, Errand, Event, Fact, Held, Inbox, Message, Outcome, Process, Reason,
-    Run, RunId, Spend, State, Survivor, Time, TurnStatus, WaitCause,
+    BootId, Charge, Condition, Decision, Errand, Event, Fact, Held, Inbox, Limit, Message, Outcome,
+    Process, Reason, Run, RunId, Spend, State, StopMode, Survivor, Time, TurnStatus, WaitCause,
 };
 
 impl Run {
@@ -70,11 +70,14 @@ impl Run {
             counters: Counters::default(),
             calls: std::collections::BTreeMap::new(),
             is_paused: false,
+            is_held: false,
             is_released: false,
             has_cleaned_up: false,
             removal: Removal::default(),
             stop: None,
             limit: None,
+            neared: std::collections::BTreeSet::new(),
+            condition: Condition::healthy(event.at),
             children: std::collections::BTreeMap::new(),
             watches: vec![crate::Watch::default(); spec.watches.len()],
             heartbeat: crate::Heartbeat::default(),
@@ -156,11 +159,22 @@ impl Run {
                 text: text.clone(),
                 at,
             }),
-            Fact::PauseRequested { .. } => {
+            Fact::PauseRequested { all: false, .. } => {
                 self.is_paused = true;
                 self.wind(at);
             }
-            Fact::ResumeRequested { .. } => {
+            Fact::PauseRequested { all: true, now, .. } => {
+                self.is_held = true;
+                self.wind(at);
+                if *now {
+                    self.the_attempt().held.order_stop(StopMode::Gracefully);
+                }
+            }
+            Fact::ResumeRequested { all: true, .. } => {
+                self.is_held = false;
+                self.wind(at);
+            }
+            Fact::ResumeRequested { all: false, .. } => {
                 self.is_paused = false;
                 self.wind(at);
                 self.release();
@@ -191,10 +205,15 @@ impl Run {
             Fact::HeartbeatTold { output_bytes, .. } => {
                 self.heartbeat = crate::Heartbeat { told_at: Some(at), bytes: *output_bytes };
             }
-            Fact::HealthDegraded { .. }
-            | Fact::HealthRecovered { .. }
-            | Fact::LimitNeared { .. }
-            | Fact::UsageReported { .. } => {}
+            Fact::HealthDegraded { health, since, why } => {
+                self.condition = Condition { health: *health, since: *since, why: why.clone() };
+            }
+            Fact::HealthRecovered { .. } => self.condition = Condition::healthy(at),
+            Fact::LimitNeared { limit: Limit::Budget, .. } => {}
+            Fact::LimitNeared { limit, .. } => {
+                self.neared.insert(*limit);
+            }
+            Fact::UsageReported { charge, .. } => self.note_usage(charge),
         }
     }
 
@@ -218,16 +237,21 @@ impl Run {
             attempt.is_settled |= !attempt.held.is_live() && to != State::Running;
         }
         self.is_released = false;
+        if matches!(to, State::Finishing { .. }) {
+            // How it was doing matters no longer.
+            self.condition = Condition::healthy(at);
+        }
         self.state = to;
-        self.wind(at);
         self.why = why.clone();
+        self.wind(at);
         self.since = at;
     }
 
     /// Has the run's clock go or stand, as from `at` on it should.
     fn wind(&mut self, at: Time) {
         self.clock.used_ms = self.clock.used_ms(at);
-        let rests = self.is_paused && matches!(self.state, State::Waiting { .. });
+        let is_waiting = matches!(self.state, State::Waiting { .. });
+        let rests = is_waiting && (self.is_to_rest() || self.waits_for_budget());
         self.clock.ticking_since = (is_ticking(&self.state) && !rests).then_some(at);
     }
 
@@ -241,6 +265,7 @@ impl Run {
         let after = last.filter(|_| is_same_turn).and_then(|last| last.held.end).map(|end| end.0);
         match &after {
             Some(Outcome::Stalled { .. }) => self.counters.stall_restarts += 1,
+            Some(outcome) if outcome.is_by_pause() => {}
             Some(_) => self.counters.crash_restarts += 1,
             None => {}
         }
@@ -252,6 +277,7 @@ impl Run {
             held: Held::new(boot),
             after,
             messages,
+            reported: None,
             is_settled: false,
         });
     }
@@ -278,13 +304,22 @@ impl Run {
             Outcome::Stalled { .. } if counts_stalls => {
                 self.counters.stalls += 1;
             }
+            // That was a person's doing.
+            outcome if outcome.is_by_pause() => {}
             _ => self.counters.attempts += 1,
         }
         let ran = self.the_attempt().held.process.is_some();
         if ran {
-            self.spend.add(charge);
+            let reported = self.the_attempt().reported.take();
+            self.spend.replace(reported.as_ref(), charge);
         }
         self.the_attempt().held.ended(outcome, at, output_bytes, survivors);
+    }
+
+    /// A live attempt has said what it has used up so far.
+    fn note_usage(&mut self, charge: &Charge) {
+        let before = self.the_attempt().reported.replace(*charge);
+        self.spend.exchange(before.as_ref(), charge);
     }
 
     fn commit(&mut self, committed: &Fact) {
@@ -410,15 +445,15 @@ impl Run {
     }
 }
 
-/// Whether a run's time passes in this state: not while it waits for a person or for its place.
+/// Whether a run's time passes in this state: not while it waits for a person, a provider or its place.
 fn is_ticking(state: &State) -> bool {
     match state {
         State::Preparing | State::Running | State::Verifying => true,
         State::Waiting { cause, .. } => match cause {
-            WaitCause::Backoff | WaitCause::Timer | WaitCause::Children | WaitCause::RateLimit => {
-                true
+            WaitCause::Backoff | WaitCause::Timer | WaitCause::Children => true,
+            WaitCause::Slot | WaitCause::RateLimit | WaitCause::Message | WaitCause::Paused => {
+                false
             }
-            WaitCause::Slot | WaitCause::Message | WaitCause::Paused => false,
         },
         State::Queued | State::Blocked | State::Finishing { .. } | State::Ended { .. } => false,
     }

@@ -16,9 +16,13 @@ mod reported;
 mod resumed;
 mod sent;
 mod stop;
+mod usage;
 mod workspace;
 
-use crate::{BootId, Decision, Event, Fact, Matched, Run, RunId, Step, StopMode, Time, advance};
+use crate::{
+    BootId, Decision, Event, Fact, Matched, Run, RunId, Seen, Step, StopMode, Time, Usage, advance,
+    health, hold,
+};
 
 pub use child::ChildEnd;
 pub use created::create;
@@ -30,13 +34,53 @@ pub struct Moment {
     pub now: Time,
     pub boot: BootId,
     pub slot: Slot,
+    pub hold: Hold,
+    pub budget: Budget,
+    /// Budgets that this run brings near their end just now.
+    pub nearing: Vec<Nearing>,
+    pub seen: Seen,
+}
+
+/// A budget of which most is used up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nearing {
+    pub name: String,
+    pub used: u64,
+    pub max: u64,
 }
 
 impl Moment {
     /// A moment with room for everybody.
     pub fn new(now: Time, boot: BootId) -> Self {
-        Self { now, boot, slot: Slot::Free }
+        let (slot, hold, budget) = (Slot::Free, Hold::Off, Budget::Room);
+        Self { now, boot, slot, hold, budget, nearing: Vec::new(), seen: Seen::default() }
     }
+}
+
+/// Whether everything is to rest, by one word for all runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    Off,
+    On,
+}
+
+/// Whether the budgets that a run shares with others have room for one more turn of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Budget {
+    Room,
+    Spent {
+        name: String,
+        /// When there will be room again, if that is known.
+        until: Option<Time>,
+        then: Exceeded,
+    },
+}
+
+/// What becomes of a run whose budget is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exceeded {
+    Wait,
+    End,
 }
 
 /// Whether there is a place for one more run to go on.
@@ -63,6 +107,8 @@ pub enum Input {
     },
     PauseAsked,
     ResumeAsked,
+    /// Everything rests, and what is alive is not to go on to its end.
+    HoldNow,
     /// A person answers a blocked run; `text` is theirs if there is one.
     Answered {
         decision: Decision,
@@ -109,6 +155,12 @@ pub enum Input {
     WorkspaceKept {
         why: String,
     },
+    /// What a live attempt has used up so far, all of it.
+    UsageReported {
+        turn: u32,
+        attempt: u32,
+        usage: Usage,
+    },
     /// Time has passed, or there may be room.
     Woke,
     /// What a finishing run had to tidy up is tidied up.
@@ -125,6 +177,7 @@ impl Run {
             Input::StopAsked { mode } => stop::handle(&mut draft, *mode, moment),
             Input::PauseAsked => paused::handle(&mut draft, moment),
             Input::ResumeAsked => resumed::handle(&mut draft, moment),
+            Input::HoldNow => hold::end_now(&mut draft, moment),
             Input::Answered { decision, message } => {
                 answered::handle(&mut draft, *decision, message.as_ref(), moment);
             }
@@ -149,10 +202,15 @@ impl Run {
             Input::RemovalAsked => removal::asked(&mut draft, moment),
             Input::WorkspaceRemoved { bytes } => removal::removed(&mut draft, *bytes, moment),
             Input::WorkspaceKept { why } => removal::kept(&mut draft, why, moment),
+            Input::UsageReported { turn, attempt, usage } => {
+                usage::handle(&mut draft, (*turn, *attempt), usage, moment);
+            }
             Input::Woke => {}
             Input::Finished => finished::handle(&mut draft),
         }
+        hold::follow(&mut draft, moment);
         advance::advance(&mut draft, moment);
+        health::follow(&mut draft, moment);
         draft.into_events()
     }
 }

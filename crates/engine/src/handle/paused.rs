@@ -7,6 +7,6 @@ pub(super) fn handle(draft: &mut Draft, moment: &Moment) {
     let run = draft.run();
     let is_ending = run.stop.is_some() || run.limit.is_some() || run.has_ended();
     if !run.is_paused && !is_ending {
-        draft.push(moment.now, Fact::PauseRequested { actor: Actor::User, all: false });
+        draft.push(moment.now, Fact::PauseRequested { actor: Actor::User, all: false, now: false });
     }
 }

@@ -173,7 +173,9 @@ fn end_attempt(
     let output_bytes = report.output_bytes;
     let ran = draft.run().live().is_some_and(|live| live.held.process.is_some());
     let usage = response.as_ref().and_then(|response| response.usage.as_ref());
-    let charge = ran.then(|| spend::charge(&draft.run().spec.limits, usage)).flatten();
+    let reported = draft.run().live().and_then(|live| live.reported);
+    let charge =
+        ran.then(|| spend::charge(&draft.run().spec.limits, usage, reported.as_ref())).flatten();
     let ended = Fact::AttemptEnded { turn, attempt, outcome, output_bytes, survivors, charge };
     draft.push(at, ended);
     if let Some(response) = response {
@@ -270,7 +272,7 @@ fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome
         (Some(End::Exited { at, exit, cause: None }), _) => Some((*at, by_itself(*exit))),
         // Being ended is an outcome only when the whole tree has gone.
         (Some(End::Exited { at, exit, cause: Some(cause) }), _) => {
-            is_empty.then(|| (*at, ended(*cause, Some(*exit))))
+            is_empty.then(|| (*at, ended(run, report.step, *cause, Some(*exit))))
         }
         (None, Custody::Shim | Custody::Orphan) => None,
         (None, Custody::NeverHeld) => {
@@ -278,10 +280,10 @@ fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome
             Some((moment.now, Outcome::NeverStarted { code: NeverStarted::NoShim, why }))
         }
         (None, Custody::Nobody) if is_being_stopped(run, report.step) => {
-            is_empty.then_some((moment.now, Outcome::Stopped { exit: None }))
+            is_empty.then(|| (moment.now, ended(run, report.step, EndCause::Stopped, None)))
         }
         (None, Custody::Nobody) => match report.ended_for {
-            Some(cause) => is_empty.then(|| (moment.now, ended(cause, None))),
+            Some(cause) => is_empty.then(|| (moment.now, ended(run, report.step, cause, None))),
             None => Some((moment.now, Outcome::Lost)),
         },
         (None, Custody::Rebooted) => {
@@ -301,12 +303,19 @@ fn by_itself(exit: Exit) -> Outcome {
     }
 }
 
-fn ended(cause: EndCause, exit: Option<Exit>) -> Outcome {
+fn ended(run: &Run, step: Step, cause: EndCause, exit: Option<Exit>) -> Outcome {
     match cause {
+        EndCause::Stopped if is_ended_for_pause(run, step) => Outcome::by_pause(),
         EndCause::Stopped => Outcome::Stopped { exit },
         EndCause::TimedOut => Outcome::TimedOut { exit },
         EndCause::Stalled => Outcome::Stalled { exit },
     }
+}
+
+/// True if an attempt was ordered to end, and its run was not.
+fn is_ended_for_pause(run: &Run, step: Step) -> bool {
+    let is_attempt = matches!(step, Step::Attempt { .. });
+    is_attempt && is_being_stopped(run, step) && run.stop.is_none() && run.limit.is_none()
 }
 
 /// Who is left. A reboot leaves nobody, whatever was written before it.

@@ -5,7 +5,7 @@ use crate::{Actor, Fact, Moment, Run, State};
 
 pub(super) fn handle(draft: &mut Draft, moment: &Moment) {
     if draft.run().may_resume() {
-        draft.push(moment.now, Fact::ResumeRequested { actor: Actor::User });
+        draft.push(moment.now, Fact::ResumeRequested { actor: Actor::User, all: false });
     }
 }
 

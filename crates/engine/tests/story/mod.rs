@@ -2,9 +2,9 @@
 #![expect(dead_code, reason = "each test binary tells other stories")]
 
 use outlast_engine::{
-    Agent, Answer, BootId, Custody, End, EndCause, Event, Exit, Fact, Input, Limits, Moment,
-    OnInterrupt, Report, Response, Retry, Run, RunId, RunSpec, Slot, Started, Step, Survivor, Time,
-    TreeNews, TurnStatus, Workflow, check, create,
+    Agent, Answer, BootId, Budget, Custody, End, EndCause, Event, Exit, Fact, Hold, Input, Limits,
+    Moment, Nearing, OnInterrupt, Report, Response, Retry, Run, RunId, RunSpec, Seen, Slot,
+    Started, Step, Survivor, Time, TreeNews, TurnStatus, Workflow, check, create,
 };
 
 pub(crate) struct Story {
@@ -13,6 +13,10 @@ pub(crate) struct Story {
     pub(crate) now: Time,
     pub(crate) boot: BootId,
     pub(crate) slot: Slot,
+    pub(crate) hold: Hold,
+    pub(crate) budget: Budget,
+    pub(crate) nearing: Vec<Nearing>,
+    pub(crate) seen: Seen,
 }
 
 impl Story {
@@ -24,13 +28,24 @@ impl Story {
             now: Time(1_000_000),
             boot: BootId("boot-1".to_owned()),
             slot: Slot::Free,
+            hold: Hold::Off,
+            budget: Budget::Room,
+            nearing: Vec::new(),
+            seen: Seen::default(),
         };
         story.events = create(&story.id, spec, &story.moment());
         story
     }
 
     pub(crate) fn moment(&self) -> Moment {
-        Moment { now: self.now, boot: self.boot.clone(), slot: self.slot }
+        Moment {
+            slot: self.slot,
+            hold: self.hold,
+            budget: self.budget.clone(),
+            nearing: self.nearing.clone(),
+            seen: self.seen,
+            ..Moment::new(self.now, self.boot.clone())
+        }
     }
 
     pub(crate) fn run(&self) -> Run {
@@ -140,6 +155,9 @@ fn line(fact: &Fact) -> String {
         Fact::RunEnded { state, reason_code } => {
             format!("RunEnded {state:?} {}", reason_code.as_deref().unwrap_or("-"))
         }
+        Fact::HealthDegraded { health, .. } => format!("HealthDegraded {}", health.word()),
+        Fact::HealthRecovered { from } => format!("HealthRecovered {}", from.word()),
+        Fact::LimitNeared { limit, .. } => format!("LimitNeared {}", limit.word()),
         other => other.kind().to_owned(),
     }
 }

@@ -74,12 +74,20 @@ pub(crate) struct Answer {
 Examples:
   outlast pause k3m
   outlast pause $(outlast ps --label repo=web --json | jq -r '.[].id')
+  outlast pause --all          everything, also what is started from now on
+  outlast pause --all --now    do not wait for the turns that loops are at
 
-outlast resume lets them go on.")]
+outlast resume lets them go on. What is paused with --all stays so through restarts and reboots.")]
 pub(crate) struct Pause {
     /// Each by its id, the first 3 or more characters of it, or its name
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required_unless_present = "all", value_name = "RUN")]
     pub(crate) runs: Vec<String>,
+    /// Every run, new ones too, until outlast resume --all
+    #[arg(long, conflicts_with = "runs")]
+    pub(crate) all: bool,
+    /// With --all: end the turns that loops are at, to be tried again afterwards
+    #[arg(long, requires = "all")]
+    pub(crate) now: bool,
     /// Print each run as JSON, one a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -90,12 +98,16 @@ pub(crate) struct Pause {
 #[command(after_help = "\
 Examples:
   outlast resume k3m
+  outlast resume --all      what outlast pause --all has paused, and nothing else
 
 A run that asks for a decision needs outlast answer instead.")]
 pub(crate) struct Resume {
     /// Each by its id, the first 3 or more characters of it, or its name
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required_unless_present = "all", value_name = "RUN")]
     pub(crate) runs: Vec<String>,
+    /// Take back outlast pause --all
+    #[arg(long, conflicts_with = "runs")]
+    pub(crate) all: bool,
     /// Print each run as JSON, one a line
     #[arg(long)]
     pub(crate) json: bool,

@@ -6,6 +6,7 @@ mod list;
 mod program;
 mod run;
 mod sink;
+mod spend;
 mod watch;
 
 pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
@@ -17,6 +18,7 @@ pub(crate) use list::{Events, Logs, Ps, Show, Sort, State, Stream, Tree};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
 pub(crate) use sink::{Sink, SinkCommand};
+pub(crate) use spend::{Budgets, Usage};
 pub(crate) use watch::{Attach, Top, Wait};
 
 use clap::{Parser, Subcommand};
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Answer(Answer),
     Pause(Pause),
     Resume(Resume),
+    Usage(Usage),
+    Budgets(Budgets),
     Events(Events),
     Rm(Rm),
     Gc(Gc),
@@ -86,6 +90,8 @@ impl Command {
             Self::Answer(answer) => answer.json,
             Self::Pause(pause) => pause.json,
             Self::Resume(resume) => resume.json,
+            Self::Usage(usage) => usage.json,
+            Self::Budgets(budgets) => budgets.json,
             Self::Check(check) => check.json,
             Self::Import(import) => import.json,
             Self::Events(events) => events.json,

@@ -2,6 +2,7 @@
 
 mod answer;
 mod attach;
+mod budgets;
 mod check;
 mod completions;
 mod daemon;
@@ -22,6 +23,7 @@ mod sink;
 mod stop;
 mod top;
 mod tree;
+mod usage;
 mod version;
 mod wait;
 
@@ -66,6 +68,8 @@ fn dispatch_verb(command: Command, world: &World) -> Answer {
         Command::Answer(args) => block_on(answer::answer(world, args)),
         Command::Pause(args) => block_on(pause::pause(world, args)),
         Command::Resume(args) => block_on(resume::resume(world, args)),
+        Command::Usage(args) => block_on(usage::usage(world, args)),
+        Command::Budgets(args) => block_on(budgets::budgets(world, args)),
         Command::Events(args) => block_on(events::events(world, args)),
         Command::Rm(args) => block_on(rm::rm(world, args)),
         Command::Gc(args) => block_on(gc::gc(world, args)),

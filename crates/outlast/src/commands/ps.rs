@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http_body_util::BodyExt;
 use jiff::Timestamp;
-use outlast_wire::api::{LINES, Trouble};
+use outlast_wire::api::{HELD_HEADER, LINES, Trouble};
 use outlast_wire::shim::Exit;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ use crate::ask::Ask;
 use crate::attention::Group;
 use crate::output::state::Condition;
 use crate::output::table::{Cell, Column, Look, Table};
-use crate::output::{self, colour, figures, time};
+use crate::output::{self, colour, errors, figures, time};
 use crate::problem::Problem;
 use crate::session::{Session, unreadable};
 use crate::world::World;
@@ -132,6 +132,9 @@ async fn each_row(
 ) -> Result<(), Problem> {
     let mut session = Session::new(world);
     let (_connection, response) = session.open(&ask.clone().accept(LINES)).await?;
+    if response.headers().contains_key(HELD_HEADER) {
+        errors::warn(&["everything is paused; outlast resume --all lets it go on".to_owned()]);
+    }
     let mut body = response.into_body();
     let mut pending: Vec<u8> = Vec::new();
     let cut_short = || Problem::unreachable("the list was cut short");

@@ -13,6 +13,8 @@ pub(crate) fn row(id: &str, state: &str, minutes: i64) -> RunRow {
         state: state.to_owned(),
         reason_code: (state == "blocked").then(|| "agent_blocked".to_owned()),
         health: "healthy".to_owned(),
+        health_since: None,
+        health_why: None,
         what: "make -j8".to_owned(),
         turn: 1,
         attempt: 1,

@@ -12,13 +12,13 @@ use crate::stalls::{says, start};
 const HOUR_MS: i64 = 3_600_000;
 
 /// A home whose wall clock the test sets.
-struct Clock {
-    home: Home,
+pub(crate) struct Clock {
+    pub(crate) home: Home,
     file: PathBuf,
 }
 
 impl Clock {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = Home::new();
         let file = home.scratch().join("clock");
         let clock = Self { home: home.env("OUTLAST_FAKE_CLOCK_FILE", &file), file };
@@ -27,7 +27,7 @@ impl Clock {
     }
 
     /// Sets the wall clock to so much off the true time.
-    fn set(&self, offset_ms: i64) {
+    pub(crate) fn set(&self, offset_ms: i64) {
         let part = self.file.with_extension("part");
         fs::write(&part, offset_ms.to_string()).expect("the scratch directory is ours");
         fs::rename(part, &self.file).expect("the scratch directory is ours");
@@ -44,7 +44,7 @@ fn a_loop(script: &str, limits: &str, backoff_ms: u64) -> String {
     )
 }
 
-fn restart(home: &Home) {
+pub(crate) fn restart(home: &Home) {
     home.crash_daemon();
     home.ok(&["daemon", "start"]);
 }

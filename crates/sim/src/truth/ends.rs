@@ -38,6 +38,10 @@ pub(super) fn on_ended(world: &mut World, key: Key, outcome: &Outcome, is_said_e
             let is_unseen = !is_held && !is_seen && !is_main_alive;
             broke_unless(world, key, is_unseen, "called lost although its end can be seen");
         }
+        Outcome::Interrupted { by } if by == "pause" => {
+            world.stats.interrupted += 1;
+            broke_unless(world, key, is_empty, "said to be ended while some of it is alive");
+        }
         Outcome::Interrupted { .. } => {
             world.stats.interrupted += 1;
             let is_true = is_other_boot && !is_seen;

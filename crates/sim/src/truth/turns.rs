@@ -1,6 +1,7 @@
 //! Turns: what was said in them, what they were told, and what they cost.
 
 use outlast_engine::{Answer, Charge, Exit, Fact, TurnStatus};
+use outlast_store::Ledger;
 
 use super::broke_unless;
 use crate::world::{Key, RunIndex, World};
@@ -67,13 +68,18 @@ pub(super) fn check_messages(world: &mut World, run: RunIndex) {
 
 /// What is spent stays spent.
 pub(super) fn check_spend(world: &mut World, run: RunIndex) {
+    let used = world.store.used_by(&world.runs[run].id).expect("memory can be read");
     let known = &mut world.runs[run].known;
     let Some(now) = known.run().map(|folded| folded.spend) else { return };
+    let is_in_ledger = (used.tokens, used.cost_usd_micros) == (now.tokens(), now.cost_usd_micros);
     let before = std::mem::replace(&mut known.spend, now);
     let has_shrunk = now.tokens() < before.tokens()
         || now.cost_usd_micros < before.cost_usd_micros
         || (now.known && !before.known);
     if has_shrunk {
         world.broke(Some(run), "what was spent has become less".to_owned());
+    }
+    if !is_in_ledger {
+        world.broke(Some(run), "the ledger does not say what the run has spent".to_owned());
     }
 }

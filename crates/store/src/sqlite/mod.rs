@@ -25,7 +25,10 @@ use rusqlite::Connection;
 use self::checkpoint::Checkpointer;
 use self::read::{Reader, Readers};
 use self::writer::{Order, Work, Writer};
-use crate::{Append, Census, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved};
+use crate::{
+    Account, Amount, Append, Census, Counts, Done, Error, Filter, Journal, Ledger, Notes, Problem,
+    Remove, Resolved,
+};
 
 /// Orders that may wait for the writer before whoever gives another has to wait as well.
 const ORDERS: usize = 4096;
@@ -134,6 +137,27 @@ impl Journal for Sqlite {
     }
 }
 
+impl Ledger for Sqlite {
+    fn accounts(&self, since_day: u64) -> Result<Vec<Account>, Error> {
+        self.readers.with(|reader| reader.accounts(since_day))
+    }
+
+    fn used_by(&self, run: &RunId) -> Result<Amount, Error> {
+        self.readers.with(|reader| reader.used_by(run))
+    }
+}
+
+impl Notes for Sqlite {
+    fn note(&self, name: &str) -> Result<Option<String>, Error> {
+        self.readers.with(|reader| reader.note(name))
+    }
+
+    fn set_note(&self, name: &str, value: Option<&str>, epoch: u64) -> Result<(), Error> {
+        let (name, value) = (name.to_owned(), value.map(str::to_owned));
+        self.ask(Work::Note { name, value, epoch }).map(drop)
+    }
+}
+
 impl Drop for Sqlite {
     /// Waits until everything that was ordered is written.
     fn drop(&mut self) {
@@ -158,6 +182,7 @@ mod tests {
     use serde_json::{from_value, json};
 
     use super::*;
+    use crate::Entry;
 
     fn creation(n: usize, task: &str) -> Append {
         let spec: RunSpec = from_value(json!({
@@ -168,7 +193,15 @@ mod tests {
         let run = RunId(format!("aaaa{n:08}"));
         let events = create(&run, spec, &Moment::new(Time(1), BootId("boot".to_owned())));
         let row = Run::replay(&run, &events).unwrap().row();
-        Append { run, expected_seq: 0, epoch: 0, events, row, outbox: Vec::new() }
+        Append {
+            run,
+            expected_seq: 0,
+            epoch: 0,
+            events,
+            row,
+            outbox: Vec::new(),
+            spent: Entry::default(),
+        }
     }
 
     #[test]

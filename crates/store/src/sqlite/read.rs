@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard};
 use outlast_engine::{Event, Row, RunId, StateName};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params};
 
-use super::{columns, schema};
+use super::{columns, file, schema};
 use crate::audit::{Stored, audit};
-use crate::{Census, Counts, Error, Filter, Problem, Resolved};
+use crate::{Account, Amount, Census, Counts, Error, Filter, Problem, Resolved};
 
 /// Connections that are kept while nobody asks anything.
 const IDLE: usize = 2;
@@ -89,6 +89,33 @@ impl Reader {
     fn check_known(&self, run: &RunId) -> Result<(), Error> {
         let known = self.first("SELECT 1 FROM runs WHERE id = ?1", [run.as_str()], |_| Ok(()))?;
         known.ok_or_else(|| Error::UnknownRun { run: run.clone() })
+    }
+
+    pub(super) fn accounts(&self, since_day: u64) -> Result<Vec<Account>, Error> {
+        let select = "SELECT labels, SUM(tokens), SUM(cost_usd_micros) FROM ledger WHERE day >= ?1
+            GROUP BY labels";
+        let mut statement = self.prepare(select)?;
+        let mut found = self.sql(statement.query([since_day.cast_signed()]))?;
+        let mut accounts = Vec::new();
+        while let Some(row) = self.sql(found.next())? {
+            let labels: String = self.sql(row.get(0))?;
+            let labels = serde_json::from_str(&labels)
+                .map_err(|error| file::corrupt(&self.path, &format!("ledger: labels: {error}")))?;
+            accounts.push(Account { labels, amount: self.sql(amount(row, 1))? });
+        }
+        accounts.sort_by(|one, other| one.labels.cmp(&other.labels));
+        Ok(accounts)
+    }
+
+    pub(super) fn used_by(&self, run: &RunId) -> Result<Amount, Error> {
+        let select = "SELECT COALESCE(SUM(tokens), 0), COALESCE(SUM(cost_usd_micros), 0)
+            FROM ledger WHERE run = ?1";
+        let used = self.first(select, [run.as_str()], |row| amount(row, 0))?;
+        Ok(used.unwrap_or_default())
+    }
+
+    pub(super) fn note(&self, name: &str) -> Result<Option<String>, Error> {
+        self.first("SELECT value FROM settings WHERE name = ?1", [name], |row| row.get(0))
     }
 
     pub(super) fn row(&self, run: &RunId) -> Result<Option<Row>, Error> {
@@ -245,4 +272,10 @@ impl Reader {
     pub(super) fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, Error> {
         result.map_err(|error| Error::from_sql(&self.path, &error))
     }
+}
+
+/// Two columns, from this one on.
+fn amount(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Amount> {
+    let of = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    Ok(Amount { tokens: of(at)?, cost_usd_micros: of(at + 1)? })
 }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Params, named_params};
 
 use super::columns;
 use super::writer::Work;
-use crate::{Append, Error, Remove, rules};
+use crate::{Append, Entry, Error, Remove, rules};
 
 const SELECT_EPOCH: &str = "SELECT epoch FROM fence";
 const UPDATE_EPOCH: &str = "UPDATE fence SET epoch = ?1";
@@ -36,6 +36,12 @@ const INSERT_EVENT: &str =
     "INSERT INTO events (run, seq, at, kind, epoch, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const INSERT_NOTICE: &str =
     "INSERT INTO outbox (id, run, sink, kind, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const UPSERT_LEDGER: &str = "INSERT INTO ledger (run, day, labels, tokens, cost_usd_micros)
+    VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (run, day) DO UPDATE
+    SET tokens = tokens + excluded.tokens, cost_usd_micros = cost_usd_micros + excluded.cost_usd_micros";
+const UPSERT_NOTE: &str = "INSERT INTO settings (name, value) VALUES (?1, ?2)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+const DELETE_NOTE: &str = "DELETE FROM settings WHERE name = ?1";
 const DELETE_EVENTS: &str = "DELETE FROM events WHERE run = ?1";
 const DELETE_RUN: &str = "DELETE FROM runs WHERE no = ?1";
 // What somebody is still to be told outlives what it is about.
@@ -74,6 +80,7 @@ impl<'a> Group<'a> {
                 rules::check_epoch(*epoch, self.epoch)?;
                 super::outbox::change(self, change)?;
             }
+            Work::Note { name, value, epoch } => self.note(name, value.as_deref(), *epoch)?,
         }
         Ok(self.epoch)
     }
@@ -94,7 +101,8 @@ impl<'a> Group<'a> {
             None => self.create(append)?,
         };
         self.insert_events(no, append)?;
-        self.insert_outbox(append)
+        self.insert_outbox(append)?;
+        self.charge(append)
     }
 
     fn create(&self, append: &Append) -> Result<i64, Error> {
@@ -161,6 +169,25 @@ impl<'a> Group<'a> {
             self.execute(INSERT_NOTICE, values)?;
         }
         Ok(())
+    }
+
+    fn charge(&self, append: &Append) -> Result<(), Error> {
+        let Entry { day, amount } = append.spent;
+        if amount.is_nothing() {
+            return Ok(());
+        }
+        let (tokens, cost) = (amount.tokens.cast_signed(), amount.cost_usd_micros.cast_signed());
+        let labels = columns::labels(&append.row);
+        let values = (append.run.as_str(), day.cast_signed(), labels, tokens, cost);
+        self.execute(UPSERT_LEDGER, values)
+    }
+
+    fn note(&self, name: &str, value: Option<&str>, epoch: u64) -> Result<(), Error> {
+        rules::check_epoch(epoch, self.epoch)?;
+        match value {
+            Some(value) => self.execute(UPSERT_NOTE, (name, value)),
+            None => self.execute(DELETE_NOTE, [name]),
+        }
     }
 
     fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error> {

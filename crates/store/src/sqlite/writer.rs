@@ -32,6 +32,7 @@ pub(super) enum Work {
     Append(Box<Append>),
     Remove { run: RunId, epoch: u64, how: Remove },
     Outbox { epoch: u64, change: Box<Change> },
+    Note { name: String, value: Option<String>, epoch: u64 },
 }
 
 pub(super) struct Writer {

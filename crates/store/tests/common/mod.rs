@@ -5,7 +5,7 @@ use outlast_engine::{
     Agent, BootId, Custody, End, Event, Exit, Input, Moment, Report, Retry, Run, RunId, RunSpec,
     Started, Time, TreeNews, create,
 };
-use outlast_store::{Append, Error, Journal};
+use outlast_store::{Append, Entry, Error, Journal};
 
 /// A run, as its daemon holds it.
 #[derive(Clone)]
@@ -54,6 +54,7 @@ pub(crate) fn creation(run: &RunId, spec: RunSpec, epoch: u64) -> (Append, Held)
         row: made.row(),
         events,
         outbox: Vec::new(),
+        spent: Entry::default(),
     };
     (append, Held { run: made, epoch })
 }
@@ -84,6 +85,7 @@ impl Held {
             row: after.row(),
             events,
             outbox: Vec::new(),
+            spent: Entry::default(),
         }
     }
 

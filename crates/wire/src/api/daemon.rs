@@ -17,6 +17,9 @@ pub struct DaemonStatus {
     /// Set while the daemon starts nothing by itself.
     #[serde(default)]
     pub holding: Option<Holding>,
+    /// Since when everything is paused, while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_since: Option<String>,
     /// How it was started.
     #[serde(default)]
     pub mode: Option<Mode>,

@@ -3,6 +3,7 @@
 //! Keys are stable. Readers skip what they do not know; nothing is renamed or removed, and what is added
 //! may be missing, since the other side may be older.
 
+mod budgets;
 mod control;
 mod creation;
 mod daemon;
@@ -14,6 +15,7 @@ mod tree;
 mod turns;
 mod watch;
 
+pub use budgets::*;
 pub use control::*;
 pub use creation::*;
 pub use daemon::*;

@@ -15,6 +15,11 @@ pub struct RunRow {
     pub state: String,
     pub reason_code: Option<String>,
     pub health: String,
+    /// Since when, and why, while the run goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_since: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_why: Option<String>,
     /// The command or the task, on one line.
     pub what: String,
     pub turn: u32,
@@ -54,6 +59,22 @@ fn is_zero(tokens: &u64) -> bool {
     *tokens == 0
 }
 
+/// How much a run needs a look, by its health: the smallest first. What only a person can mend comes before what
+/// may mend itself.
+pub fn urgency(health: &str) -> u8 {
+    match health {
+        "waiting_human" => 0,
+        "unreachable" => 1,
+        "orphaned" => 2,
+        "stalled" => 3,
+        "thrashing" => 4,
+        "near_limit" => 5,
+        "rate_limited" => 6,
+        "silent" => 7,
+        _ => 8,
+    }
+}
+
 /// `GET /v1/runs/{run}`: everything known about a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -70,6 +91,11 @@ pub struct RunView {
     /// `bad_response`, `stopped`, `interrupted` or `lost`.
     pub outcome: Option<String>,
     pub health: String,
+    /// Since when, and why, while the run goes on.
+    #[serde(default)]
+    pub health_since: Option<String>,
+    #[serde(default)]
+    pub health_why: Option<String>,
     pub task: Option<String>,
     pub agent: AgentView,
     pub turn: u32,

@@ -6,6 +6,9 @@ use crate::notify::{KINDS, LEVELS};
 /// From the least to the most that is said.
 const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
+const EXCEEDED: Kind = Kind::Word(&["wait", "end"]);
+const PERIOD: Kind = Kind::Word(&["day", "total"]);
+
 pub(crate) const CONFIG: &[Key] = &[
     key(
         "ceilings.turn_timeout_ms",
@@ -158,6 +161,36 @@ pub(crate) const CONFIG: &[Key] = &[
         "touched by whoever is there, who then needs no notices",
     ),
     key("notify.presence_max_age_ms", Kind::Timeout, "120000", "for so long after that"),
+    key(
+        "health.silent_after_ms",
+        Kind::Millis,
+        "300000",
+        "a live attempt of which nothing was heard for so long is silent; 0 is never",
+    ),
+    key(
+        "health.thrash_attempts",
+        Kind::Count,
+        "3",
+        "so many failed attempts at one turn are thrashing; 0 is never",
+    ),
+    key(
+        "health.near_limit_percent",
+        Kind::Count,
+        "80",
+        "so much of a limit or budget is worth a warning; 0 is never",
+    ),
+    key("budgets.day.max_tokens", Kind::Millis, "no limit", "tokens of all runs in a day, UTC"),
+    key("budgets.day.max_cost_usd", Kind::Money, "no limit", "money of all runs in a day, UTC"),
+    key("budgets.day.on_exceed", EXCEEDED, "wait", "what becomes of runs when it is spent"),
+    key("budgets.labels.*.max_tokens", Kind::Millis, "no limit", "tokens of its runs together"),
+    key("budgets.labels.*.max_cost_usd", Kind::Money, "no limit", "money of its runs together"),
+    key("budgets.labels.*.per", PERIOD, "total", "counted by the day (UTC), or for good"),
+    key(
+        "budgets.labels.*.on_exceed",
+        EXCEEDED,
+        "wait by the day, end for good",
+        "what becomes of its runs when it is spent",
+    ),
     idle("agents.*", Kind::Map, "", "settings of an agent kind"),
     idle("secrets", Kind::Map, "", "values that are kept out of every output"),
     idle("retention", Kind::Map, "", "how long ended runs are kept"),

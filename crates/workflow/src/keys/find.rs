@@ -13,6 +13,12 @@ pub(crate) fn is_section(table: &[Key], path: &str) -> bool {
     below(table, path).next().is_some()
 }
 
+/// The path of the keys below any name here, if there are such.
+pub(crate) fn below_any(table: &[Key], path: &str) -> Option<String> {
+    let any = format!("{path}.*");
+    is_section(table, &any).then_some(any)
+}
+
 pub(crate) fn below<'t>(table: &'t [Key], path: &str) -> impl Iterator<Item = &'t Key> {
     table.iter().filter(move |key| {
         rest(key.path, path).is_some_and(|rest| path.is_empty() || rest.starts_with(['.', '[']))

@@ -8,7 +8,7 @@ mod find;
 mod workflow;
 
 pub(crate) use config::CONFIG;
-pub(crate) use find::{below, is_section, lookup, names, nearest};
+pub(crate) use find::{below, below_any, is_section, lookup, names, nearest};
 pub(crate) use workflow::WORKFLOW;
 
 pub(crate) struct Key {

@@ -33,9 +33,10 @@ pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorRepo
 type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;
 
 /// Who looks, in the order in which it is told. Each says nothing where there is nothing to look at.
-const EXAMINERS: [Examiner; 11] = [
+const EXAMINERS: [Examiner; 12] = [
     runs,
     holding,
+    hold,
     stale::runs,
     leftovers,
     config,
@@ -101,7 +102,7 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
                 hint,
             ));
         }
-        if snapshot.run.health() == outlast_engine::Health::Orphaned {
+        if snapshot.run.is_orphaned() {
             let hint = Some("its output and exit cannot be seen any more; `outlast stop` ends it");
             findings.push(finding(
                 Level::Warning,
@@ -129,6 +130,14 @@ fn holding(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let message = format!("nothing is resumed until {until}, {runs} waiting: {why}");
     let hint = "`outlast daemon logs` may say why; `outlast daemon stop` and `start` end the wait";
     vec![finding(Level::Problem, "daemon", message, Some(hint))]
+}
+
+/// Whoever paused everything may have forgotten it.
+fn hold(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let Some(since) = supervisor.held_since() else { return Vec::new() };
+    let message = format!("everything is paused since {}", crate::view::rfc3339(since));
+    let hint = Some("`outlast resume --all` lets it go on");
+    vec![finding(Level::Warning, "hold", message, hint)]
 }
 
 /// A config that is wrong does not stop anything, so somebody has to say so.

@@ -49,6 +49,7 @@ fn absent(layout: &Layout) -> DaemonStatus {
         holding: None,
         mode: None,
         service: None,
+        held_since: None,
     }
 }
 
@@ -79,7 +80,11 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
         let Holding { until, why, runs } = holding;
         ("holding", format!("goes on {}, {runs} waiting: {why}", both(until, now)))
     });
-    let lines = lines.into_iter().chain(holding);
+    let held = status.held_since.as_deref().map(|since| {
+        let words = format!("paused since {}; outlast resume --all", both(since, now));
+        ("everything", words)
+    });
+    let lines = lines.into_iter().chain(holding).chain(held);
     lines.map(|(key, value)| format!("{key:<11}{value}\n")).collect()
 }
 

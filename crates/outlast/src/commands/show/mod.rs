@@ -43,6 +43,7 @@ fn page(view: &RunView, now: Timestamp, colours: bool) -> String {
     let state = colour::of_state(&view.state).paint(&Condition::from(view).words(), colours);
     page.painted("state", &state);
     page.some("reason", view.reason.as_deref());
+    page.some("health", health_words(view, now).as_deref());
     rest(&mut page, view, now);
     page.some("key", view.key.as_deref());
     page.some("task", view.task.as_deref());
@@ -55,6 +56,13 @@ fn page(view: &RunView, now: Timestamp, colours: bool) -> String {
         page.line("trouble", &format!("{}, since {}", trouble.message, both(&trouble.since, now)));
     }
     page.0
+}
+
+/// `silent: no output for 6 minutes, since …`; nothing of a run that is well, or whose trouble is told below.
+fn health_words(view: &RunView, now: Timestamp) -> Option<String> {
+    let why = view.health_why.as_deref().filter(|_| view.trouble.is_none())?;
+    let since = view.health_since.as_deref().map(|since| format!(", since {}", both(since, now)));
+    Some(format!("{}: {why}{}", spaced(&view.health), since.unwrap_or_default()))
 }
 
 /// Why it rests, and what to do about it.

@@ -236,7 +236,7 @@ fn preparation() -> Vec<Fact> {
     facts.extend(errand(3, Purpose::Ready { check: 0 }, 0, 1));
     facts.extend([
         changed(Preparing, Blocked, "preflight_failed"),
-        Fact::ResumeRequested { actor: Actor::User },
+        Fact::ResumeRequested { actor: Actor::User, all: false },
         changed(Blocked, Preparing, "released"),
     ]);
     facts.extend(errand(4, Purpose::Ready { check: 0 }, 0, 0));
@@ -255,9 +255,9 @@ fn turns() -> Vec<Fact> {
     facts.extend([
         ended(1, 1, bad, false),
         waits(Running, WaitCause::Backoff, Some(Time(1_790_000_010_000))),
-        Fact::PauseRequested { actor: Actor::User, all: false },
+        Fact::PauseRequested { actor: Actor::User, all: false, now: false },
         waits(Waiting, WaitCause::Paused, None),
-        Fact::ResumeRequested { actor: Actor::User },
+        Fact::ResumeRequested { actor: Actor::User, all: false },
         changed(Waiting, Running, "resumed"),
     ]);
     facts.extend(begun(1, 2, 0, None));
@@ -432,7 +432,8 @@ fn fact_number(event: &Event) -> usize {
         Fact::StateChanged { cause, .. } => cause_number(*cause),
         Fact::LimitReached { limit } => limit_number(*limit),
         Fact::TurnCommitted { wait, .. } => match wait {
-            None => 29,
+            // Supervision's.
+            None | Some(Wait::RateLimit(_)) => 29,
             Some(Wait::Until(_)) => 30,
             Some(Wait::Children) => 31,
             Some(Wait::Message) => 32,
@@ -480,7 +481,7 @@ fn limit_number(limit: Limit) -> usize {
         Limit::MaxTurns => 26,
         Limit::MaxTokens => 27,
         Limit::MaxCost => 28,
-        Limit::RunTimeout | Limit::TurnTimeout | Limit::StallWindow => 29,
+        Limit::RunTimeout | Limit::TurnTimeout | Limit::StallWindow | Limit::Budget => 29,
     }
 }
 

@@ -1,0 +1,39 @@
+//! `outlast usage`: what a live attempt has used up so far, said by itself.
+
+use outlast_wire::api::{ReportUsage, Usage as Used};
+
+use crate::args::Usage;
+use crate::ask::{Ask, run_path};
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::world::{World, lookup};
+use crate::{Answer, output};
+
+pub(crate) async fn usage(world: &World, args: Usage) -> Answer {
+    let run = args.run.clone().or_else(|| variable(world, "OUTLAST_RUN_ID"));
+    let Some(run) = run else {
+        let problem = Problem::refusal("usage", "there is no run to report usage of");
+        return Err(problem.hint("name one, or ask from within an attempt"));
+    };
+    // Only of the run that we are within do we know the attempt.
+    let is_ours = variable(world, "OUTLAST_RUN_ID").as_deref() == Some(run.as_str());
+    let number = |name: &str| variable(world, name).filter(|_| is_ours)?.parse().ok();
+    let report = ReportUsage {
+        turn: number("OUTLAST_TURN"),
+        attempt: number("OUTLAST_ATTEMPT"),
+        input_tokens: args.input,
+        output_tokens: args.output,
+        cached_tokens: args.cached,
+        cost_usd: args.cost,
+    };
+    let ask = Ask::post(&run_path(&run, "/usage"), &report);
+    let used: Used = Session::new(world).call(&ask).await?;
+    if args.json {
+        output::print_json(&used)?;
+    }
+    Ok(0)
+}
+
+fn variable(world: &World, name: &str) -> Option<String> {
+    lookup(&world.env, name)?.to_str().map(str::to_owned)
+}

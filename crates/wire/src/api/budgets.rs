@@ -1,0 +1,75 @@
+//! Budgets that runs share, what a live attempt has used up, and the word for all runs.
+
+use serde::{Deserialize, Serialize};
+
+/// One of `GET /v1/budgets`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BudgetView {
+    /// `day`, or `label team=web`.
+    pub name: String,
+    /// `k` or `k=v`; absent for one of all runs.
+    pub label: Option<String>,
+    /// `day` (UTC) or `total`.
+    pub period: String,
+    /// What becomes of runs when it is spent: `wait` or `end`.
+    pub on_exceed: String,
+    pub used: Spent,
+    /// What live attempts may still take of it.
+    pub reserved: Spent,
+    pub max: Spent,
+    pub left: Spent,
+    pub resets_at: Option<String>,
+}
+
+/// An amount; what has no maximum is left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Spent {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+/// `POST /v1/runs/{run}/usage`: what the live attempt has used up so far, all of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ReportUsage {
+    /// Without these two: the attempt that is alive.
+    #[serde(default)]
+    pub turn: Option<u32>,
+    #[serde(default)]
+    pub attempt: Option<u32>,
+    #[serde(default)]
+    pub input_tokens: Option<u64>,
+    #[serde(default)]
+    pub output_tokens: Option<u64>,
+    #[serde(default)]
+    pub cached_tokens: Option<u64>,
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
+}
+
+/// The header of a list of runs that says since when everything is paused, while it is.
+pub const HELD_HEADER: &str = "outlast-held-since";
+
+/// `POST /v1/daemon/pause`
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PauseAll {
+    /// End the attempts that are alive, to be made again afterwards. A run that does not take up by itself what
+    /// was interrupted, such as a single command, goes on to the end of its turn.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// What `POST /v1/daemon/pause` and `/v1/daemon/resume` answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HoldView {
+    /// Since when everything rests; absent when it goes on.
+    pub held_since: Option<String>,
+    /// How many runs have followed.
+    pub runs: u64,
+}
