@@ -13,8 +13,12 @@ pub trait Tell {
 
 /// One for each sink, written with the events. Each is about the run as its own event left it: what a turn
 /// says belongs to that turn, also when the next one starts with it.
-fn outbox(before: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
+fn outbox(before: &Run, after: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
     let mut outgoing: Vec<Outgoing> = Vec::new();
+    // Most events are nobody's business, and what is one stays one: then there is nothing to go through again.
+    if after.notices(events).is_empty() {
+        return outgoing;
+    }
     let mut run = before.clone();
     for event in events {
         run = run.apply(event).expect("the engine answers legal events");
@@ -63,7 +67,7 @@ impl Seat {
         let events = create(id, spec, moment);
         let run = Run::replay(id, &events).expect("the engine creates legal runs");
         let first = Run::replay(id, &events[..1]).expect("the engine creates legal runs");
-        let outbox = outbox(&first, &events[1..], tell);
+        let outbox = outbox(&first, &run, &events[1..], tell);
         let (row, run_id) = (run.row(), id.clone());
         let append = Append { run: run_id, expected_seq: 0, epoch, row, events, outbox };
         (append, Self { run, epoch })
@@ -76,7 +80,7 @@ impl Seat {
             return None;
         }
         let after = self.after(&events);
-        let outbox = outbox(&self.run, &events, tell);
+        let outbox = outbox(&self.run, &after, &events, tell);
         Some(Append {
             run: self.run.id.clone(),
             expected_seq: self.run.seq(),
