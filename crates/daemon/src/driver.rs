@@ -4,7 +4,7 @@
 //! until the journal has taken it.
 
 use outlast_engine::{
-    Effect, Event, Fact, Input, Moment, Notice, Run, RunId, RunSpec, Time, create,
+    Effect, Event, Input, Moment, Notice, Run, RunId, RunSpec, Time, create,
 };
 use outlast_store::{Amount, Append, Entry, Outgoing, day};
 
@@ -15,10 +15,10 @@ pub trait Tell {
 
 /// One for each sink, written with the events. Each is about the run as its own event left it: what a turn
 /// says belongs to that turn, also when the next one starts with it.
-fn outbox(before: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
+fn outbox(before: &Run, after: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
     let mut outgoing: Vec<Outgoing> = Vec::new();
-    let emits = |event: &Event| matches!(event.fact, Fact::Emitted { .. });
-    if before.spec.notify.is_empty() && !events.iter().any(emits) {
+    // Most events are nobody's business, and what is one stays one: then there is nothing to go through again.
+    if after.notices(events).is_empty() {
         return outgoing;
     }
     let mut run = before.clone();
@@ -78,7 +78,7 @@ impl Seat {
         let events = create(id, spec, moment);
         let run = Run::replay(id, &events).expect("the engine creates legal runs");
         let first = Run::replay(id, &events[..1]).expect("the engine creates legal runs");
-        let outbox = outbox(&first, &events[1..], tell);
+        let outbox = outbox(&first, &run, &events[1..], tell);
         let (row, run_id) = (run.row(), id.clone());
         let spent = Entry::default();
         let append = Append { run: run_id, expected_seq: 0, epoch, row, events, outbox, spent };
@@ -92,7 +92,7 @@ impl Seat {
             return None;
         }
         let after = self.after(&events);
-        let outbox = outbox(&self.run, &events, tell);
+        let outbox = outbox(&self.run, &after, &events, tell);
         Some(Append {
             run: self.run.id.clone(),
             expected_seq: self.run.seq(),
