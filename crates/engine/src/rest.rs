@@ -17,11 +17,11 @@ pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
             go_on(run, moment, reason::of("the rate limit is over", "rate_limit_over"))
         }
         WaitCause::Slot => go_on(run, moment, reason::of("a slot is free", "slot_free")),
-        WaitCause::Timer if run.waits_for_budget() => match (&moment.budget, is_due) {
-            (Budget::Room, _) | (_, true) => {
+        WaitCause::Timer if run.waits_for_budget() => match &moment.budget {
+            Budget::Spent { .. } if !is_due || moment.now == since => None,
+            Budget::Spent { .. } | Budget::Room => {
                 go_on(run, moment, reason::of("there is budget again", "budget_free"))
             }
-            (Budget::Spent { .. }, false) => None,
         },
         WaitCause::Timer | WaitCause::Message if has_message => {
             go_on(run, moment, reason::of("a message came", "message"))

@@ -9,11 +9,13 @@ use axum::http::StatusCode;
 use outlast_engine::{Exceeded, Hold, Input};
 use outlast_store::Amount;
 use outlast_wire::api::{BudgetView, HoldView, PauseAll, Spent};
+use tokio::sync::oneshot;
 
 use super::Daemon;
 use super::error::Answer;
 use super::runs::blocking;
 use crate::budgets::Standing;
+use crate::conductor::Message;
 use crate::supervisor::Supervisor;
 use crate::view;
 
@@ -83,11 +85,18 @@ async fn set(
     let since = blocking(move || Ok(setter.set_hold(hold)?)).await?;
     let mut runs = 0;
     let followed = async {
+        // Told all of them first, so that they write together.
+        let mut told = Vec::new();
         for (_, handle) in supervisor.handles() {
             let has_ended = handle.snapshot.borrow().run.has_ended();
-            if !has_ended && handle.tell(news.clone()).await.is_some() {
-                runs += 1;
+            let (done, answer) = oneshot::channel();
+            let message = Message::Input { input: news.clone(), done: Some(done) };
+            if !has_ended && handle.mailbox.send(message).await.is_ok() {
+                told.push(answer);
             }
+        }
+        for answer in told {
+            runs += u64::from(answer.await.is_ok());
         }
     };
     // One that cannot follow yet does so with its next news.

@@ -77,7 +77,9 @@ impl Condition<'_> {
 
     fn health_words(&self) -> Option<String> {
         let goes_on = exit_status(self.state, self.reason_code).is_none();
-        (goes_on && self.health != "healthy").then(|| spaced(self.health))
+        // A rate limit is said beside it, as the reason.
+        let is_said = self.health == "rate_limited";
+        (goes_on && self.health != "healthy" && !is_said).then(|| spaced(self.health))
     }
 
     fn reason_words(&self) -> Option<String> {

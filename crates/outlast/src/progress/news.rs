@@ -74,6 +74,7 @@ impl Teller {
             "MessageReceived" => Some("message received".to_owned()),
             "StopRequested" => Some("stop requested".to_owned()),
             "LimitReached" => Some(format!("limit reached: {}", words(event, "limit"))),
+            "LimitNeared" => Some(format!("near its limit: {}", words(event, "limit"))),
             "AttemptOrphaned" => Some(format!("{} is orphaned", place(event))),
             _ => None,
         };

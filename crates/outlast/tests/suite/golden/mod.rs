@@ -5,6 +5,7 @@
 //! told so here. The files of a release are never changed. A later release gets a directory of its own, which
 //! `OUTLAST_GOLDEN=write` fills: it writes a file that is missing and never one that is there.
 
+mod health;
 mod journal;
 mod loops;
 mod upgrade;
