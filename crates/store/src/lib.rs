@@ -12,8 +12,10 @@ mod journal;
 mod memory;
 mod rules;
 mod sqlite;
+mod triggers;
 
 pub use error::Error;
 pub use journal::{Append, Counts, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved};
 pub use memory::{Fault, Memory};
 pub use sqlite::Sqlite;
+pub use triggers::{Change, Changed, Delivery, Settled, Tally, Trigger, Triggers};

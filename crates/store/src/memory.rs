@@ -3,6 +3,8 @@
 //! Starts no threads and does no IO; `done` is called before `append` returns. Clones share one store, as
 //! two handles on one file do. Faults happen only when they are asked for.
 
+mod triggers;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -38,6 +40,7 @@ struct Shelf {
     numbers: BTreeMap<RunId, u64>,
     last_number: u64,
     faults: VecDeque<Fault>,
+    triggers: triggers::Table,
     /// Everything that was to be told, in the order of writing.
     outbox: Vec<(RunId, Outgoing)>,
 }

@@ -39,7 +39,7 @@ const PAGE: usize = 64 << 10;
 const DURABLE_WITHIN: Duration = Duration::from_secs(10);
 
 #[utoipa::path(get, path = "/v1/runs",
-    params(("all" = Option<bool>, Query, description = "ended runs too"), ("state" = Option<String>, Query), ("label" = Option<String>, Query, description = "K=V; may be given again")),
+    params(("all" = Option<bool>, Query, description = "ended runs too"), ("state" = Option<String>, Query), ("label" = Option<String>, Query, description = "K=V; may be given again"), ("trigger" = Option<String>, Query, description = "made by this trigger")),
     responses((status = 200, description = "an array; or one object a line, if `application/x-ndjson` is accepted", body = [RunRow])))]
 pub(crate) async fn list(
     State(supervisor): Daemon,
@@ -103,12 +103,13 @@ fn send_rows(supervisor: &Supervisor, filter: &Filter, shape: Shape, send: &mpsc
 }
 
 fn filter(query: &[(String, String)]) -> Answer<Filter> {
-    let mut filter = Filter { all: false, state: None, labels: Vec::new(), most: None };
+    let mut filter = Filter::default();
     for (name, value) in query {
         match name.as_str() {
             "all" => filter.all = value == "true" || value == "1" || value.is_empty(),
             "state" => filter.state = Some(state_named(value)?),
             "label" => filter.labels.push(label(value)?),
+            "trigger" => filter.trigger = Some(value.clone()),
             "most" => {
                 filter.most = Some(
                     value.parse().map_err(|_| bad_request(format!("{value:?} is not a number")))?,

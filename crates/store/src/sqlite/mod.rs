@@ -8,6 +8,7 @@ mod columns;
 mod file;
 mod read;
 mod schema;
+mod triggers;
 mod write;
 mod writer;
 
@@ -25,6 +26,7 @@ use self::checkpoint::Checkpointer;
 use self::read::{Reader, Readers};
 use self::writer::{Order, Work, Writer};
 use crate::{Append, Counts, Done, Error, Filter, Journal, Problem, Remove, Resolved};
+use crate::{Change, Changed, Delivery, Tally, Trigger, Triggers};
 
 /// Orders that may wait for the writer before whoever gives another has to wait as well.
 const ORDERS: usize = 4096;
@@ -122,6 +124,32 @@ impl Journal for Sqlite {
 
     fn check(&self) -> Result<Vec<Problem>, Error> {
         self.readers.with(Reader::check)
+    }
+}
+
+impl Triggers for Sqlite {
+    fn change(&self, change: Change, epoch: u64, done: Changed) {
+        self.order(Order { work: Work::Trigger { change: Box::new(change), epoch }, reply: done });
+    }
+
+    fn triggers(&self) -> Result<Vec<Trigger>, Error> {
+        self.readers.with(Reader::triggers)
+    }
+
+    fn waiting(&self, trigger: &str, most: usize) -> Result<Vec<Delivery>, Error> {
+        self.readers.with(|reader| reader.waiting(trigger, most))
+    }
+
+    fn is_known(&self, trigger: &str, id: &str) -> Result<bool, Error> {
+        self.readers.with(|reader| reader.is_known(trigger, id))
+    }
+
+    fn tally(&self, trigger: &str) -> Result<Tally, Error> {
+        self.readers.with(|reader| reader.tally(trigger))
+    }
+
+    fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {
+        self.readers.with(|reader| reader.open_runs_of(trigger))
     }
 }
 

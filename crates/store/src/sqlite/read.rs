@@ -197,7 +197,7 @@ impl Reader {
         self.sql(found.collect())
     }
 
-    fn first<T>(
+    pub(super) fn first<T>(
         &self,
         select: &str,
         params: impl Params,
@@ -207,11 +207,11 @@ impl Reader {
         self.sql(statement.query_row(params, read).optional())
     }
 
-    fn prepare(&self, select: &str) -> Result<CachedStatement<'_>, Error> {
+    pub(super) fn prepare(&self, select: &str) -> Result<CachedStatement<'_>, Error> {
         self.sql(self.connection.prepare_cached(select))
     }
 
-    fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, Error> {
+    pub(super) fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, Error> {
         result.map_err(|error| Error::from_sql(&self.path, &error))
     }
 }

@@ -62,12 +62,13 @@ impl<'a> Group<'a> {
         Ok(group)
     }
 
-    /// Does the work and says under which epoch.
+    /// Does the work and says under which epoch, or how many deliveries were new.
     pub(super) fn write(&mut self, work: &Work) -> Result<u64, Error> {
         match work {
             Work::TakeEpoch => self.take_epoch()?,
             Work::Append(append) => self.append(append)?,
             Work::Remove { run, epoch, how } => self.remove(run, *epoch, *how)?,
+            Work::Trigger { change, epoch } => return self.change(change, *epoch),
         }
         Ok(self.epoch)
     }
@@ -187,11 +188,15 @@ impl<'a> Group<'a> {
         })
     }
 
-    fn execute(&self, statement: &str, params: impl Params) -> Result<(), Error> {
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub(super) fn execute(&self, statement: &str, params: impl Params) -> Result<(), Error> {
         self.sql(|db| db.prepare_cached(statement)?.execute(params).map(drop))
     }
 
-    fn sql<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+    pub(super) fn sql<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         ask(self.connection).map_err(|error| Error::from_sql(self.path, &error))
     }
 }

@@ -14,7 +14,7 @@ use rusqlite::hooks::Wal;
 
 use super::checkpoint::Checkpointer;
 use super::write::Group;
-use crate::{Append, Error, Remove};
+use crate::{Append, Change, Error, Remove};
 
 /// Orders that one transaction takes at most.
 const GROUP: usize = 1024;
@@ -24,13 +24,14 @@ pub(super) struct Order {
     pub(super) reply: Reply,
 }
 
-/// Told the epoch under which the work was done.
+/// Told the epoch under which the work was done, or of a trigger how many deliveries were new.
 pub(super) type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
 
 pub(super) enum Work {
     TakeEpoch,
     Append(Box<Append>),
     Remove { run: RunId, epoch: u64, how: Remove },
+    Trigger { change: Box<Change>, epoch: u64 },
 }
 
 pub(super) struct Writer {
