@@ -28,6 +28,7 @@ mod socket;
 mod supervisor;
 mod tail;
 mod trace;
+mod triggers;
 mod view;
 mod workspace;
 mod world;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outlast_engine as engine;
 use outlast_engine::{Row, Run, Time};
 use outlast_wire::api::{
-    AgentView, BlockedView, InboxView, LimitView, Notices, Restarts, RunRow, RunView, Trouble,
+    AgentView, BlockedView, InboxView, LimitView, Notices, OriginView, Restarts, RunRow, RunView, Trouble,
     Usage, WorkflowView,
 };
 use outlast_wire::shim;
@@ -154,6 +154,10 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         strategy: strategy(run).to_owned(),
         paused: run.is_paused,
         last_line: beside.last_line,
+        origin: run.spec.origin.as_ref().map(|origin| OriginView {
+            trigger: origin.trigger.clone(),
+            occurrence: origin.occurrence.clone(),
+        }),
     }
 }
 

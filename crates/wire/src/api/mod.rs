@@ -9,6 +9,7 @@ mod daemon;
 mod frames;
 mod notices;
 mod runs;
+mod triggers;
 mod turns;
 
 pub use control::*;
@@ -17,6 +18,7 @@ pub use daemon::*;
 pub use frames::*;
 pub use notices::*;
 pub use runs::*;
+pub use triggers::*;
 pub use turns::*;
 
 use serde::{Deserialize, Serialize};

@@ -124,6 +124,9 @@ pub struct RunView {
     /// The last line that it wrote.
     #[serde(default)]
     pub last_line: Option<String>,
+    /// What made it, if it was no person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<super::OriginView>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,3 @@
+//! Triggers.
+pub(crate) mod cron;
+pub(crate) mod schedule;
