@@ -121,7 +121,8 @@ impl Daemon {
                 return ExitCode::from(2);
             }
         };
-        match supervisor.load() {
+        let loaded = supervisor.load();
+        match loaded.and_then(|open| crate::triggers::start(supervisor.clone()).map(|()| open)) {
             Ok(open) => {
                 tracing::info!(open, epoch = supervisor.epoch, pid = std::process::id(), "ready");
             }

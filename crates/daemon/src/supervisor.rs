@@ -17,6 +17,7 @@ use crate::instance;
 use crate::keeper::OutputWatch;
 use crate::settings::Settings;
 use crate::slots::Slots;
+use crate::triggers::Desk;
 use crate::view;
 use crate::world::{self, World};
 
@@ -35,6 +36,7 @@ pub(crate) struct Supervisor {
     pub(crate) started_at: String,
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
+    pub(crate) triggers: Desk,
     slots: Slots,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown and left alone.
@@ -101,6 +103,7 @@ impl Supervisor {
             started_at,
             store,
             settings,
+            triggers: Desk::default(),
             slots,
             runs,
             quarantine,
@@ -184,6 +187,7 @@ impl Supervisor {
         if let Some(next) = self.slots.forget(id) {
             self.poke(&next);
         }
+        self.triggers.run_ended();
     }
 
     /// A place for a run that has none, if it may have one now.

@@ -4,7 +4,9 @@ use axum::Json;
 use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
-use super::{attach, control, creation, daemon, doctor, events, gc, output, runs, turns};
+use super::{
+    attach, control, creation, daemon, doctor, events, gc, hooks, output, runs, triggers, turns,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -33,6 +35,15 @@ use super::{attach, control, creation, daemon, doctor, events, gc, output, runs,
         events::list,
         output::read,
         attach::attach,
+        triggers::list,
+        triggers::add,
+        triggers::show,
+        triggers::remove,
+        triggers::run,
+        triggers::pause,
+        triggers::resume,
+        triggers::next,
+        hooks::receive,
     ),
     components(schemas(ErrorBody, RunRow, RunView))
 )]

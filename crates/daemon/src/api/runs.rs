@@ -367,7 +367,7 @@ pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
 }
 
 /// Work that waits for the disk, where that holds nobody up.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Answer<T> + Send + 'static,
 ) -> Answer<T> {
     match tokio::task::spawn_blocking(work).await {

@@ -13,6 +13,7 @@ Examples:
   outlast ps -a                    all of them
   outlast ps --state failed        those that failed
   outlast ps --label repo=web      those with a label
+  outlast ps -a --trigger nightly  those that a schedule or another trigger made
   outlast ps -a --json | jq '.[].id'")]
 pub(crate) struct Ps {
     /// Also show runs that have ended
@@ -24,6 +25,9 @@ pub(crate) struct Ps {
     /// Only runs with this label; may be given more than once
     #[arg(long, value_name = "K=V", value_parser = parse_label)]
     pub(crate) label: Vec<(String, String)>,
+    /// Only runs that this trigger made
+    #[arg(long, value_name = "NAME")]
+    pub(crate) trigger: Option<String>,
     /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,

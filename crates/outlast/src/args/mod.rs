@@ -5,6 +5,7 @@ mod daemon;
 mod list;
 mod program;
 mod run;
+mod trigger;
 mod watch;
 
 pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
@@ -12,6 +13,10 @@ pub(crate) use daemon::{Daemon, DaemonCommand, DaemonRun, Doctor};
 pub(crate) use list::{Events, Logs, Ps, Show, State, Stream};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
+pub(crate) use trigger::{
+    Missed, Overlap, Schedule, ScheduleAdd, ScheduleCommand, ScheduleNext, Source, Trigger,
+    TriggerAdd, TriggerCommand, TriggerName, When,
+};
 pub(crate) use watch::{Attach, Wait};
 
 use clap::{Parser, Subcommand};
@@ -53,6 +58,8 @@ pub(crate) enum Command {
     Events(Events),
     Rm(Rm),
     Gc(Gc),
+    Schedule(Schedule),
+    Trigger(Trigger),
     Check(Check),
     Import(Import),
     Daemon(Daemon),
@@ -81,6 +88,8 @@ impl Command {
             Self::Events(events) => events.json,
             Self::Rm(rm) => rm.json,
             Self::Gc(gc) => gc.json,
+            Self::Schedule(schedule) => schedule.command.json(),
+            Self::Trigger(trigger) => trigger.command.json(),
             Self::Daemon(daemon) => daemon.command.json(),
             Self::Doctor(doctor) => doctor.json,
             Self::Version(version) => version.json,

@@ -19,6 +19,7 @@ mod run;
 mod send;
 mod show;
 mod stop;
+mod trigger;
 mod version;
 mod wait;
 
@@ -63,6 +64,8 @@ fn dispatch_verb(command: Command, world: &World) -> Answer {
         Command::Events(args) => block_on(events::events(world, args)),
         Command::Rm(args) => block_on(rm::rm(world, args)),
         Command::Gc(args) => block_on(gc::gc(world, args)),
+        Command::Schedule(args) => block_on(trigger::schedule(world, args.command)),
+        Command::Trigger(args) => block_on(trigger::trigger(world, args.command)),
         Command::Daemon(args) => block_on(daemon::daemon(world, args.command)),
         Command::Doctor(args) => block_on(doctor::doctor(world, args)),
         Command::Check(args) => check::check(world, args),

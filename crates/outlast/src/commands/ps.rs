@@ -120,7 +120,9 @@ async fn each_row(
 }
 
 fn ask(args: &Ps) -> Ask {
-    let mut ask = Ask::get("/v1/runs").query_if("state", args.state.map(State::word));
+    let mut ask = Ask::get("/v1/runs")
+        .query_if("state", args.state.map(State::word))
+        .query_if("trigger", args.trigger.as_ref());
     // Runs in a state that ends them are not among those that have not ended.
     if args.all || args.state.is_some_and(State::is_terminal) {
         ask = ask.query("all", true);
@@ -258,7 +260,7 @@ mod tests {
     #[test]
     fn a_terminal_state_looks_among_all_runs() {
         let args =
-            |state| Ps { all: false, state, label: vec![("a".into(), "b".into())], json: false };
+            |state| Ps { all: false, state, label: vec![("a".into(), "b".into())], trigger: None, json: false };
         assert_eq!(
             ask(&args(Some(State::Failed))).target,
             "/v1/runs?state=failed&all=true&label=a%3Db"
