@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use outlast_engine as engine;
 use outlast_engine::{Row, Run, Time};
 use outlast_wire::api::{
-    AgentView, BlockedView, InboxView, LimitView, Notices, OriginView, Restarts, RunRow, RunView, Trouble,
-    Usage, WorkflowView,
+    AgentView, BlockedView, InboxView, LimitView, Notices, OriginView, Restarts, RunRow, RunView,
+    Trouble, Usage, WorkflowView,
 };
 use outlast_wire::shim;
 

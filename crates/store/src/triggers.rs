@@ -76,12 +76,25 @@ pub enum Change {
         paused: Option<bool>,
     },
     /// With all that has come to it.
-    Remove { trigger: String },
+    Remove {
+        trigger: String,
+    },
     /// What has come, and how far the trigger has come thereby. What is known already is left as it is.
-    Keep { trigger: String, deliveries: Vec<Delivery>, state: Option<String> },
-    Settle { trigger: String, id: String, settled: Settled },
+    Keep {
+        trigger: String,
+        deliveries: Vec<Delivery>,
+        state: Option<String>,
+    },
+    Settle {
+        trigger: String,
+        id: String,
+        settled: Settled,
+    },
     /// Forgets the oldest that are settled, but for so many.
-    Forget { trigger: String, but: u64 },
+    Forget {
+        trigger: String,
+        but: u64,
+    },
 }
 
 impl Change {

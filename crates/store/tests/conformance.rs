@@ -506,16 +506,17 @@ fn the_oldest_settled_deliveries_are_forgotten<P: Place>() {
     store.change_wait(forget(10), epoch).unwrap();
     assert!(store.is_known("t", "2").unwrap());
     store.change_wait(forget(2), epoch).unwrap();
-    let known: Vec<&str> =
-        ["1", "2", "3", "4", "5"].into_iter().filter(|one| store.is_known("t", one).unwrap()).collect();
+    let known: Vec<&str> = ["1", "2", "3", "4", "5"]
+        .into_iter()
+        .filter(|one| store.is_known("t", one).unwrap())
+        .collect();
     assert_eq!(known, ["1", "4", "5"]);
 }
 
 fn runs_are_found_by_their_trigger<P: Place>() {
     let (_place, store, epoch) = fresh::<P>();
-    let origin = |trigger: &str| {
-        Some(Origin { trigger: trigger.to_owned(), occurrence: "1".to_owned() })
-    };
+    let origin =
+        |trigger: &str| Some(Origin { trigger: trigger.to_owned(), occurrence: "1".to_owned() });
     let of = |trigger: &str| RunSpec { origin: origin(trigger), ..spec() };
     let mut first = create_run(&store, "aaaa00000001", of("t"), epoch).unwrap();
     create_run(&store, "aaaa00000002", of("u"), epoch).unwrap();

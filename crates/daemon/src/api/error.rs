@@ -75,9 +75,8 @@ impl From<std::io::Error> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = match self.0.code {
-            "unknown_run" | "unknown_path" | "unknown_attempt" | "unknown_turn" | "unknown_trigger" => {
-                StatusCode::NOT_FOUND
-            }
+            "unknown_run" | "unknown_path" | "unknown_attempt" | "unknown_turn"
+            | "unknown_trigger" => StatusCode::NOT_FOUND,
             "ambiguous_run" | "key_conflict" | "id_conflict" | "name_taken" | "run_is_live"
             | "no_terminal" | "has_ended" | "not_blocked" | "not_paused" | "needs_decision"
             | "inbox_full" | "workspace_kept" | "trigger_taken" => StatusCode::CONFLICT,

@@ -46,7 +46,8 @@ pub(crate) async fn receive(
     if entry.waiting >= MOST_WAITING {
         return later("too much waits already", 60);
     }
-    let Ok(Ok(_room)) = tokio::time::timeout(ROOM_WITHIN, supervisor.triggers.bodies.acquire()).await
+    let Ok(Ok(_room)) =
+        tokio::time::timeout(ROOM_WITHIN, supervisor.triggers.bodies.acquire()).await
     else {
         return later("too much comes at once", 5);
     };

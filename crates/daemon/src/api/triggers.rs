@@ -106,7 +106,8 @@ async fn set_paused(supervisor: &Supervisor, name: &str, paused: bool) -> Answer
     };
     triggers::change(supervisor, change).await?;
     supervisor.triggers.with(name, |entry| {
-        (entry.paused, entry.progress, entry.trouble) = (paused, progress, None);
+        (entry.paused, entry.progress) = (paused, progress);
+        (entry.trouble, entry.stuck) = (None, None);
     });
     supervisor.triggers.wake();
     Ok(())
@@ -134,12 +135,7 @@ pub(crate) async fn run(
     Ok((StatusCode::CREATED, Json(TriggerRan { occurrence: id, run: run.0 })))
 }
 
-async fn record(
-    supervisor: &Supervisor,
-    name: &str,
-    delivery: Delivery,
-    run: RunId,
-) -> Answer<()> {
+async fn record(supervisor: &Supervisor, name: &str, delivery: Delivery, run: RunId) -> Answer<()> {
     let (trigger, id) = (name.to_owned(), delivery.id.clone());
     let kept = Change::Keep { trigger: trigger.clone(), deliveries: vec![delivery], state: None };
     triggers::change(supervisor, kept).await?;

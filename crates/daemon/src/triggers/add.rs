@@ -118,6 +118,7 @@ fn entry(
         filtered: 0,
         settled: 0,
         trouble: None,
+        stuck: None,
         note: None,
         is_polling: false,
     })
@@ -190,7 +191,9 @@ fn check_folder(supervisor: &Supervisor, dir: &Path) -> Answer<()> {
     });
     if is_ours {
         let message = format!("{} belongs to Outlast itself", dir.display());
-        return Err(Refusal::new("no_directory", message).hint("use a directory of your own").into());
+        return Err(Refusal::new("no_directory", message)
+            .hint("use a directory of your own")
+            .into());
     }
     Ok(())
 }

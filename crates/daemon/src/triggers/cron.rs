@@ -76,7 +76,9 @@ impl Cron {
         let fields: Vec<&str> = expression.split_whitespace().collect();
         let [minute, hour, day, month, weekday] = fields[..] else {
             let found = fields.len();
-            return Err(BadCron(format!("a cron expression has 5 fields, and {text:?} has {found}")));
+            return Err(BadCron(format!(
+                "a cron expression has 5 fields, and {text:?} has {found}"
+            )));
         };
         let [of_minute, of_hour, of_day, of_month, of_weekday] = &FIELDS;
         let weekdays = of_weekday.parse(weekday)?;

@@ -132,7 +132,9 @@ pub(crate) fn take(item: &Value) -> Result<(), Untaken> {
     let taken = path.parent().ok_or_else(|| io::Error::other("it is nowhere"))?;
     match std::fs::symlink_metadata(taken) {
         Ok(metadata) if metadata.is_dir() => {}
-        Ok(_) => return Err(io::Error::other(format!("{} is no directory", taken.display())).into()),
+        Ok(_) => {
+            return Err(io::Error::other(format!("{} is no directory", taken.display())).into());
+        }
         Err(_) => DirBuilder::new().mode(0o700).create(taken)?,
     }
     Ok(std::fs::rename(found, path)?)
@@ -221,10 +223,17 @@ impl Watch {
 
     fn hear(&mut self, event: Event) {
         let of_watch = |watch: &i32| event.watch == -1 || *watch == event.watch;
-        let names: Vec<String> =
-            self.watched.iter().filter(|(_, it)| of_watch(it)).map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> = self
+            .watched
+            .iter()
+            .filter(|(_, it)| of_watch(it))
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in names {
-            match (&event.what, self.news.entry(name.clone()).or_insert_with(|| Some(BTreeSet::new()))) {
+            match (
+                &event.what,
+                self.news.entry(name.clone()).or_insert_with(|| Some(BTreeSet::new())),
+            ) {
                 (What::Closed(file), Some(files)) => drop(files.insert(file.clone())),
                 (What::Closed(_), None) => {}
                 (What::TooMuch, news) => *news = None,
@@ -320,7 +329,8 @@ mod tests {
     }
 
     fn ids(found: &Found) -> Vec<String> {
-        let name = |delivery: &Delivery| delivery.id.split('@').next().unwrap_or_default().to_owned();
+        let name =
+            |delivery: &Delivery| delivery.id.split('@').next().unwrap_or_default().to_owned();
         found.deliveries.iter().map(name).collect()
     }
 
@@ -335,7 +345,10 @@ mod tests {
         symlink("a", dir.path().join("link")).expect("the directory is ours");
         std::fs::create_dir(dir.path().join("folder")).expect("the directory is ours");
         let found = look(dir.path(), false, None, LATER).expect("it can be read");
-        assert_eq!((ids(&found), found.look_again_at), (vec!["a".to_owned(), "b.txt".to_owned()], None));
+        assert_eq!(
+            (ids(&found), found.look_again_at),
+            (vec!["a".to_owned(), "b.txt".to_owned()], None)
+        );
     }
 
     #[test]

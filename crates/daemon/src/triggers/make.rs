@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_engine::{Origin, RunId};
 use outlast_store::{Change, Delivery};
-use outlast_wire::api::{AddTrigger, CreateRun, Trouble, TriggerSource, WorkflowFile};
+use outlast_wire::api::{AddTrigger, CreateRun, TriggerSource, Trouble, WorkflowFile};
 use outlast_workflow::{LARGEST_FILE, template};
 use serde_json::{Map, Value, json};
 
@@ -145,7 +145,8 @@ async fn read(path: String) -> Result<String, String> {
 fn note(supervisor: &Supervisor, trigger: &str, note: Option<Trouble>) {
     supervisor.triggers.with(trigger, |entry| {
         // Since when it is so stays as it was.
-        let is_news = note.as_ref().map(|it| &it.message) != entry.note.as_ref().map(|it| &it.message);
+        let is_news =
+            note.as_ref().map(|it| &it.message) != entry.note.as_ref().map(|it| &it.message);
         if is_news {
             if let Some(note) = &note {
                 tracing::warn!(trigger, message = note.message, "its loop file is not right");

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::Time;
 use outlast_store::{Change, Delivery, Error, Trigger};
-use outlast_wire::api::{AddTrigger, Missed, Overlap, Trouble, TriggerSource};
+use outlast_wire::api::{AddTrigger, Missed, Overlap, TriggerSource, Trouble};
 use outlast_wire::hook;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
@@ -60,12 +60,22 @@ pub(crate) struct Entry {
     /// Since the daemon started.
     pub(crate) filtered: u64,
     pub(crate) settled: u64,
-    /// What keeps it from making runs.
+    /// What keeps it from hearing what comes.
     pub(crate) trouble: Option<Trouble>,
+    /// What keeps it from making runs of that.
+    pub(crate) stuck: Option<Stuck>,
     /// What is wrong and does not keep it from that: its loop file, for which the last good one stands in.
     pub(crate) note: Option<Trouble>,
     /// Its command runs just now.
     pub(crate) is_polling: bool,
+}
+
+/// Runs cannot be made just now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stuck {
+    pub(crate) trouble: Trouble,
+    pub(crate) failures: u32,
+    pub(crate) retry_at: Time,
 }
 
 impl Entry {

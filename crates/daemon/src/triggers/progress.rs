@@ -44,7 +44,7 @@ impl Progress {
 }
 
 /// 5 s, 10 s, 20 s, … 10 min.
-fn backoff_ms(failures: u32) -> u64 {
+pub(super) fn backoff_ms(failures: u32) -> u64 {
     (5_000_u64 << failures.saturating_sub(1).min(10)).min(600_000)
 }
 
@@ -68,6 +68,9 @@ mod tests {
 
     #[test]
     fn what_an_earlier_version_left_is_read() {
-        assert_eq!(serde_json::from_str::<Progress>("{}").expect("fields may be missing"), Progress::default());
+        assert_eq!(
+            serde_json::from_str::<Progress>("{}").expect("fields may be missing"),
+            Progress::default()
+        );
     }
 }

@@ -24,10 +24,18 @@ const SHORTEST_MS: u64 = 1000;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Schedule {
-    Cron { cron: Cron, tz: TimeZone },
+    Cron {
+        cron: Cron,
+        tz: TimeZone,
+    },
     /// Counted from when it was made.
-    Every { ms: u64, from: Time },
-    At { at: Time },
+    Every {
+        ms: u64,
+        from: Time,
+    },
+    At {
+        at: Time,
+    },
 }
 
 /// What a moment finds due.

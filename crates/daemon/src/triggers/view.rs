@@ -47,9 +47,15 @@ pub(crate) fn one(supervisor: &Supervisor, entry: &Entry) -> Result<TriggerView,
         skipped: skipped + entry.progress.skipped,
         refused,
         filtered: entry.filtered,
-        trouble: entry.trouble.clone().or_else(|| entry.note.clone()).or(refusal),
+        trouble: trouble(entry).or(refusal),
         what: what(entry),
     })
+}
+
+/// What is wrong, the worst of it.
+fn trouble(entry: &Entry) -> Option<Trouble> {
+    let stuck = entry.stuck.as_ref().map(|stuck| stuck.trouble.clone());
+    stuck.or_else(|| entry.trouble.clone()).or_else(|| entry.note.clone())
 }
 
 fn told(code: &str, message: &str) -> Trouble {
@@ -86,7 +92,9 @@ fn next_at(entry: &Entry, now: Time) -> Option<Time> {
     let cursor = entry.progress.cursor();
     match (&entry.spec.source, entry.progress.retry_at()) {
         (_, Some(retry_at)) => Some(retry_at),
-        (TriggerSource::Schedule { .. }, None) => entry.schedule.as_ref()?.next_after(cursor.max(now)),
+        (TriggerSource::Schedule { .. }, None) => {
+            entry.schedule.as_ref()?.next_after(cursor.max(now))
+        }
         (TriggerSource::Poll { every_ms, .. }, None) => Some(cursor.plus_ms(*every_ms).max(now)),
         (TriggerSource::Webhook { .. } | TriggerSource::Folder { .. }, None) => None,
     }

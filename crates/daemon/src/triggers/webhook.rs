@@ -198,9 +198,8 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
 fn to_base64(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
-        let bits = (0..3).fold(0_usize, |bits, at| {
-            bits << 8 | usize::from(chunk.get(at).copied().unwrap_or(0))
-        });
+        let bits = (0..3)
+            .fold(0_usize, |bits, at| bits << 8 | usize::from(chunk.get(at).copied().unwrap_or(0)));
         for at in 0..4 {
             let digit = char::from(BASE64[bits >> (18 - 6 * at) & 63]);
             text.push(if at <= chunk.len() { digit } else { '=' });

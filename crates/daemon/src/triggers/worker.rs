@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 
 use super::folder::{self, Watch};
 use super::make::{Unmade, make};
-use super::progress::Progress;
+use super::progress::{Progress, backoff_ms};
 use super::schedule::{MOST_CAUGHT_UP, Verdict, verdict};
-use super::{Desk, Entry, change, is_held, keep, poll};
+use super::{Desk, Entry, Stuck, change, is_held, keep, poll};
 use crate::api::error::ApiError;
 use crate::api::runs::blocking;
 use crate::supervisor::{Leaving, Supervisor};
@@ -52,22 +52,22 @@ struct Worker {
 }
 
 /// Why a trigger cannot go on just now.
-struct Stuck {
+struct Failure {
     code: String,
     message: String,
 }
 
 /// When there is something to do next, if that is known.
-type Step = Result<Option<Time>, Stuck>;
+type Step = Result<Option<Time>, Failure>;
 
-impl From<Error> for Stuck {
+impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let ApiError(refusal) = error.into();
         Self { code: refusal.code.to_owned(), message: refusal.message }
     }
 }
 
-impl From<ApiError> for Stuck {
+impl From<ApiError> for Failure {
     fn from(ApiError(refusal): ApiError) -> Self {
         Self { code: refusal.code.to_owned(), message: refusal.message }
     }
@@ -114,32 +114,65 @@ impl Worker {
     async fn tend(&mut self, name: &str) -> Option<Time> {
         let entry = self.desk().entry(name).filter(|entry| !entry.paused)?;
         let now = self.supervisor.world.now();
+        let came = self.hear(name, &entry, now).await;
+        let made = self.see_to(name, now).await;
+        [came, made].into_iter().flatten().min()
+    }
+
+    /// Has what has come be kept, and says when to ask again.
+    async fn hear(&mut self, name: &str, entry: &Entry, now: Time) -> Option<Time> {
         if let Some(at) = entry.progress.retry_at().filter(|at| *at > now) {
             return Some(at);
         }
-        let stepped = self.step(name, &entry, now).await;
-        match stepped {
+        let heard = match &entry.spec.source {
+            TriggerSource::Schedule { .. } => self.admit(name, entry, now).await,
+            TriggerSource::Webhook { .. } => Ok(None),
+            TriggerSource::Folder { dir, leave } => self.look(name, dir, *leave, now).await,
+            // Whether it goes well is for the poll itself to say.
+            TriggerSource::Poll { .. } => return self.poll(name, entry, now),
+        };
+        match heard {
             Ok(next) => {
-                let is_poll = matches!(entry.spec.source, TriggerSource::Poll { .. });
-                // Whether a poll goes well is for the poll to say.
-                if !is_poll {
-                    recovered(&self.supervisor, name).await;
-                }
+                recovered(&self.supervisor, name).await;
                 next
             }
-            Err(stuck) => failed(&self.supervisor, name, stuck, 0).await,
+            Err(failure) => failed(&self.supervisor, name, failure, 0).await,
         }
     }
 
-    async fn step(&mut self, name: &str, entry: &Entry, now: Time) -> Step {
-        let next = match &entry.spec.source {
-            TriggerSource::Schedule { .. } => self.admit(name, entry, now).await?,
-            TriggerSource::Webhook { .. } => None,
-            TriggerSource::Folder { dir, leave } => self.look(name, dir, *leave, now).await?,
-            TriggerSource::Poll { .. } => self.poll(name, entry, now),
-        };
-        let again = self.make_some(name).await?;
-        Ok([next, again].into_iter().flatten().min())
+    /// Has runs made of what has come, and says when to go on.
+    async fn see_to(&self, name: &str, now: Time) -> Option<Time> {
+        let stuck = self.desk().with(name, |entry| entry.stuck.clone()).flatten();
+        if let Some(stuck) = stuck.as_ref().filter(|stuck| stuck.retry_at > now) {
+            return Some(stuck.retry_at);
+        }
+        match self.make_some(name).await {
+            Ok(next) => {
+                self.desk().with(name, |entry| entry.stuck = None);
+                next
+            }
+            Err(failure) => self.stuck(name, failure, stuck.as_ref()),
+        }
+    }
+
+    fn stuck(&self, name: &str, failure: Failure, before: Option<&Stuck>) -> Option<Time> {
+        if is_fenced(&self.supervisor, &failure) {
+            return None;
+        }
+        let trouble = self.supervisor.trouble(&failure.code, failure.message);
+        // Since when it is so stays as it was.
+        let known = before.map(|before| &before.trouble);
+        let known = known.filter(|known| known.message == trouble.message);
+        if known.is_none() {
+            let (code, message) = (&trouble.code, &trouble.message);
+            tracing::error!(trigger = name, code, message, "no run can be made");
+        }
+        let failures = before.map_or(1, |before| before.failures.saturating_add(1));
+        let retry_at = self.supervisor.world.now().plus_ms(backoff_ms(failures));
+        let trouble = known.cloned().unwrap_or(trouble);
+        let stuck = Stuck { trouble, failures, retry_at };
+        self.desk().with(name, |entry| entry.stuck = Some(stuck))?;
+        Some(retry_at)
     }
 
     /// Lets in what is due of a schedule.
@@ -164,7 +197,7 @@ impl Worker {
 
     /// Looks into a folder, if there is something to look at.
     async fn look(&mut self, name: &str, dir: &str, leave: bool, now: Time) -> Step {
-        let stuck = |error: std::io::Error| Stuck {
+        let stuck = |error: std::io::Error| Failure {
             code: "folder".to_owned(),
             message: format!("cannot look into {dir}: {error}"),
         };
@@ -180,7 +213,7 @@ impl Worker {
                     true => Ok(0),
                     false => keep(&self.supervisor, name, found.deliveries, None).await,
                 };
-                kept.map(|_| found.look_again_at).map_err(Stuck::from)
+                kept.map(|_| found.look_again_at).map_err(Failure::from)
             }
             Err(error) => Err(stuck(error)),
         };
@@ -234,7 +267,7 @@ impl Worker {
                 Verdict::Make => match make(&self.supervisor, &entry, &delivery).await {
                     Ok(run) => Settled::Made { run },
                     Err(Unmade::Never(why)) => Settled::Refused { why },
-                    Err(Unmade::NotNow { code, message }) => return Err(Stuck { code, message }),
+                    Err(Unmade::NotNow { code, message }) => return Err(Failure { code, message }),
                 },
             };
             hook!("daemon.occurrence-made");
@@ -244,7 +277,7 @@ impl Worker {
         Ok(has_more.then(|| self.supervisor.world.now()))
     }
 
-    async fn verdict(&self, entry: &Entry) -> Result<Verdict, Stuck> {
+    async fn verdict(&self, entry: &Entry) -> Result<Verdict, Failure> {
         let overlap = entry.overlap();
         if verdict(overlap, 1) == Verdict::Make {
             return Ok(Verdict::Make);
@@ -293,9 +326,9 @@ async fn poll_once(supervisor: Arc<Supervisor>, name: String, entry: Entry, now:
         Ok(items) => {
             let progress = Progress { cursor_ms: now.0, ..entry.progress }.succeeded();
             let kept = keep(&supervisor, &name, items, Some(progress)).await;
-            kept.map(|_| progress).map_err(Stuck::from)
+            kept.map(|_| progress).map_err(Failure::from)
         }
-        Err(message) => Err(Stuck { code: "poll_failed".to_owned(), message }),
+        Err(message) => Err(Failure { code: "poll_failed".to_owned(), message }),
     };
     match kept {
         Ok(progress) => {
@@ -304,29 +337,37 @@ async fn poll_once(supervisor: Arc<Supervisor>, name: String, entry: Entry, now:
                 entry.trouble = None;
             });
         }
-        Err(stuck) => drop(failed(&supervisor, &name, stuck, *every_ms).await),
+        Err(failure) => drop(failed(&supervisor, &name, failure, *every_ms).await),
     }
     supervisor.triggers.with(&name, |entry| entry.is_polling = false);
+}
+
+/// True if another daemon has taken over.
+fn is_fenced(supervisor: &Supervisor, failure: &Failure) -> bool {
+    let is_fenced = failure.code == "daemon_leaving";
+    if is_fenced {
+        supervisor.leave(Leaving::Fenced);
+    }
+    is_fenced
 }
 
 /// Says what keeps the trigger, and when it is tried again.
 async fn failed(
     supervisor: &Arc<Supervisor>,
     name: &str,
-    stuck: Stuck,
+    failure: Failure,
     least_ms: u64,
 ) -> Option<Time> {
-    if stuck.code == "daemon_leaving" {
-        supervisor.leave(Leaving::Fenced);
+    if is_fenced(supervisor, &failure) {
         return None;
     }
-    // Somebody has just removed it.
     let now = supervisor.world.now();
-    let trouble = supervisor.trouble(&stuck.code, &stuck.message);
+    let trouble = supervisor.trouble(&failure.code, failure.message);
     let progress = supervisor.triggers.with(name, |entry| {
         let is_news = entry.trouble.as_ref().is_none_or(|known| known.message != trouble.message);
         if is_news {
-            tracing::error!(trigger = name, code = stuck.code, message = stuck.message, "stuck");
+            let (code, message) = (&trouble.code, &trouble.message);
+            tracing::error!(trigger = name, code, message, "nothing can be heard of what comes");
             entry.trouble = Some(trouble);
         }
         entry.progress = entry.progress.failed(now, least_ms);

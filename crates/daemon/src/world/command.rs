@@ -113,7 +113,9 @@ mod tests {
             value: std::ffi::OsString::from("/usr/bin:/bin").into(),
         };
         let printed = output(text, "/", &[path], within).await;
-        printed.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|it| it.to_string())
+        printed
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .map_err(|it| it.to_string())
     }
 
     const PATIENCE: Duration = Duration::from_secs(60);

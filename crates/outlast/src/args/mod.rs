@@ -15,7 +15,7 @@ pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
 pub(crate) use trigger::{
     Missed, Overlap, Schedule, ScheduleAdd, ScheduleCommand, ScheduleNext, Source, Trigger,
-    TriggerAdd, TriggerCommand, TriggerName, When,
+    TriggerAdd, TriggerCommand, TriggerName, TriggerNow, When,
 };
 pub(crate) use watch::{Attach, Wait};
 

@@ -26,12 +26,14 @@ pub(crate) struct Schedule {
 pub(crate) enum ScheduleCommand {
     Add(Box<ScheduleAdd>),
     /// List schedules
-    #[command(after_help = "Examples:\n  outlast schedule ls\n  outlast schedule ls --json | jq '.[].next_at'")]
+    #[command(
+        after_help = "Examples:\n  outlast schedule ls\n  outlast schedule ls --json | jq '.[].next_at'"
+    )]
     Ls(TriggerLs),
     Next(ScheduleNext),
     /// Make a run of it now, once, whatever it waits for
     #[command(after_help = "Examples:\n  outlast schedule run nightly")]
-    Run(TriggerName),
+    Run(TriggerNow),
     /// Make no runs until it is resumed
     #[command(after_help = "Examples:\n  outlast schedule pause nightly")]
     Pause(TriggerName),
@@ -60,11 +62,15 @@ pub(crate) struct Trigger {
 pub(crate) enum TriggerCommand {
     Add(Box<TriggerAdd>),
     /// List triggers, schedules among them
-    #[command(after_help = "Examples:\n  outlast trigger ls\n  outlast trigger ls --json | jq '.[] | select(.trouble)'")]
+    #[command(
+        after_help = "Examples:\n  outlast trigger ls\n  outlast trigger ls --json | jq '.[] | select(.trouble)'"
+    )]
     Ls(TriggerLs),
     /// Make a run of it now, once, as if something had come
-    #[command(after_help = "Examples:\n  outlast trigger run issues --item '{\"title\":\"try it\"}'")]
-    Run(TriggerName),
+    #[command(
+        after_help = "Examples:\n  outlast trigger run issues --item '{\"title\":\"try it\"}'"
+    )]
+    Run(TriggerNow),
     /// Make no runs until it is resumed; what comes by a webhook is kept
     #[command(after_help = "Examples:\n  outlast trigger pause issues")]
     Pause(TriggerName),
@@ -78,14 +84,17 @@ pub(crate) enum TriggerCommand {
 
 #[derive(Debug, Args)]
 #[command(about = "Add a schedule", long_about = None)]
-#[command(mut_args(without_single), after_help = "\
+#[command(
+    mut_args(without_single),
+    after_help = "\
 Examples:
   outlast schedule add nightly --cron '0 3 * * *' --tz Europe/Berlin -- make check
   outlast schedule add triage --every 15m --overlap queue -f WORKFLOW.md
   outlast schedule add once --at 2026-12-24T18:00 --task 'say happy holidays' -f WORKFLOW.md
 
 An occurrence makes at most one run, whatever dies and whatever is done to the clock. A time that a
-change of clocks leaves out happens right after it; one that comes twice happens once.")]
+change of clocks leaves out happens right after it; one that comes twice happens once."
+)]
 pub(crate) struct ScheduleAdd {
     /// What it is called
     #[arg(value_name = "NAME")]
@@ -121,14 +130,17 @@ pub(crate) struct When {
 
 #[derive(Debug, Args)]
 #[command(about = "Add a trigger", long_about = None)]
-#[command(mut_args(without_single), after_help = "\
+#[command(
+    mut_args(without_single),
+    after_help = "\
 Examples:
   outlast trigger add issues --webhook --filter /action=opened -f WORKFLOW.md
   outlast trigger add inbox --folder ~/inbox --overlap queue -- ./import.sh
   outlast trigger add tracker --poll ./open-issues.sh --every 5m -f WORKFLOW.md --task '{{ item.title }}'
 
 What comes is kept before a run is made of it, and makes one run however often it comes. A run finds
-it in $OUTLAST_TRIGGER_FILE, and a task or prompt as {{ item }}.")]
+it in $OUTLAST_TRIGGER_FILE, and a task or prompt as {{ item }}."
+)]
 pub(crate) struct TriggerAdd {
     /// What it is called
     #[arg(value_name = "NAME")]
@@ -216,8 +228,18 @@ pub(crate) struct TriggerName {
     /// What it is called
     #[arg(value_name = "NAME")]
     pub(crate) trigger: String,
-    /// With `run`: what the run is told, as JSON
-    #[arg(long, value_name = "JSON", hide = true)]
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TriggerNow {
+    /// What it is called
+    #[arg(value_name = "NAME")]
+    pub(crate) trigger: String,
+    /// What the run is told has come
+    #[arg(long, value_name = "JSON")]
     pub(crate) item: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -259,7 +281,8 @@ impl ScheduleCommand {
             Self::Add(add) => add.run.json,
             Self::Ls(ls) => ls.json,
             Self::Next(next) => next.json,
-            Self::Run(of) | Self::Pause(of) | Self::Resume(of) | Self::Rm(of) => of.json,
+            Self::Run(now) => now.json,
+            Self::Pause(of) | Self::Resume(of) | Self::Rm(of) => of.json,
         }
     }
 }
@@ -269,7 +292,8 @@ impl TriggerCommand {
         match self {
             Self::Add(add) => add.run.json,
             Self::Ls(ls) => ls.json,
-            Self::Run(of) | Self::Pause(of) | Self::Resume(of) | Self::Rm(of) => of.json,
+            Self::Run(now) => now.json,
+            Self::Pause(of) | Self::Resume(of) | Self::Rm(of) => of.json,
         }
     }
 }

@@ -259,8 +259,13 @@ mod tests {
 
     #[test]
     fn a_terminal_state_looks_among_all_runs() {
-        let args =
-            |state| Ps { all: false, state, label: vec![("a".into(), "b".into())], trigger: None, json: false };
+        let args = |state| Ps {
+            all: false,
+            state,
+            label: vec![("a".into(), "b".into())],
+            trigger: None,
+            json: false,
+        };
         assert_eq!(
             ask(&args(Some(State::Failed))).target,
             "/v1/runs?state=failed&all=true&label=a%3Db"

@@ -14,6 +14,7 @@ use super::run;
 use crate::Answer;
 use crate::args::{
     self, Run, ScheduleAdd, ScheduleCommand, ScheduleNext, TriggerAdd, TriggerCommand, TriggerName,
+    TriggerNow,
 };
 use crate::ask::{Ask, trigger_path};
 use crate::duration::as_ms;
@@ -193,7 +194,7 @@ async fn remove(world: &World, args: TriggerName) -> Answer {
     Ok(0)
 }
 
-async fn run_now(world: &World, args: TriggerName) -> Answer {
+async fn run_now(world: &World, args: TriggerNow) -> Answer {
     let item: Value = match &args.item {
         Some(text) => serde_json::from_str(text)
             .map_err(|error| Problem::refusal("usage", format_args!("--item: {error}")))?,
@@ -202,7 +203,11 @@ async fn run_now(world: &World, args: TriggerName) -> Answer {
     let asked = TriggerRun { occurrence: Some(run_id::new()?), item };
     let path = trigger_path(&args.trigger, "/run");
     let ran: TriggerRan = Session::new(world).call(&Ask::post(&path, &asked)).await?;
-    if args.json { output::print_json(&ran)? } else { output::print_line(&ran.run)? }
+    if args.json {
+        output::print_json(&ran)?
+    } else {
+        output::print_line(&ran.run)?
+    }
     Ok(0)
 }
 

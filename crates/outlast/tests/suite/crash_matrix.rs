@@ -24,6 +24,8 @@ const HOOKS: &[&str] = &[
     "daemon.finished",
     "daemon.listening",
     "daemon.lock-taken",
+    "daemon.occurrence-kept",
+    "daemon.occurrence-made",
     "daemon.run-created",
     "daemon.shim-hello",
     "daemon.shim-spawned",
@@ -232,6 +234,7 @@ fn every_point_there_is_is_passed_by_some_story() {
         .into_iter()
         .flat_map(points)
         .chain(crate::loop_points::points().into_keys())
+        .chain(crate::schedules::points())
         .collect();
     let known: BTreeSet<String> = HOOKS.iter().map(|&hook| hook.to_owned()).collect();
     assert_eq!(passed, known);

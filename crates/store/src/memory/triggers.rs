@@ -45,7 +45,8 @@ impl Triggers for Memory {
 
     fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {
         let shelf = self.shelf();
-        let is_its = |row: &&outlast_engine::Row| row.is_open && row.trigger.as_deref() == Some(trigger);
+        let is_its =
+            |row: &&outlast_engine::Row| row.is_open && row.trigger.as_deref() == Some(trigger);
         Ok(u64::try_from(shelf.rows().filter(is_its).count()).unwrap_or(u64::MAX))
     }
 }

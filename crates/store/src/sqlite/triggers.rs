@@ -18,7 +18,8 @@ const DELETE_TRIGGER: &str = "DELETE FROM triggers WHERE name = ?1";
 const DELETE_DELIVERIES: &str = "DELETE FROM deliveries WHERE trigger = ?1";
 const INSERT_DELIVERY: &str = "INSERT OR IGNORE INTO deliveries (trigger, id, at, state, body)
     VALUES (?1, ?2, ?3, 'waiting', ?4)";
-const SETTLE_DELIVERY: &str = "UPDATE deliveries SET state = ?3, run = ?4, problem = ?5, body = NULL
+const SETTLE_DELIVERY: &str =
+    "UPDATE deliveries SET state = ?3, run = ?4, problem = ?5, body = NULL
     WHERE trigger = ?1 AND id = ?2 AND state = 'waiting'";
 const FORGET_DELIVERIES: &str = "DELETE FROM deliveries WHERE trigger = ?1 AND state <> 'waiting'
     AND no <= (SELECT no FROM deliveries WHERE trigger = ?1 AND state <> 'waiting'
@@ -59,8 +60,9 @@ impl Group<'_> {
 
     fn check_trigger(&self, change: &Change) -> Result<(), Error> {
         let name = change.trigger();
-        let known =
-            self.sql(|db| db.prepare_cached(SELECT_TRIGGER)?.query_row([name], |_| Ok(())).optional())?;
+        let known = self.sql(|db| {
+            db.prepare_cached(SELECT_TRIGGER)?.query_row([name], |_| Ok(())).optional()
+        })?;
         rules::check_trigger(change, known.is_some())
     }
 
@@ -82,7 +84,8 @@ impl Group<'_> {
 
 impl Reader {
     pub(super) fn triggers(&self) -> Result<Vec<Trigger>, Error> {
-        let select = "SELECT name, kind, spec, state, paused, created_at FROM triggers ORDER BY name";
+        let select =
+            "SELECT name, kind, spec, state, paused, created_at FROM triggers ORDER BY name";
         let mut statement = self.prepare(select)?;
         let found = self.sql(statement.query_map([], |row| {
             Ok(Trigger {

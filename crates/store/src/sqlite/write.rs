@@ -196,7 +196,10 @@ impl<'a> Group<'a> {
         self.sql(|db| db.prepare_cached(statement)?.execute(params).map(drop))
     }
 
-    pub(super) fn sql<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+    pub(super) fn sql<T>(
+        &self,
+        ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
         ask(self.connection).map_err(|error| Error::from_sql(self.path, &error))
     }
 }

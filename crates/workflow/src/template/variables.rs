@@ -207,9 +207,8 @@ fn limits_left(of: &LimitsLeft) -> Value {
 /// says of it comes first.
 fn issue(of: &Variables) -> Value {
     let given = |name: &str| Some(&of.item[name]).filter(|it| !it.is_null() && is_plain(it));
-    let or_text = |name: &str, text: &str| {
-        given(name).map_or_else(|| Value::scalar(text.to_owned()), value)
-    };
+    let or_text =
+        |name: &str, text: &str| given(name).map_or_else(|| Value::scalar(text.to_owned()), value);
     let or_null = |name: &str| given(name).map_or(Value::Nil, value);
     Value::Object(object!({
         "id": or_text("id", &of.run),
