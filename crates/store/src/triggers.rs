@@ -148,6 +148,9 @@ pub trait Triggers {
 
     fn tally(&self, trigger: &str) -> Result<Tally, Error>;
 
+    /// The run that has this key.
+    fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error>;
+
     /// How many runs of this trigger are open.
     fn open_runs_of(&self, trigger: &str) -> Result<u64, Error>;
 }

@@ -517,10 +517,13 @@ fn runs_are_found_by_their_trigger<P: Place>() {
     let (_place, store, epoch) = fresh::<P>();
     let origin =
         |trigger: &str| Some(Origin { trigger: trigger.to_owned(), occurrence: "1".to_owned() });
-    let of = |trigger: &str| RunSpec { origin: origin(trigger), ..spec() };
+    let of = |trigger: &str| RunSpec { origin: origin(trigger), ..keyed(trigger) };
     let mut first = create_run(&store, "aaaa00000001", of("t"), epoch).unwrap();
+    assert_eq!(store.run_of_key("t"), Ok(Some(id("aaaa00000001"))));
+    assert_eq!(store.run_of_key("u"), Ok(None));
     create_run(&store, "aaaa00000002", of("u"), epoch).unwrap();
-    create_run(&store, "aaaa00000003", of("t"), epoch).unwrap();
+    let other_key = RunSpec { key: None, ..of("t") };
+    create_run(&store, "aaaa00000003", other_key, epoch).unwrap();
     create_run(&store, "aaaa00000004", spec(), epoch).unwrap();
     assert_eq!(store.open_runs_of("t"), Ok(2));
     first.complete(&store);

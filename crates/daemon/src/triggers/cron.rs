@@ -278,5 +278,4 @@ pub(super) fn time(timestamp: Timestamp) -> Time {
 }
 
 #[cfg(test)]
-#[path = "cron_tests.rs"]
 mod tests;

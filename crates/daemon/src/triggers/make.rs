@@ -101,13 +101,18 @@ pub(crate) fn asked(
         told.insert("headers".to_owned(), headers.clone());
     }
     let mut run = trigger.run.clone();
-    run.key = Some(format!("trigger/{}/{}", trigger.name, delivery.id));
+    run.key = Some(key(&trigger.name, &delivery.id));
     run.task = match &run.task {
         Some(text) => Some(task(text, &came["item"])?),
         None => None,
     };
     let origin = Origin { trigger: trigger.name.clone(), occurrence: delivery.id.clone() };
     Ok((run, Occasion::Came { origin, told: told.into() }))
+}
+
+/// One occurrence has one run.
+pub(crate) fn key(trigger: &str, occurrence: &str) -> String {
+    format!("trigger/{trigger}/{occurrence}")
 }
 
 /// A task that names nothing is taken as it is.

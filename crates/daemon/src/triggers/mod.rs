@@ -7,6 +7,7 @@
 
 pub(crate) mod add;
 pub(crate) mod cron;
+mod failure;
 pub(crate) mod folder;
 pub(crate) mod make;
 pub(crate) mod poll;

@@ -181,5 +181,4 @@ fn moment(text: &str, tz: &TimeZone) -> Result<Time, Refusal> {
 }
 
 #[cfg(test)]
-#[path = "schedule_tests.rs"]
 mod tests;

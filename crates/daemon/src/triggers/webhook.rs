@@ -209,5 +209,4 @@ fn to_base64(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-#[path = "webhook_tests.rs"]
 mod tests;

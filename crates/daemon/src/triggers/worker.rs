@@ -11,14 +11,14 @@ use outlast_wire::api::TriggerSource;
 use outlast_wire::hook;
 use tokio::task::JoinSet;
 
+use super::failure::{Failure, failed, is_fenced, recovered};
 use super::folder::{self, Watch};
-use super::make::{Unmade, make};
+use super::make::{Unmade, key, make};
 use super::progress::{Progress, backoff_ms};
 use super::schedule::{MOST_CAUGHT_UP, Verdict, verdict};
 use super::{Desk, Entry, Stuck, change, is_held, keep, poll};
-use crate::api::error::ApiError;
 use crate::api::runs::blocking;
-use crate::supervisor::{Leaving, Supervisor};
+use crate::supervisor::Supervisor;
 use crate::view;
 use crate::world::alarm::Alarm;
 use crate::world::command;
@@ -51,27 +51,8 @@ struct Worker {
     polls: JoinSet<()>,
 }
 
-/// Why a trigger cannot go on just now.
-struct Failure {
-    code: String,
-    message: String,
-}
-
 /// When there is something to do next, if that is known.
 type Step = Result<Option<Time>, Failure>;
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let ApiError(refusal) = error.into();
-        Self { code: refusal.code.to_owned(), message: refusal.message }
-    }
-}
-
-impl From<ApiError> for Failure {
-    fn from(ApiError(refusal): ApiError) -> Self {
-        Self { code: refusal.code.to_owned(), message: refusal.message }
-    }
-}
 
 impl Worker {
     async fn work(mut self) {
@@ -259,22 +240,40 @@ impl Worker {
             let Some(entry) = self.desk().entry(name).filter(|entry| !entry.paused) else {
                 return Ok(None);
             };
-            let settled = match self.verdict(&entry).await? {
-                Verdict::Hold => return Ok(None),
-                Verdict::Skip => {
-                    Settled::Skipped { why: "a run of the trigger was still open".to_owned() }
-                }
-                Verdict::Make => match make(&self.supervisor, &entry, &delivery).await {
-                    Ok(run) => Settled::Made { run },
-                    Err(Unmade::Never(why)) => Settled::Refused { why },
-                    Err(Unmade::NotNow { code, message }) => return Err(Failure { code, message }),
-                },
-            };
+            let Some(settled) = self.settled(&entry, &delivery).await? else { return Ok(None) };
             hook!("daemon.occurrence-made");
             settle(&self.supervisor, name, &delivery.id, settled).await?;
         }
         let has_more = count == BATCH;
         Ok(has_more.then(|| self.supervisor.world.now()))
+    }
+
+    /// What becomes of a delivery now; `None` if it has to wait.
+    async fn settled(
+        &self,
+        entry: &Entry,
+        delivery: &Delivery,
+    ) -> Result<Option<Settled>, Failure> {
+        let verdict = self.verdict(entry).await?;
+        if verdict != Verdict::Make {
+            // What is open may be the run that was made of this very delivery, by a daemon that died then.
+            let (store, key) = (self.supervisor.store.clone(), key(&entry.spec.name, &delivery.id));
+            if let Some(run) = blocking(move || Ok(store.run_of_key(&key)?)).await? {
+                return Ok(Some(Settled::Made { run }));
+            }
+        }
+        match verdict {
+            Verdict::Hold => Ok(None),
+            Verdict::Skip => {
+                let why = "a run of the trigger was still open".to_owned();
+                Ok(Some(Settled::Skipped { why }))
+            }
+            Verdict::Make => match make(&self.supervisor, entry, delivery).await {
+                Ok(run) => Ok(Some(Settled::Made { run })),
+                Err(Unmade::Never(why)) => Ok(Some(Settled::Refused { why })),
+                Err(Unmade::NotNow { code, message }) => Err(Failure { code, message }),
+            },
+        }
     }
 
     async fn verdict(&self, entry: &Entry) -> Result<Verdict, Failure> {
@@ -340,60 +339,4 @@ async fn poll_once(supervisor: Arc<Supervisor>, name: String, entry: Entry, now:
         Err(failure) => drop(failed(&supervisor, &name, failure, *every_ms).await),
     }
     supervisor.triggers.with(&name, |entry| entry.is_polling = false);
-}
-
-/// True if another daemon has taken over.
-fn is_fenced(supervisor: &Supervisor, failure: &Failure) -> bool {
-    let is_fenced = failure.code == "daemon_leaving";
-    if is_fenced {
-        supervisor.leave(Leaving::Fenced);
-    }
-    is_fenced
-}
-
-/// Says what keeps the trigger, and when it is tried again.
-async fn failed(
-    supervisor: &Arc<Supervisor>,
-    name: &str,
-    failure: Failure,
-    least_ms: u64,
-) -> Option<Time> {
-    if is_fenced(supervisor, &failure) {
-        return None;
-    }
-    let now = supervisor.world.now();
-    let trouble = supervisor.trouble(&failure.code, failure.message);
-    let progress = supervisor.triggers.with(name, |entry| {
-        let is_news = entry.trouble.as_ref().is_none_or(|known| known.message != trouble.message);
-        if is_news {
-            let (code, message) = (&trouble.code, &trouble.message);
-            tracing::error!(trigger = name, code, message, "nothing can be heard of what comes");
-            entry.trouble = Some(trouble);
-        }
-        entry.progress = entry.progress.failed(now, least_ms);
-        entry.progress
-    })?;
-    save(supervisor, name, progress).await;
-    progress.retry_at()
-}
-
-/// Nothing keeps the trigger any more.
-async fn recovered(supervisor: &Arc<Supervisor>, name: &str) {
-    let progress = supervisor.triggers.with(name, |entry| {
-        entry.trouble = None;
-        let had_failed = entry.progress.failures > 0;
-        entry.progress = entry.progress.succeeded();
-        had_failed.then_some(entry.progress)
-    });
-    if let Some(progress) = progress.flatten() {
-        save(supervisor, name, progress).await;
-    }
-}
-
-async fn save(supervisor: &Arc<Supervisor>, name: &str, progress: Progress) {
-    let state = Some(progress.json());
-    let order = Change::Update { trigger: name.to_owned(), spec: None, state, paused: None };
-    if let Err(error) = change(supervisor, order).await {
-        tracing::error!(trigger = name, %error, "cannot write down how far it has come");
-    }
 }

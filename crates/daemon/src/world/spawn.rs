@@ -1,4 +1,4 @@
-//! Starting shims. Besides git, which answers short questions, nothing else is started by the daemon.
+//! Starting shims. Besides git and the polls of triggers, which are short, nothing else is started by the daemon.
 //!
 //! Nothing runs between fork and exec, so the standard library uses `posix_spawn`, whose cost does not
 //! grow with the daemon. The shim makes its own session.

@@ -204,9 +204,9 @@ async fn run_now(world: &World, args: TriggerNow) -> Answer {
     let path = trigger_path(&args.trigger, "/run");
     let ran: TriggerRan = Session::new(world).call(&Ask::post(&path, &asked)).await?;
     if args.json {
-        output::print_json(&ran)?
+        output::print_json(&ran)?;
     } else {
-        output::print_line(&ran.run)?
+        output::print_line(&ran.run)?;
     }
     Ok(0)
 }

@@ -188,7 +188,10 @@ fn slow_a_burst_of_a_thousand_with_a_death_in_it_loses_none() {
             .collect();
         while accepted.load(Ordering::Relaxed) < BURST / 2 && !is_over.load(Ordering::Relaxed) {
             nap();
-            is_over.store(senders.iter().all(|sender| sender.is_finished()), Ordering::Relaxed);
+            is_over.store(
+                senders.iter().all(std::thread::ScopedJoinHandle::is_finished),
+                Ordering::Relaxed,
+            );
         }
         let daemon = home.daemon_pid();
         kill(daemon, "KILL");

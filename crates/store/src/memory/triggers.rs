@@ -43,6 +43,10 @@ impl Triggers for Memory {
         Ok(self.shelf().triggers.get(trigger).map(Known::tally).unwrap_or_default())
     }
 
+    fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error> {
+        Ok(self.shelf().holder(|row| row.key.as_deref() == Some(key)))
+    }
+
     fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {
         let shelf = self.shelf();
         let is_its =

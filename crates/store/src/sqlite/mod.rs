@@ -148,6 +148,10 @@ impl Triggers for Sqlite {
         self.readers.with(|reader| reader.tally(trigger))
     }
 
+    fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error> {
+        self.readers.with(|reader| reader.run_of_key(key))
+    }
+
     fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {
         self.readers.with(|reader| reader.open_runs_of(trigger))
     }

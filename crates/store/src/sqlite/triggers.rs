@@ -135,6 +135,10 @@ impl Reader {
         Ok(Tally { waiting, made, skipped, refused, last_made, last_refused })
     }
 
+    pub(super) fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error> {
+        self.first("SELECT id FROM runs WHERE key = ?1", [key], |row| row.get(0).map(RunId))
+    }
+
     pub(super) fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {
         let select = "SELECT count(*) FROM runs WHERE trigger = ?1 AND open = 1";
         let count = self.first(select, [trigger], |row| row.get::<_, i64>(0))?;

@@ -1,3 +1,5 @@
+//! What is due, what was missed, and that a year of deaths makes each run once.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;

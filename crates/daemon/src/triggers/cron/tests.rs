@@ -1,3 +1,5 @@
+//! Expressions, and the instants they name where clocks change.
+
 use std::collections::BTreeSet;
 
 use super::*;

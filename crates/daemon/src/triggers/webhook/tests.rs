@@ -1,3 +1,5 @@
+//! Signatures by the examples of those who invented them, names of deliveries, and filters.
+
 use serde_json::json;
 
 use super::*;
@@ -106,7 +108,7 @@ fn filters_look_at_the_body() {
 #[test]
 fn a_secret_is_made_in_the_form_that_is_read() {
     for length in [1, 2, 3, 31, 32] {
-        let bytes: Vec<u8> = (0..length).map(|n| n * 37).collect();
+        let bytes: Vec<u8> = (0..length).map(|n: u8| n.wrapping_mul(37)).collect();
         assert_eq!(from_base64(&to_base64(&bytes)), Some(bytes));
     }
     let secret = new_secret([7; 32]);
