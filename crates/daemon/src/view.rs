@@ -86,6 +86,7 @@ pub(crate) fn row(row: Row, trouble: Option<Trouble>) -> RunRow {
         max_turns: row.max_turns,
         cost_usd: usd(row.cost_usd_micros),
         tokens: row.tokens,
+        trigger: row.trigger,
     }
 }
 

@@ -78,7 +78,12 @@ mod linux {
             let never = Timespec { tv_sec: 0, tv_nsec: 0 };
             let once = Itimerspec { it_interval: never, it_value: at };
             let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
-            timerfd_settime(self.0.get_ref(), flags, &once)?;
+            match timerfd_settime(self.0.get_ref(), flags, &once) {
+                Ok(_) => {}
+                // The clock was set since it was last looked at.
+                Err(rustix::io::Errno::CANCELED) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
             loop {
                 let mut ready = self.0.readable().await?;
                 let rang = ready.try_io(|timer| {

@@ -41,6 +41,9 @@ pub struct RunRow {
     pub cost_usd: f64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tokens: u64,
+    /// What made it, if it was no person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<String>,
 }
 
 fn is_nothing(cost_usd: &f64) -> bool {
