@@ -3,9 +3,7 @@
 //! Synchronous and without a world, so that the simulator drives exactly this. Nothing changes here
 //! until the journal has taken it.
 
-use outlast_engine::{
-    Effect, Event, Input, Moment, Notice, Run, RunId, RunSpec, Time, create,
-};
+use outlast_engine::{Effect, Event, Input, Moment, Notice, Run, RunId, RunSpec, Time, create};
 use outlast_store::{Amount, Append, Entry, Outgoing, day};
 
 /// Puts a notice into the words that leave the daemon: JSON, the same for every sink.

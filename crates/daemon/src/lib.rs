@@ -38,6 +38,7 @@ mod starts;
 mod supervisor;
 mod tail;
 mod trace;
+mod triggers;
 mod view;
 mod watch;
 mod watchers;

@@ -57,7 +57,7 @@ pub(crate) fn is_shared(supervisor: &Supervisor, run: &Run) -> Result<bool, Erro
         return Ok(true);
     }
     let Some(name) = &run.spec.name else { return Ok(false) };
-    let all = Filter { all: true, state: None, labels: Vec::new(), most: None };
+    let all = Filter { all: true, ..Filter::default() };
     let mut has_heir = false;
     supervisor.store.visit_rows(&all, &mut |row| {
         if row.id == run.id || row.created_at < run.created_at {

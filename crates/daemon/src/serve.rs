@@ -157,7 +157,9 @@ impl Daemon {
                 return ExitCode::from(2);
             }
         };
-        let open = match supervisor.load() {
+        let loaded = supervisor.load();
+        let started = |open| crate::triggers::start(supervisor.clone()).map(|()| open);
+        let open = match loaded.and_then(started) {
             Ok(open) => open,
             Err(error) => {
                 tell(ready, &error_line(&database_refusal(error).info()));

@@ -22,6 +22,7 @@ use crate::resumes::Resumes;
 use crate::service::{Scopes, Service};
 use crate::settings::Settings;
 use crate::slots::{Queueing, Slots};
+use crate::triggers::Desk;
 use crate::view;
 use crate::watchers::Watchers;
 use crate::world::{self, World};
@@ -52,6 +53,7 @@ pub(crate) struct Supervisor {
     pub(crate) operator: Operator,
     pub(crate) notices: Dispatch,
     pub(crate) shared: Shared,
+    pub(crate) triggers: Desk,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown, left alone, and read again later.
     pub(crate) quarantine: Mutex<BTreeMap<RunId, Trouble>>,
@@ -141,6 +143,7 @@ impl Supervisor {
             operator: Operator::default(),
             notices: Dispatch::default(),
             shared: Shared::default(),
+            triggers: Desk::default(),
             slots,
             resumes,
             storm,
@@ -212,6 +215,7 @@ impl Supervisor {
         self.watchers.note(id);
         self.forget_budget(id);
         self.give_back_slot(id);
+        self.triggers.run_ended();
     }
 
     /// Whether a run may start something now.

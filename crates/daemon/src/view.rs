@@ -6,8 +6,8 @@ use outlast_engine as engine;
 use outlast_engine::{Row, Run, Time};
 use outlast_store::NoticeCounts;
 use outlast_wire::api::{
-    AgentView, BlockedView, InboxView, LimitView, Notices, Restarts, RunRow, RunView, Trouble,
-    Usage, WorkflowView,
+    AgentView, BlockedView, InboxView, LimitView, Notices, OriginView, Restarts, RunRow, RunView,
+    Trouble, Usage, WorkflowView,
 };
 use outlast_wire::shim;
 
@@ -95,6 +95,7 @@ pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
         cost_usd: usd(row.cost_usd_micros),
         tokens: row.tokens,
         parent: row.parent.map(|parent| parent.0),
+        trigger: row.trigger,
     }
 }
 
@@ -178,6 +179,10 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         strategy: strategy(run).to_owned(),
         paused: run.is_to_rest(),
         last_line: beside.last_line,
+        origin: run.spec.origin.as_ref().map(|origin| OriginView {
+            trigger: origin.trigger.clone(),
+            occurrence: origin.occurrence.clone(),
+        }),
     }
 }
 

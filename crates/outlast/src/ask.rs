@@ -88,6 +88,11 @@ pub(crate) fn run_path(run: &str, rest: &str) -> String {
     format!("/v1/runs/{}{rest}", encode(run))
 }
 
+/// `/v1/triggers/{trigger}` and what belongs to it.
+pub(crate) fn trigger_path(trigger: &str, rest: &str) -> String {
+    format!("/v1/triggers/{}{rest}", encode(trigger))
+}
+
 fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

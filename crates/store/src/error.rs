@@ -22,6 +22,10 @@ pub enum Error {
     UnknownRun { run: RunId },
     #[error("run {run} is still open")]
     StillOpen { run: RunId },
+    #[error("there is a trigger {name:?} already")]
+    TriggerTaken { name: String },
+    #[error("there is no trigger {name:?}")]
+    UnknownTrigger { name: String },
     #[error("no room left to write to: {0}")]
     Full(String),
     #[error("{} may not be written to", .0.display())]
@@ -52,7 +56,9 @@ impl Error {
             | Self::KeyTaken { .. }
             | Self::NameTaken { .. }
             | Self::UnknownRun { .. }
-            | Self::StillOpen { .. } => true,
+            | Self::StillOpen { .. }
+            | Self::TriggerTaken { .. }
+            | Self::UnknownTrigger { .. } => true,
             Self::Full(_)
             | Self::ReadOnly(_)
             | Self::Newer { .. }

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use outlast_engine::{Event, Fact, Row, RunId, StateName, Time};
 
-use crate::{Entry, Error, Ledger, Notes, Outbox};
+use crate::{Entry, Error, Ledger, Notes, Outbox, Triggers};
 
 /// The events that one input led to. All of them become durable, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
 /// An append is refused without a trace by [`Error::is_refusal`]. After any other error nobody knows
 /// whether it was written: the last write before a failed sync may come back after a crash, so the run has
 /// to be read again before it is written to.
-pub trait Journal: Outbox + Ledger + Notes + Send + Sync + 'static {
+pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
     /// Raises the fencing number and returns it once it is durable. Whoever holds an older one can write
     /// nothing from here on.
     fn take_epoch(&self) -> Result<u64, Error>;
@@ -129,6 +129,8 @@ pub struct Filter {
     pub state: Option<StateName>,
     /// All of these have to be there.
     pub labels: Vec<(String, String)>,
+    /// Made by this trigger.
+    pub trigger: Option<String>,
     pub most: Option<usize>,
 }
 
@@ -137,7 +139,8 @@ impl Filter {
         let is_open_enough = self.all || row.is_open;
         let is_in_state = self.state.is_none_or(|state| state == row.state);
         let has_labels = self.labels.iter().all(|(key, value)| row.labels.get(key) == Some(value));
-        is_open_enough && is_in_state && has_labels
+        let is_its = self.trigger.is_none() || self.trigger == row.trigger;
+        is_open_enough && is_in_state && has_labels && is_its
     }
 
     pub(crate) fn limit(&self) -> usize {

@@ -15,6 +15,7 @@ mod notes;
 mod outbox;
 mod rules;
 mod sqlite;
+mod triggers;
 
 pub use error::Error;
 pub use journal::{
@@ -25,3 +26,4 @@ pub use memory::{Fault, Memory};
 pub use notes::Notes;
 pub use outbox::{Backlog, Change, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting};
 pub use sqlite::Sqlite;
+pub use triggers::{Changed, Delivery, Settlement, Tally, Trigger, TriggerChange, Triggers};

@@ -4,6 +4,7 @@
 //! two handles on one file do. Faults happen only when they are asked for.
 
 mod outbox;
+mod triggers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
@@ -46,6 +47,7 @@ struct Shelf {
     outbox: outbox::Rack,
     ledger: BTreeMap<(RunId, u64), Account>,
     notes: BTreeMap<String, String>,
+    triggers: triggers::Table,
 }
 
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 
 use outlast_engine::{RunId, StateName};
 
-use crate::{Append, Error, Remove};
+use crate::{Append, Error, Remove, TriggerChange};
 
 /// Only the holder of the newest epoch writes.
 pub(crate) fn check_epoch(held: u64, current: u64) -> Result<(), Error> {
@@ -59,6 +59,17 @@ pub(crate) fn check_removal(run: &RunId, is_open: Option<bool>, how: Remove) -> 
         (None, _) => Err(Error::UnknownRun { run: run.clone() }),
         (Some(true), Remove::Ended) => Err(Error::StillOpen { run: run.clone() }),
         (Some(_), Remove::Any) | (Some(false), Remove::Ended) => Ok(()),
+    }
+}
+
+/// A trigger is added once, and only one that is there is changed.
+pub(crate) fn check_trigger(change: &TriggerChange, is_known: bool) -> Result<(), Error> {
+    let name = || change.trigger().to_owned();
+    match (change, is_known) {
+        (TriggerChange::Add(_), true) => Err(Error::TriggerTaken { name: name() }),
+        (TriggerChange::Add(_), false) => Ok(()),
+        (_, true) => Ok(()),
+        (_, false) => Err(Error::UnknownTrigger { name: name() }),
     }
 }
 

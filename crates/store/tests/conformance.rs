@@ -8,10 +8,10 @@ use std::sync::mpsc;
 use std::thread;
 
 use common::{Held, create_run, creation, id, keyed, labelled, named, spec};
-use outlast_engine::{Input, RunId, RunSpec, StateName, StopMode};
+use outlast_engine::{Input, Origin, RunId, RunSpec, StateName, StopMode, Time};
 use outlast_store::{
-    Account, Amount, Append, Counts, Entry, Error, Filter, Journal, Ledger, Memory, Notes, Remove,
-    Resolved, Sqlite,
+    Account, Amount, Append, Counts, Delivery, Entry, Error, Filter, Journal, Ledger, Memory,
+    Notes, Remove, Resolved, Settlement, Sqlite, Trigger, TriggerChange, Triggers,
 };
 use tempfile::TempDir;
 
@@ -84,6 +84,13 @@ each_store_promises! {
     what_was_spent_stays_in_the_ledger,
     a_refused_append_spends_nothing,
     a_note_lasts_until_it_is_taken_back,
+    a_trigger_is_added_once_and_removed_whole,
+    what_comes_twice_is_kept_once,
+    a_settled_delivery_stays_settled_and_known,
+    a_stale_daemon_changes_no_trigger,
+    a_delivery_and_how_far_its_trigger_came_are_one,
+    the_oldest_settled_deliveries_are_forgotten,
+    runs_are_found_by_their_trigger,
 }
 
 fn fresh<P: Place>() -> (P, P::Store, u64) {
@@ -482,4 +489,150 @@ fn a_note_lasts_until_it_is_taken_back<P: Place>() {
     store.set_note("held", None, epoch).unwrap();
     store.set_note("held", None, epoch).unwrap();
     assert_eq!(store.note("held").unwrap(), None);
+}
+
+fn trigger(name: &str) -> Trigger {
+    Trigger {
+        name: name.to_owned(),
+        kind: "schedule".to_owned(),
+        spec: "{}".to_owned(),
+        state: "0".to_owned(),
+        paused: false,
+        created_at: Time(5),
+    }
+}
+
+fn delivery(id: &str) -> Delivery {
+    Delivery { id: id.to_owned(), at: Time(7), body: format!("{{\"of\":\"{id}\"}}") }
+}
+
+fn keep(ids: &[&str], state: Option<&str>) -> TriggerChange {
+    let deliveries = ids.iter().map(|id| delivery(id)).collect();
+    TriggerChange::Keep { trigger: "t".to_owned(), deliveries, state: state.map(str::to_owned) }
+}
+
+fn settle(id: &str, settled: Settlement) -> TriggerChange {
+    TriggerChange::Settle { trigger: "t".to_owned(), id: id.to_owned(), settled }
+}
+
+fn waiting(store: &impl Triggers) -> Vec<String> {
+    store.deliveries("t", 100).unwrap().into_iter().map(|delivery| delivery.id).collect()
+}
+
+fn a_trigger_is_added_once_and_removed_whole<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    store.change_trigger_wait(TriggerChange::Add(trigger("t")), epoch).unwrap();
+    let again = store.change_trigger_wait(TriggerChange::Add(trigger("t")), epoch);
+    assert_eq!(again, Err(Error::TriggerTaken { name: "t".to_owned() }));
+    store.change_trigger_wait(TriggerChange::Add(trigger("a")), epoch).unwrap();
+    let update = |spec: Option<&str>, paused| TriggerChange::Update {
+        trigger: "t".to_owned(),
+        spec: spec.map(str::to_owned),
+        state: None,
+        paused,
+    };
+    store.change_trigger_wait(update(Some("[]"), None), epoch).unwrap();
+    store.change_trigger_wait(update(None, Some(true)), epoch).unwrap();
+    let changed = Trigger { spec: "[]".to_owned(), paused: true, ..trigger("t") };
+    assert_eq!(place.open().triggers().unwrap(), [trigger("a"), changed]);
+    assert_eq!(store.change_trigger_wait(keep(&["1"], None), epoch), Ok(1));
+    let remove = || TriggerChange::Remove { trigger: "t".to_owned() };
+    store.change_trigger_wait(remove(), epoch).unwrap();
+    assert_eq!(store.triggers().unwrap(), [trigger("a")]);
+    assert!(!store.is_known("t", "1").unwrap());
+    let gone = Error::UnknownTrigger { name: "t".to_owned() };
+    assert_eq!(store.change_trigger_wait(remove(), epoch), Err(gone.clone()));
+    assert_eq!(store.change_trigger_wait(keep(&["1"], None), epoch), Err(gone));
+}
+
+fn what_comes_twice_is_kept_once<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    store.change_trigger_wait(TriggerChange::Add(trigger("t")), epoch).unwrap();
+    assert_eq!(store.change_trigger_wait(keep(&["1", "2", "1"], None), epoch), Ok(2));
+    assert_eq!(store.change_trigger_wait(keep(&["2", "3"], None), epoch), Ok(1));
+    assert_eq!(waiting(&place.open()), ["1", "2", "3"]);
+    assert_eq!(store.deliveries("t", 1).unwrap(), [delivery("1")]);
+    assert_eq!(store.deliveries("elsewhere", 10).unwrap(), []);
+    assert!(store.is_known("t", "3").unwrap() && !store.is_known("t", "4").unwrap());
+}
+
+fn a_settled_delivery_stays_settled_and_known<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    store.change_trigger_wait(TriggerChange::Add(trigger("t")), epoch).unwrap();
+    store.change_trigger_wait(keep(&["1", "2", "3", "4"], None), epoch).unwrap();
+    let made = || Settlement::Made { run: id("aaaa00000001") };
+    let why = |why: &str| why.to_owned();
+    store.change_trigger_wait(settle("2", made()), epoch).unwrap();
+    store
+        .change_trigger_wait(settle("1", Settlement::Skipped { why: why("overlap") }), epoch)
+        .unwrap();
+    store
+        .change_trigger_wait(settle("3", Settlement::Refused { why: why("no such thing") }), epoch)
+        .unwrap();
+    // What was settled is not settled again, and does not come back.
+    store.change_trigger_wait(settle("1", made()), epoch).unwrap();
+    assert_eq!(store.change_trigger_wait(keep(&["1", "2", "3"], None), epoch), Ok(0));
+    assert_eq!(waiting(&place.open()), ["4"]);
+    let tally = store.tally("t").unwrap();
+    assert_eq!((tally.waiting, tally.made, tally.skipped, tally.refused), (1, 1, 1, 1));
+    assert_eq!(tally.last_made, Some((Time(7), id("aaaa00000001"))));
+    assert_eq!(tally.last_refused.as_deref(), Some("no such thing"));
+}
+
+fn a_stale_daemon_changes_no_trigger<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    store.change_trigger_wait(TriggerChange::Add(trigger("t")), epoch).unwrap();
+    let newer = place.open().take_epoch().unwrap();
+    let stale = Err(Error::StaleEpoch { held: epoch, current: newer });
+    assert_eq!(store.change_trigger_wait(keep(&["1"], None), epoch), stale);
+    assert_eq!(store.change_trigger_wait(TriggerChange::Add(trigger("u")), epoch), stale);
+    assert_eq!(store.change_trigger_wait(keep(&["1"], None), newer), Ok(1));
+}
+
+fn a_delivery_and_how_far_its_trigger_came_are_one<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    store.change_trigger_wait(TriggerChange::Add(trigger("t")), epoch).unwrap();
+    assert_eq!(store.change_trigger_wait(keep(&[], Some("1")), epoch), Ok(0));
+    assert_eq!(store.change_trigger_wait(keep(&["1"], Some("2")), epoch), Ok(1));
+    assert_eq!(store.triggers().unwrap()[0].state, "2");
+    assert_eq!(waiting(&store), ["1"]);
+}
+
+fn the_oldest_settled_deliveries_are_forgotten<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    store.change_trigger_wait(TriggerChange::Add(trigger("t")), epoch).unwrap();
+    store.change_trigger_wait(keep(&["1", "2", "3", "4", "5"], None), epoch).unwrap();
+    for one in ["2", "3", "4", "5"] {
+        let skipped = Settlement::Skipped { why: "test".to_owned() };
+        store.change_trigger_wait(settle(one, skipped), epoch).unwrap();
+    }
+    let forget = |but| TriggerChange::Forget { trigger: "t".to_owned(), but };
+    store.change_trigger_wait(forget(10), epoch).unwrap();
+    assert!(store.is_known("t", "2").unwrap());
+    store.change_trigger_wait(forget(2), epoch).unwrap();
+    let known: Vec<&str> = ["1", "2", "3", "4", "5"]
+        .into_iter()
+        .filter(|one| store.is_known("t", one).unwrap())
+        .collect();
+    assert_eq!(known, ["1", "4", "5"]);
+}
+
+fn runs_are_found_by_their_trigger<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let origin =
+        |trigger: &str| Some(Origin { trigger: trigger.to_owned(), occurrence: "1".to_owned() });
+    let of = |trigger: &str| RunSpec { origin: origin(trigger), ..keyed(trigger) };
+    let mut first = create_run(&store, "aaaa00000001", of("t"), epoch).unwrap();
+    assert_eq!(store.run_of_key("t"), Ok(Some(id("aaaa00000001"))));
+    assert_eq!(store.run_of_key("u"), Ok(None));
+    create_run(&store, "aaaa00000002", of("u"), epoch).unwrap();
+    let other_key = RunSpec { key: None, ..of("t") };
+    create_run(&store, "aaaa00000003", other_key, epoch).unwrap();
+    create_run(&store, "aaaa00000004", spec(), epoch).unwrap();
+    assert_eq!(store.open_runs_of("t"), Ok(2));
+    first.complete(&store);
+    assert_eq!(store.open_runs_of("t"), Ok(1));
+    let filter = Filter { all: true, trigger: Some("t".to_owned()), ..Filter::default() };
+    let found: Vec<RunId> = store.rows(&filter).unwrap().into_iter().map(|row| row.id).collect();
+    assert_eq!(found, [id("aaaa00000003"), id("aaaa00000001")]);
 }

@@ -60,7 +60,7 @@ fn op() -> impl Strategy<Value = Op> {
         |(all, state, label, most)| {
             let labels =
                 label.map(|label| ("label".to_owned(), label.to_string())).into_iter().collect();
-            Filter { all, state, labels, most }
+            Filter { all, state, labels, most, ..Filter::default() }
         },
     );
     prop_oneof![

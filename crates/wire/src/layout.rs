@@ -128,6 +128,11 @@ impl RunDir {
         self.0.join("workflow.md")
     }
 
+    /// What made the run, if it was no person, and of what.
+    pub fn trigger(&self) -> PathBuf {
+        self.0.join("trigger.json")
+    }
+
     /// What the run's workspace is, and how far its life has come.
     pub fn workspace(&self) -> PathBuf {
         self.0.join("workspace.json")

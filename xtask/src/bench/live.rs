@@ -40,7 +40,7 @@ fn start(outlast: &Private) -> Result<String> {
     outlast.start_run(&["sleep", "3600"])
 }
 
-fn wakeups(name: &'static str, daemon: u32, when: &str) -> Result<Row> {
+pub(super) fn wakeups(name: &'static str, daemon: u32, when: &str) -> Result<Row> {
     interrupt::pause(SETTLED);
     let before = process::sleeps(daemon)?;
     interrupt::pause(WATCHED);

@@ -14,6 +14,7 @@ mod loops;
 mod made;
 mod peers;
 mod row;
+mod triggers;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,13 +48,14 @@ pub(crate) struct Args {
 /// Rows that are measured together, and their names.
 type Group = (&'static [&'static str], fn(&Context) -> Result<Vec<Row>>);
 
-const GROUPS: [Group; 7] = [
+const GROUPS: [Group; 8] = [
     (&["journal-one", "journal-many"], journal::measure),
     (&["turn", "exec"], latency::measure),
     (&["loop-turn", "loops-512", "loop-10k", "loop-10k-memory"], loops::measure),
     (&["add", "add-10k"], peers::measure),
     (&["ps-10k", "memory-10k"], lists::measure),
     (&["memory-idle", "idle", "memory-live", "memory-shim", "idle-live", "adopt"], live::measure),
+    (&["idle-triggers", "memory-triggers"], triggers::measure),
     (&["output", "output-memory", "attach", "attach-history"], history::measure),
 ];
 

@@ -16,7 +16,7 @@ use super::Daemon;
 use super::control::tell;
 use super::error::{Answer, ApiError, bad_request};
 use super::runs::{blocking, resolve};
-use super::spec::{self, Wanted};
+use super::spec::{self, Occasion, Wanted};
 use crate::children;
 use crate::conductor::append_to;
 use crate::driver::Seat;
@@ -36,6 +36,17 @@ pub(crate) async fn create(
     body: Result<Json<CreateRun>, JsonRejection>,
 ) -> Answer<(StatusCode, Json<Created>)> {
     let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
+    let created = make(supervisor, asked, Occasion::Asked).await?;
+    let status = if created.existed { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(created)))
+}
+
+/// Makes the run that is asked for, or finds it.
+pub(crate) async fn make(
+    supervisor: Arc<Supervisor>,
+    asked: CreateRun,
+    occasion: Occasion,
+) -> Answer<Created> {
     let id = match &asked.id {
         Some(id) => RunId(id.clone()),
         None => RunId::from_random(world::random()?),
@@ -45,11 +56,11 @@ pub(crate) async fn create(
         None => None,
     };
     let wanted = if asked.workflow.is_none() {
-        spec::of(&supervisor, &id, &asked, parent)?
+        spec::of(&supervisor, &id, &asked, parent, &occasion)?
     } else {
         // A file is read and its prompt tried out, where that holds nobody up.
         let (asker, id, asked) = (supervisor.clone(), id.clone(), Box::new(asked));
-        blocking(move || spec::of(&asker, &id, &asked, parent)).await?
+        blocking(move || spec::of(&asker, &id, &asked, parent, &occasion)).await?
     };
     let Some(claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
     let creation = Creation { supervisor, id, wanted, _claim: claim };
@@ -59,10 +70,7 @@ pub(crate) async fn create(
         reason = "ends with the append, and its answer is awaited here"
     )]
     let made = tokio::spawn(creation.make()).await;
-    let created =
-        made.map_err(|error| Refusal::new("bug", format!("making a run died: {error}")))??;
-    let status = if created.existed { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(created)))
+    made.map_err(|error| Refusal::new("bug", format!("making a run died: {error}")))?
 }
 
 /// A run that is being made.
@@ -189,6 +197,10 @@ impl Creation {
 }
 
 fn is_same_work(theirs: &RunSpec, ours: &RunSpec) -> bool {
+    // One occurrence is one run, also if the trigger's loop file has changed since.
+    if ours.origin.is_some() {
+        return theirs.origin == ours.origin;
+    }
     let hash = |spec: &RunSpec| spec.workflow.as_ref().map(|workflow| workflow.sha256.clone());
     // A directory of its own is named after the run.
     let is_same_place = ours.workspace.strategy != Strategy::Inplace || theirs.dir == ours.dir;
@@ -210,6 +222,10 @@ fn write_files(dir: &RunDir, wanted: &Wanted) -> std::io::Result<()> {
     files::write_whole(&dir.spec(), &written, Lasting::Process)?;
     if let Some(text) = &wanted.workflow_text {
         files::write_whole(&dir.workflow(), text.as_bytes(), lasting)?;
+    }
+    if let Some(told) = &wanted.told {
+        let told = serde_json::to_vec_pretty(told).map_err(std::io::Error::other)?;
+        files::write_whole(&dir.trigger(), &told, lasting)?;
     }
     let env = serde_json::to_vec(&wanted.env).map_err(std::io::Error::other)?;
     files::write_whole(&dir.env(), &env, lasting)

@@ -47,6 +47,9 @@ impl From<Error> for ApiError {
             Error::StaleEpoch { .. } | Error::Closed => {
                 Refusal::new("daemon_leaving", message).hint("try again")
             }
+            Error::TriggerTaken { .. } => Refusal::new("trigger_taken", message)
+                .hint("choose another name, or `outlast trigger rm` it first"),
+            Error::UnknownTrigger { .. } => unknown_trigger(message),
             Error::Conflict { .. }
             | Error::KeyTaken { .. }
             | Error::ReadOnly(_)
@@ -73,12 +76,11 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = match self.0.code {
             "unknown_run" | "unknown_path" | "unknown_attempt" | "unknown_turn"
-            | "unknown_sink" => StatusCode::NOT_FOUND,
+            | "unknown_sink" | "unknown_trigger" => StatusCode::NOT_FOUND,
             "ambiguous_run" | "key_conflict" | "id_conflict" | "name_taken" | "run_is_live"
             | "no_terminal" | "has_ended" | "not_blocked" | "not_paused" | "needs_decision"
-            | "inbox_full" | "workspace_kept" | "makes_no_room" | "has_children" => {
-                StatusCode::CONFLICT
-            }
+            | "inbox_full" | "workspace_kept" | "makes_no_room" | "has_children"
+            | "trigger_taken" => StatusCode::CONFLICT,
             "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
             "daemon_leaving" | "busy" => StatusCode::SERVICE_UNAVAILABLE,
             "bug" | "io" | "journal_unusable" | "unreadable_run" => {
@@ -93,6 +95,10 @@ impl IntoResponse for ApiError {
 
 pub(crate) fn unknown_run(message: String) -> Refusal {
     Refusal::new("unknown_run", message).hint("`outlast ps -a` lists every run")
+}
+
+pub(crate) fn unknown_trigger(message: String) -> Refusal {
+    Refusal::new("unknown_trigger", message).hint("`outlast trigger ls` lists every trigger")
 }
 
 pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {

@@ -42,9 +42,7 @@ fn sweep(supervisor: &Arc<Supervisor>, query: &GcQuery) -> Answer<GcReport> {
     let dry_run = query.dry_run.unwrap_or(false);
     let mut report = GcReport { dry_run, ..GcReport::default() };
     let now = supervisor.world.now();
-    for row in
-        supervisor.store.rows(&Filter { all: true, state: None, labels: Vec::new(), most: None })?
-    {
+    for row in supervisor.store.rows(&Filter { all: true, ..Filter::default() })? {
         let workspace = sweep_workspace(supervisor, &row, now, query, &mut report)?;
         match verdict(&row, now, query.older_than_ms) {
             Ok(_) if workspace == Workspace::Stays => {}

@@ -6,20 +6,22 @@
 mod attach;
 mod budgets;
 mod control;
-mod creation;
+pub(crate) mod creation;
 mod daemon;
 mod doctor;
-mod error;
+pub(crate) mod error;
 mod events;
 pub(crate) mod gc;
+mod hooks;
 mod openapi;
 mod output;
 mod probes;
 pub(crate) mod public;
-mod runs;
+pub(crate) mod runs;
 mod sinks;
-mod spec;
+pub(crate) mod spec;
 mod tree;
+mod triggers;
 mod turns;
 mod watch;
 
@@ -97,6 +99,15 @@ routes! {
     get "/v1/runs/{run}/events" => events::list;
     get "/v1/runs/{run}/output" => output::read;
     get "/v1/runs/{run}/attach" => attach::attach;
+    get "/v1/triggers" => triggers::list;
+    post "/v1/triggers" => triggers::add;
+    get "/v1/triggers/{trigger}" => triggers::show;
+    delete "/v1/triggers/{trigger}" => triggers::remove;
+    post "/v1/triggers/{trigger}/run" => triggers::run;
+    post "/v1/triggers/{trigger}/pause" => triggers::pause;
+    post "/v1/triggers/{trigger}/resume" => triggers::resume;
+    get "/v1/next" => triggers::next;
+    post "/hooks/{trigger}" => hooks::receive;
 }
 
 /// Accepts connections of our own user and drops all others.

@@ -5,8 +5,8 @@ use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
 use super::{
-    attach, budgets, control, creation, daemon, doctor, events, gc, output, probes, runs, sinks,
-    tree, turns, watch,
+    attach, budgets, control, creation, daemon, doctor, events, gc, hooks, output, probes, runs,
+    sinks, tree, triggers, turns, watch,
 };
 
 #[derive(OpenApi)]
@@ -49,6 +49,15 @@ use super::{
         events::list,
         output::read,
         attach::attach,
+        triggers::list,
+        triggers::add,
+        triggers::show,
+        triggers::remove,
+        triggers::run,
+        triggers::pause,
+        triggers::resume,
+        triggers::next,
+        hooks::receive,
     ),
     components(schemas(ErrorBody, RunRow, RunView))
 )]

@@ -39,7 +39,7 @@ const LONGEST_WAIT_MS: u64 = 60_000;
 const PAGE: usize = 64 << 10;
 
 #[utoipa::path(get, path = "/v1/runs",
-    params(("all" = Option<bool>, Query, description = "ended runs too"), ("state" = Option<String>, Query), ("label" = Option<String>, Query, description = "K=V; may be given again")),
+    params(("all" = Option<bool>, Query, description = "ended runs too"), ("state" = Option<String>, Query), ("label" = Option<String>, Query, description = "K=V; may be given again"), ("trigger" = Option<String>, Query, description = "made by this trigger")),
     responses((status = 200, description = "an array; or one object a line, if `application/x-ndjson` is accepted", body = [RunRow])))]
 pub(crate) async fn list(
     State(supervisor): Daemon,
@@ -123,12 +123,13 @@ pub(super) fn doing(supervisor: &Supervisor, row: &Row) -> Doing {
 }
 
 fn filter(query: &[(String, String)]) -> Answer<Filter> {
-    let mut filter = Filter { all: false, state: None, labels: Vec::new(), most: None };
+    let mut filter = Filter::default();
     for (name, value) in query {
         match name.as_str() {
             "all" => filter.all = value == "true" || value == "1" || value.is_empty(),
             "state" => filter.state = Some(state_named(value)?),
             "label" => filter.labels.push(label(value)?),
+            "trigger" => filter.trigger = Some(value.clone()),
             "most" => {
                 filter.most = Some(
                     value.parse().map_err(|_| bad_request(format!("{value:?} is not a number")))?,
@@ -387,7 +388,7 @@ async fn root_of(supervisor: &Arc<Supervisor>, run: &Arc<Run>) -> Answer<String>
 }
 
 /// Work that waits for the disk, where that holds nobody up.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Answer<T> + Send + 'static,
 ) -> Answer<T> {
     match tokio::task::spawn_blocking(work).await {

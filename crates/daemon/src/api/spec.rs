@@ -5,13 +5,16 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use outlast_engine::{
-    OutputPolicy, Run, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window, Workspace,
+    Origin, OutputPolicy, Run, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window,
+    Workspace,
 };
 use outlast_wire::api::CreateRun;
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{
     self as workflow, Effective, Loaded, Overrides, Problem, Source, Surroundings,
 };
+
+use serde_json::Value;
 
 use super::error::{Answer, ApiError, bad_request};
 use crate::notify;
@@ -28,20 +31,43 @@ const LONGEST_PATTERN: usize = 1024;
 
 /// A run that can be made.
 #[derive(Clone)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     pub(super) spec: RunSpec,
     /// What its commands get, whole.
     pub(super) env: Vec<EnvVar>,
     pub(super) workflow_text: Option<String>,
-    pub(super) warnings: Vec<String>,
+    /// Written beside a run that a trigger makes.
+    pub(super) told: Option<Value>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What a run is made on.
+#[derive(Debug, Clone)]
+pub(crate) enum Occasion {
+    /// A person's request.
+    Asked,
+    /// Something that came to a trigger, and what the run is told of it.
+    Came { origin: Origin, told: Value },
+    /// Nothing yet: only whether runs of this kind can be made.
+    Tried,
+}
+
+impl Occasion {
+    fn told(&self) -> Option<&Value> {
+        match self {
+            Self::Came { told, .. } => Some(told),
+            Self::Asked | Self::Tried => None,
+        }
+    }
 }
 
 /// Blocks: reads the config and looks at directories.
-pub(super) fn of(
+pub(crate) fn of(
     supervisor: &Supervisor,
     id: &RunId,
     asked: &CreateRun,
     parent: Option<RunId>,
+    occasion: &Occasion,
 ) -> Answer<Wanted> {
     if !id.is_well_formed() {
         return Err(bad_request(format!("{id:?} is not a run id")));
@@ -58,11 +84,19 @@ pub(super) fn of(
         Refusal::new("bad_command", error.to_string()).hint("put the command after `--`")
     })?;
     let env = environment(asked, effective.env.as_deref());
-    let spec = spec(supervisor, id, asked, parent, effective)?;
-    try_prompt(supervisor, id, &spec)?;
+    let mut spec = spec(supervisor, id, asked, parent, effective)?;
+    match occasion {
+        Occasion::Asked => try_prompt(supervisor, id, &spec, None)?,
+        Occasion::Came { origin, told } => {
+            spec.origin = Some(origin.clone());
+            try_prompt(supervisor, id, &spec, Some(told))?;
+        }
+        Occasion::Tried => {}
+    }
+    let told = occasion.told().cloned();
     let workflow_text = asked.workflow.as_ref().map(|file| file.text.clone());
     let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
-    Ok(Wanted { spec, env, workflow_text, warnings })
+    Ok(Wanted { spec, env, workflow_text, told, warnings })
 }
 
 fn load(supervisor: &Supervisor, asked: &CreateRun) -> Answer<Loaded> {
@@ -103,12 +137,17 @@ fn refuse_own_file(supervisor: &Supervisor, path: &Path) -> Answer<()> {
         .into())
 }
 
-fn try_prompt(supervisor: &Supervisor, id: &RunId, spec: &RunSpec) -> Answer<()> {
+fn try_prompt(
+    supervisor: &Supervisor,
+    id: &RunId,
+    spec: &RunSpec,
+    told: Option<&Value>,
+) -> Answer<()> {
     let Some(workflow) = &spec.workflow else { return Ok(()) };
     let moment = supervisor.world.moment(Slot::Taken);
     let events = outlast_engine::create(id, spec.clone(), &moment);
     let run = Run::replay(id, &events).map_err(|error| Refusal::new("bug", error.to_string()))?;
-    request::try_out(&run, moment.now).map_err(|error| {
+    request::try_out(&run, told, moment.now).map_err(|error| {
         Refusal::new("template_render_error", format!("{}: {error}", workflow.path))
             .hint("what is not there in every turn is asked for first: {% if note %}…{% endif %}")
             .into()

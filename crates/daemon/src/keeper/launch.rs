@@ -127,7 +127,9 @@ impl Work {
 
     fn attempt_order(&self) -> io::Result<Order> {
         let run = &self.task.run;
-        let request = request::of(run, self.supervisor.world.now()).map_err(unusable)?;
+        let told = self.told()?;
+        let request =
+            request::of(run, told.as_ref(), self.supervisor.world.now()).map_err(unusable)?;
         files::write(&self.dir.prompt(), request.prompt.as_bytes())?;
         files::write(&self.dir.request(), &request.json)?;
         let plan = outlast_agents::plan(&run.spec.agent).map_err(unusable)?;
@@ -141,6 +143,16 @@ impl Work {
             stdin: None,
             heartbeat: Some(self.dir.heartbeat()),
         })
+    }
+
+    /// What the trigger that made the run has to say, if one did.
+    fn told(&self) -> io::Result<Option<serde_json::Value>> {
+        let run = &self.task.run;
+        if run.spec.origin.is_none() {
+            return Ok(None);
+        }
+        let written = std::fs::read(self.supervisor.layout.run(run.id.as_str()).trigger())?;
+        serde_json::from_slice(&written).map(Some).map_err(unusable)
     }
 
     fn errand_order(&self) -> io::Result<Order> {
@@ -193,6 +205,13 @@ impl Work {
             set("OUTLAST_SOCKET", layout.socket()),
             set("OUTLAST_KEY_BASE", format!("{}/t{turn}", run.id)),
         ];
+        if let Some(origin) = &run.spec.origin {
+            env.extend([
+                set("OUTLAST_TRIGGER", origin.trigger.clone()),
+                set("OUTLAST_OCCURRENCE", origin.occurrence.clone()),
+                set("OUTLAST_TRIGGER_FILE", layout.run(run.id.as_str()).trigger()),
+            ]);
+        }
         // So that an agent's own calls meet the same daemon.
         if run.spec.workflow.is_some() && layout.home() == layout.config {
             env.push(set("OUTLAST_HOME", layout.home()));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::body::Telling;
 use super::{Outcome, text};
-use crate::world::command::{self, Call, Ended};
+use crate::world::command::{self, Around, Call, Ended};
 
 /// What is told of what a command says.
 const MOST_TOLD: usize = 200;
@@ -13,18 +13,20 @@ pub(super) async fn send(line: &str, telling: &Telling, within: Duration) -> Out
     let call = Call {
         argv: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()],
         stdin: format!("{}\n", telling.body).into_bytes(),
-        env: named(telling),
+        around: named(telling),
+        most_stdout: 0,
     };
     outcome(command::call(call, within).await)
 }
 
 /// What a command finds in its environment.
-pub(super) fn named(telling: &Telling) -> Vec<(&'static str, String)> {
-    vec![
+pub(super) fn named(telling: &Telling) -> Around {
+    let env = vec![
         ("OUTLAST_NOTICE_ID", telling.id.clone()),
         ("OUTLAST_NOTICE_TYPE", telling.kind.clone()),
         ("OUTLAST_NOTICE_RUN", telling.run.clone()),
-    ]
+    ];
+    Around::Daemon { env }
 }
 
 pub(super) fn outcome(ended: std::io::Result<Ended>) -> Outcome {
@@ -32,7 +34,7 @@ pub(super) fn outcome(ended: std::io::Result<Ended>) -> Outcome {
         Ok(Ended::Exited { status, .. }) if status.success() => {
             Outcome::Delivered { said: "it exited with 0".to_owned() }
         }
-        Ok(Ended::Exited { status, stderr }) => {
+        Ok(Ended::Exited { status, stderr, .. }) => {
             let said = text::one_line(&text::clipped(stderr.trim(), MOST_TOLD));
             let colon = if said.is_empty() { "" } else { ": " };
             Outcome::failed(format!("{status}{colon}{said}"))

@@ -11,7 +11,12 @@ const LONGEST: usize = 500;
 pub(super) async fn send(telling: &Telling, within: Duration) -> Outcome {
     let argv = argv(telling);
     let program = argv[0].clone();
-    match call(Call { argv, stdin: Vec::new(), env: command::named(telling) }, within).await {
+    match call(
+        Call { argv, stdin: Vec::new(), around: command::named(telling), most_stdout: 0 },
+        within,
+    )
+    .await
+    {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Outcome::failed(format!(
             "there is no {program} on the daemon's PATH, which shows notices on a desktop"
         )),

@@ -30,7 +30,9 @@ pub(super) async fn send(
 ) -> Outcome {
     let argv = ["sh", "-c", line].map(str::to_owned).to_vec();
     let stdin = message(letter, telling).into_bytes();
-    command::outcome(call(Call { argv, stdin, env: command::named(telling) }, within).await)
+    command::outcome(
+        call(Call { argv, stdin, around: command::named(telling), most_stdout: 0 }, within).await,
+    )
 }
 
 fn message(letter: &Letter<'_>, telling: &Telling) -> String {

@@ -16,13 +16,13 @@ pub(crate) struct Request {
     pub(crate) json: Vec<u8>,
 }
 
-/// The request for the current attempt of `run`.
-pub(crate) fn of(run: &Run, now: Time) -> Result<Request, Unrenderable> {
+/// The request for the current attempt of `run`; `told` is what the trigger that made it has to say.
+pub(crate) fn of(run: &Run, told: Option<&Value>, now: Time) -> Result<Request, Unrenderable> {
     let note = note::of(run);
     let left = Left::of(run, now);
-    let prompt = prompt::render(run, note.as_ref(), &left)?;
+    let prompt = prompt::render(run, note.as_ref(), &left, &item(told))?;
     let attempt = run.attempt.as_ref();
-    let request = json!({
+    let mut request = json!({
         "schema": "outlast/request@1",
         "run": run.id.0,
         "name": run.spec.name,
@@ -37,13 +37,21 @@ pub(crate) fn of(run: &Run, now: Time) -> Result<Request, Unrenderable> {
         "limits_left": left.json(),
         "tools": tools(run),
     });
+    if let Some(told) = told {
+        request["trigger"] = told.clone();
+    }
     let json = serde_json::to_vec_pretty(&request).expect("a request is plain data");
     Ok(Request { prompt, json })
 }
 
 /// Says what is wrong with a run's prompt before the run is made.
-pub(crate) fn try_out(run: &Run, now: Time) -> Result<(), Unrenderable> {
-    prompt::try_out(run, &Left::of(run, now))
+pub(crate) fn try_out(run: &Run, told: Option<&Value>, now: Time) -> Result<(), Unrenderable> {
+    prompt::try_out(run, &Left::of(run, now), &item(told))
+}
+
+/// What the run was made of.
+fn item(told: Option<&Value>) -> Value {
+    told.map_or(Value::Null, |told| told["item"].clone())
 }
 
 fn message(message: &outlast_engine::Message) -> Value {

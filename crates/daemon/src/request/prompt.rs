@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use outlast_engine::{Previous, Run};
 use outlast_workflow::template::{self, Variables};
+use serde_json::Value;
 
 use super::{Left, Note, status};
 
@@ -13,9 +14,14 @@ use super::{Left, Note, status};
 #[error("the prompt cannot be rendered: {0}")]
 pub(crate) struct Unrenderable(String);
 
-pub(super) fn render(run: &Run, note: Option<&Note>, left: &Left) -> Result<String, Unrenderable> {
+pub(super) fn render(
+    run: &Run,
+    note: Option<&Note>,
+    left: &Left,
+    item: &Value,
+) -> Result<String, Unrenderable> {
     let mut prompt = match &run.spec.workflow {
-        Some(workflow) => template::render(&workflow.prompt, &variables(run, note, left))
+        Some(workflow) => template::render(&workflow.prompt, &variables(run, note, left, item))
             .map_err(|problem| Unrenderable(problem.message))?,
         None => run.task.clone().unwrap_or_default(),
     };
@@ -27,10 +33,10 @@ pub(super) fn render(run: &Run, note: Option<&Note>, left: &Left) -> Result<Stri
 
 /// Renders as a first turn would, and as a later one that has everything to say, before there is any: a prompt
 /// that names what is not always there fails here, and not in the night.
-pub(super) fn try_out(run: &Run, left: &Left) -> Result<(), Unrenderable> {
+pub(super) fn try_out(run: &Run, left: &Left, item: &Value) -> Result<(), Unrenderable> {
     let Some(workflow) = &run.spec.workflow else { return Ok(()) };
     let text = |text: &str| text.to_owned();
-    let first = variables(run, None, left);
+    let first = variables(run, None, left, item);
     let later = Variables {
         turn: 2,
         earlier_attempts: 1,
@@ -50,7 +56,7 @@ pub(super) fn try_out(run: &Run, left: &Left) -> Result<(), Unrenderable> {
         },
         note: Some(template::Note { cause: text("stalled"), text: text("go on") }),
         messages: vec![template::Message { text: text("hello"), from: Some(text("user")) }],
-        ..variables(run, None, left)
+        ..variables(run, None, left, item)
     };
     [first, later].iter().try_for_each(|variables| {
         let rendered = template::render(&workflow.prompt, variables);
@@ -98,7 +104,7 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}", text.trim_end())
 }
 
-fn variables(run: &Run, note: Option<&Note>, left: &Left) -> Variables {
+fn variables(run: &Run, note: Option<&Note>, left: &Left, item: &Value) -> Variables {
     let attempt = run.attempt.as_ref();
     Variables {
         task: run.task.clone().unwrap_or_default(),
@@ -119,6 +125,7 @@ fn variables(run: &Run, note: Option<&Note>, left: &Left) -> Variables {
             max_tokens: left.tokens,
             max_cost_usd_micros: left.cost_usd_micros,
         },
+        item: item.clone(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Everything else in this crate gets what it needs of these as a value. Nothing here knows what a run is
 //! good for.
 
+pub(crate) mod alarm;
 pub(crate) mod clock;
 pub(crate) mod command;
 pub(crate) mod files;
@@ -61,6 +62,19 @@ impl World {
     pub(crate) fn moment(&self, slot: Slot) -> Moment {
         Moment { slot, ..Moment::new(self.now(), self.boot.clone()) }
     }
+}
+
+/// Lets a descriptor be waited for until it can be read.
+#[cfg(target_os = "linux")]
+pub(crate) fn readable(
+    fd: std::os::fd::OwnedFd,
+) -> std::io::Result<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>> {
+    #[expect(unsafe_code, reason = "tokio leaves it to its caller that the descriptor stays open")]
+    // SAFETY: an `OwnedFd` is open, and stays so for as long as the `AsyncFd` that now owns it.
+    let watched = unsafe {
+        tokio::io::unix::AsyncFd::register_with_interest(fd, tokio::io::Interest::READABLE)
+    };
+    Ok(watched?)
 }
 
 /// How much memory could be had without swapping; all there can be if that cannot be told.

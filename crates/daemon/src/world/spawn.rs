@@ -1,5 +1,5 @@
-//! Starting shims. Besides git, which answers short questions, and the commands of sinks, nothing else is
-//! started by the daemon.
+//! Starting shims. Besides git and the commands of sinks and polls, all of them short, nothing else is started
+//! by the daemon.
 //!
 //! Nothing runs between fork and exec, so the standard library uses `posix_spawn`, whose cost does not
 //! grow with the daemon. The shim makes its own session.

@@ -14,6 +14,7 @@ Examples:
   outlast ps --state failed        those that failed
   outlast ps --label repo=web      those with a label
   outlast ps -a --sort newest      in the order that they were started
+  outlast ps -a --trigger nightly  those that a schedule or another trigger made
   outlast ps -a --json | jq '.[].id'")]
 pub(crate) struct Ps {
     /// Also show runs that have ended
@@ -28,6 +29,9 @@ pub(crate) struct Ps {
     /// What comes first; with --json the newest, unless this says otherwise
     #[arg(long, value_name = "ORDER")]
     pub(crate) sort: Option<Sort>,
+    /// Only runs that this trigger made
+    #[arg(long, value_name = "NAME")]
+    pub(crate) trigger: Option<String>,
     /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,6 +7,7 @@ mod program;
 mod run;
 mod sink;
 mod spend;
+mod trigger;
 mod watch;
 
 pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
@@ -19,6 +20,10 @@ pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
 pub(crate) use sink::{Sink, SinkCommand};
 pub(crate) use spend::{Budgets, Usage};
+pub(crate) use trigger::{
+    Missed, Overlap, Schedule, ScheduleAdd, ScheduleCommand, ScheduleNext, Source, Trigger,
+    TriggerAdd, TriggerCommand, TriggerName, TriggerNow, When,
+};
 pub(crate) use watch::{Attach, Top, Wait};
 
 use clap::{Parser, Subcommand};
@@ -66,6 +71,8 @@ pub(crate) enum Command {
     Rm(Rm),
     Gc(Gc),
     Sink(Sink),
+    Schedule(Schedule),
+    Trigger(Trigger),
     Check(Check),
     Import(Import),
     Daemon(Daemon),
@@ -98,6 +105,8 @@ impl Command {
             Self::Rm(rm) => rm.json,
             Self::Gc(gc) => gc.json,
             Self::Sink(sink) => sink.command.json(),
+            Self::Schedule(schedule) => schedule.command.json(),
+            Self::Trigger(trigger) => trigger.command.json(),
             Self::Daemon(daemon) => daemon.command.json(),
             Self::Doctor(doctor) => doctor.json,
             Self::Version(version) => version.json,

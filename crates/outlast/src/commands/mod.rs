@@ -23,6 +23,7 @@ mod sink;
 mod stop;
 mod top;
 mod tree;
+mod trigger;
 mod usage;
 mod version;
 mod wait;
@@ -74,6 +75,8 @@ fn dispatch_verb(command: Command, world: &World) -> Answer {
         Command::Rm(args) => block_on(rm::rm(world, args)),
         Command::Gc(args) => block_on(gc::gc(world, args)),
         Command::Sink(args) => block_on(sink::sink(world, args.command)),
+        Command::Schedule(args) => block_on(trigger::schedule(world, args.command)),
+        Command::Trigger(args) => block_on(trigger::trigger(world, args.command)),
         Command::Daemon(args) => block_on(daemon::daemon(world, args.command)),
         Command::Doctor(args) => block_on(doctor::doctor(world, args)),
         Command::Check(args) => check::check(world, args),

@@ -151,7 +151,9 @@ async fn each_row(
 }
 
 fn ask(args: &Ps) -> Ask {
-    let mut ask = Ask::get("/v1/runs").query_if("state", args.state.map(State::word));
+    let mut ask = Ask::get("/v1/runs")
+        .query_if("state", args.state.map(State::word))
+        .query_if("trigger", args.trigger.as_ref());
     // Runs in a state that ends them are not among those that have not ended.
     if args.all || args.state.is_some_and(State::is_terminal) {
         ask = ask.query("all", true);
@@ -297,6 +299,7 @@ mod tests {
             state,
             label: vec![("a".into(), "b".into())],
             sort: None,
+            trigger: None,
             json: false,
         };
         assert_eq!(

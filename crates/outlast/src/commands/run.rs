@@ -76,7 +76,7 @@ async fn create(session: &mut Session<'_>, body: &CreateRun) -> Result<Created, 
     Ok(created)
 }
 
-fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
+pub(super) fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
     let tty = args.tty.then(|| world::window().unwrap_or(ANY_WINDOW));
     let workflow = match &args.file {
         Some(file) => Some(loop_file::named(&world.current_dir()?, file)?),
@@ -132,7 +132,7 @@ fn command(words: Vec<OsString>) -> Result<Vec<String>, Problem> {
     words.into_iter().map(word).collect()
 }
 
-fn directory(world: &World, dir: Option<PathBuf>) -> Result<String, Problem> {
+pub(super) fn directory(world: &World, dir: Option<PathBuf>) -> Result<String, Problem> {
     let dir = match dir {
         Some(dir) if dir.is_absolute() => dir,
         Some(dir) => world.current_dir()?.join(dir),

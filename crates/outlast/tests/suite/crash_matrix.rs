@@ -31,6 +31,8 @@ const HOOKS: &[&str] = &[
     "daemon.notice-marked",
     "daemon.notice-sent",
     "daemon.parent-told",
+    "daemon.occurrence-kept",
+    "daemon.occurrence-made",
     "daemon.run-created",
     "daemon.shim-hello",
     "daemon.shim-spawned",
@@ -241,6 +243,7 @@ fn every_point_there_is_is_passed_by_some_story() {
         .chain(crate::loop_points::points().into_keys())
         .chain(crate::notices::points().into_keys())
         .chain(crate::children::points())
+        .chain(crate::schedules::points())
         .collect();
     let known: BTreeSet<String> = HOOKS.iter().map(|&hook| hook.to_owned()).collect();
     assert_eq!(passed, known);

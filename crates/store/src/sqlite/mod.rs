@@ -9,6 +9,7 @@ mod file;
 mod outbox;
 mod read;
 mod schema;
+mod triggers;
 mod write;
 mod writer;
 
@@ -29,6 +30,7 @@ use crate::{
     Account, Amount, Append, Census, Counts, Done, Error, Filter, Journal, Ledger, Notes, Problem,
     Remove, Resolved,
 };
+use crate::{Changed, Delivery, Tally, Trigger, TriggerChange, Triggers};
 
 /// Orders that may wait for the writer before whoever gives another has to wait as well.
 const ORDERS: usize = 4096;
@@ -155,6 +157,36 @@ impl Notes for Sqlite {
     fn set_note(&self, name: &str, value: Option<&str>, epoch: u64) -> Result<(), Error> {
         let (name, value) = (name.to_owned(), value.map(str::to_owned));
         self.ask(Work::Note { name, value, epoch }).map(drop)
+    }
+}
+
+impl Triggers for Sqlite {
+    fn change_trigger(&self, change: TriggerChange, epoch: u64, done: Changed) {
+        self.order(Order { work: Work::Trigger { change: Box::new(change), epoch }, reply: done });
+    }
+
+    fn triggers(&self) -> Result<Vec<Trigger>, Error> {
+        self.readers.with(Reader::triggers)
+    }
+
+    fn deliveries(&self, trigger: &str, most: usize) -> Result<Vec<Delivery>, Error> {
+        self.readers.with(|reader| reader.deliveries(trigger, most))
+    }
+
+    fn is_known(&self, trigger: &str, id: &str) -> Result<bool, Error> {
+        self.readers.with(|reader| reader.is_known(trigger, id))
+    }
+
+    fn tally(&self, trigger: &str) -> Result<Tally, Error> {
+        self.readers.with(|reader| reader.tally(trigger))
+    }
+
+    fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error> {
+        self.readers.with(|reader| reader.run_of_key(key))
+    }
+
+    fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {
+        self.readers.with(|reader| reader.open_runs_of(trigger))
     }
 }
 

@@ -70,7 +70,7 @@ impl<'a> Group<'a> {
         Ok(group)
     }
 
-    /// Does the work and says under which epoch.
+    /// Does the work and says under which epoch, or how many deliveries were new.
     pub(super) fn write(&mut self, work: &Work) -> Result<u64, Error> {
         match work {
             Work::TakeEpoch => self.take_epoch()?,
@@ -81,6 +81,7 @@ impl<'a> Group<'a> {
                 super::outbox::change(self, change)?;
             }
             Work::Note { name, value, epoch } => self.note(name, value.as_deref(), *epoch)?,
+            Work::Trigger { change, epoch } => return self.change_trigger(change, *epoch),
         }
         Ok(self.epoch)
     }
@@ -219,6 +220,10 @@ impl<'a> Group<'a> {
         self.sql(|db| {
             db.prepare_cached(select)?.query_row([text], |row| row.get(0).map(RunId)).optional()
         })
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     pub(super) fn execute(&self, statement: &str, params: impl Params) -> Result<(), Error> {

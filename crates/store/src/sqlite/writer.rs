@@ -14,7 +14,7 @@ use rusqlite::hooks::Wal;
 
 use super::checkpoint::Checkpointer;
 use super::write::Group;
-use crate::{Append, Change, Error, Remove};
+use crate::{Append, Change, Error, Remove, TriggerChange};
 
 /// Orders that one transaction takes at most.
 const GROUP: usize = 1024;
@@ -24,7 +24,7 @@ pub(super) struct Order {
     pub(super) reply: Reply,
 }
 
-/// Told the epoch under which the work was done.
+/// Told the epoch under which the work was done, or of a trigger how many deliveries were new.
 pub(super) type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
 
 pub(super) enum Work {
@@ -33,6 +33,7 @@ pub(super) enum Work {
     Remove { run: RunId, epoch: u64, how: Remove },
     Outbox { epoch: u64, change: Box<Change> },
     Note { name: String, value: Option<String>, epoch: u64 },
+    Trigger { change: Box<TriggerChange>, epoch: u64 },
 }
 
 pub(super) struct Writer {

@@ -12,6 +12,7 @@ mod notices;
 mod probes;
 mod runs;
 mod tree;
+mod triggers;
 mod turns;
 mod watch;
 
@@ -24,6 +25,7 @@ pub use notices::*;
 pub use probes::*;
 pub use runs::*;
 pub use tree::*;
+pub use triggers::*;
 pub use turns::*;
 pub use watch::*;
 

@@ -49,6 +49,9 @@ pub struct RunRow {
     /// The run that started it. Told by `GET /v1/watch` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// What made it, if it was no person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<String>,
 }
 
 fn is_nothing(cost_usd: &f64) -> bool {
@@ -156,6 +159,9 @@ pub struct RunView {
     /// The last line that it wrote.
     #[serde(default)]
     pub last_line: Option<String>,
+    /// What made it, if it was no person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<super::OriginView>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use liquid::model::Value;
 use liquid::{Object, object};
+use serde_json::Value as Json;
 
 use super::shape::Shape;
 use crate::values;
@@ -26,6 +27,8 @@ pub struct Variables {
     pub note: Option<Note>,
     pub messages: Vec<Message>,
     pub limits_left: LimitsLeft,
+    /// What a trigger made the run of; null for a run that a person started, or a clock.
+    pub item: Json,
 }
 
 /// What the turn before came to; all empty in the first.
@@ -90,6 +93,8 @@ pub(super) const NAMES: Shape = Shape::Object(&[
     ("messages", Shape::List(&Shape::Object(&[("text", PLAIN), ("from", PLAIN)]))),
     ("limits_left", LIMITS_LEFT),
     ("issue", ISSUE),
+    // What a tracker, a webhook or a folder has to say is not known before it comes.
+    ("item", Shape::Any),
 ]);
 
 const PREVIOUS: Shape = Shape::Object(&[
@@ -143,6 +148,7 @@ pub(super) fn object(of: &Variables) -> Object {
         "messages": of.messages.iter().map(message).collect::<Vec<_>>(),
         "limits_left": limits_left(&of.limits_left),
         "issue": issue(of),
+        "item": value(&of.item),
     })
 }
 
@@ -197,23 +203,65 @@ fn limits_left(of: &LimitsLeft) -> Value {
     }))
 }
 
-/// The run as prompts written for Symphony know it: an issue that is being worked on.
+/// The run as prompts written for Symphony know it: an issue that is being worked on. What a trigger's item
+/// says of it comes first.
 fn issue(of: &Variables) -> Value {
+    let given = |name: &str| Some(&of.item[name]).filter(|it| !it.is_null() && is_plain(it));
+    let or_text =
+        |name: &str, text: &str| given(name).map_or_else(|| Value::scalar(text.to_owned()), value);
+    let or_null = |name: &str| given(name).map_or(Value::Nil, value);
     Value::Object(object!({
-        "id": of.run,
-        "identifier": of.name.as_ref().unwrap_or(&of.run),
-        "title": of.task.lines().next().unwrap_or_default(),
-        "description": of.task,
-        "state": "active",
-        "url": Value::Nil,
-        "labels": Vec::<Value>::new(),
-        "priority": Value::Nil,
-        "branch_name": Value::Nil,
-        "blocked_by": Vec::<Value>::new(),
-        "created_at": Value::Nil,
-        "updated_at": Value::Nil,
-        "assignee_id": Value::Nil,
+        "id": or_text("id", &of.run),
+        "identifier": or_text("identifier", of.name.as_ref().unwrap_or(&of.run)),
+        "title": or_text("title", of.task.lines().next().unwrap_or_default()),
+        "description": or_text("description", &of.task),
+        "state": or_text("state", "active"),
+        "url": or_null("url"),
+        "labels": listed(&of.item["labels"]).map(label).collect::<Vec<_>>(),
+        "priority": or_null("priority"),
+        "branch_name": or_null("branch_name"),
+        "blocked_by": listed(&of.item["blocked_by"]).map(blocker).collect::<Vec<_>>(),
+        "created_at": or_null("created_at"),
+        "updated_at": or_null("updated_at"),
+        "assignee_id": or_null("assignee_id"),
     }))
+}
+
+fn is_plain(json: &Json) -> bool {
+    !json.is_array() && !json.is_object()
+}
+
+fn listed(json: &Json) -> impl Iterator<Item = &Json> {
+    json.as_array().into_iter().flatten()
+}
+
+/// Trackers give a label as a word, or as an object with a name.
+fn label(json: &Json) -> Value {
+    let name = if is_plain(json) { json } else { &json["name"] };
+    if is_plain(name) { value(name) } else { Value::Nil }
+}
+
+fn blocker(json: &Json) -> Value {
+    let plain = |name: &str| Some(&json[name]).filter(|it| is_plain(it)).map_or(Value::Nil, value);
+    Value::Object(object!({
+        "id": plain("id"), "identifier": plain("identifier"), "state": plain("state"),
+    }))
+}
+
+fn value(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Nil,
+        Json::Bool(it) => Value::scalar(*it),
+        Json::Number(it) => match it.as_i64() {
+            Some(whole) => Value::scalar(whole),
+            None => it.as_f64().map_or(Value::Nil, Value::scalar),
+        },
+        Json::String(it) => Value::scalar(it.clone()),
+        Json::Array(items) => Value::Array(items.iter().map(value).collect()),
+        Json::Object(fields) => Value::Object(
+            fields.iter().map(|(name, it)| (name.clone().into(), value(it))).collect(),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -257,6 +305,20 @@ mod tests {
             Shape::Plain => assert!(value.is_scalar() || value.is_nil(), "{path}"),
             Shape::Any => {}
         }
+    }
+
+    #[test]
+    fn an_issue_is_what_the_item_says_of_it() {
+        let item = serde_json::json!({
+            "id": 42, "title": "from the tracker", "labels": ["bug", { "name": "ui" }],
+            "blocked_by": [{ "id": "41", "state": "open", "more": 1 }], "description": { "odd": true },
+        });
+        let with_item = Variables { item, task: "the task".to_owned(), ..full() };
+        same(&NAMES, &object(&with_item), "");
+        let text = "{{ issue.id }} {{ issue.title }} {{ issue.labels | join: ',' }} \
+            {{ issue.blocked_by[0].id }} {{ issue.description }} {{ item.description.odd }}";
+        let rendered = super::super::render(text, &with_item).unwrap();
+        assert_eq!(rendered, "42 from the tracker bug,ui 41 the task true");
     }
 
     #[test]

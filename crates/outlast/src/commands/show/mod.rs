@@ -189,6 +189,9 @@ fn belonging(page: &mut Page, view: &RunView) {
         view.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     page.some("labels", (!labels.is_empty()).then(|| labels.join(" ")).as_deref());
     page.some("parent", view.parent.as_deref());
+    if let Some(origin) = &view.origin {
+        page.line("trigger", &format!("{}, {}", origin.trigger, origin.occurrence));
+    }
     page.some("children", (!view.children.is_empty()).then(|| view.children.join(" ")).as_deref());
 }
 

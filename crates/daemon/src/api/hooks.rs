@@ -1,0 +1,108 @@
+//! What comes in by webhooks. It is kept before it is answered; the run is made afterwards.
+//!
+//! Whoever may not know what there is, learns nothing here: an unknown name gets the same answer always, and
+//! a name that is known says only whether the signature was right.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, State};
+use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use outlast_store::{Delivery, Error};
+use outlast_wire::api::{ErrorBody, ErrorInfo, Received, TriggerSource};
+use serde_json::{Map, Value, json};
+
+use super::Daemon;
+use crate::triggers::{self, webhook};
+
+const LARGEST_BODY: usize = 1024 * 1024;
+/// Deliveries of one trigger that may wait for their runs.
+const MOST_WAITING: u64 = 10_000;
+/// For a place among those whose body is being read, and for the body itself.
+const ROOM_WITHIN: Duration = Duration::from_secs(5);
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// Of a delivery's head, what its run is told.
+const TOLD: [&str; 4] = ["content-type", "user-agent", "x-github-event", "x-gitlab-event"];
+
+#[utoipa::path(post, path = "/hooks/{trigger}",
+    responses((status = 202, description = "it is kept, and a run will be made of it", body = Received), (status = 401, description = "not signed with the trigger's secret"), (status = 404), (status = 413), (status = 503, description = "try again later")))]
+pub(crate) async fn receive(
+    State(supervisor): Daemon,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(entry) = supervisor.triggers.entry(&name) else { return unknown() };
+    let TriggerSource::Webhook { secret, id_header, .. } = &entry.spec.source else {
+        return unknown();
+    };
+    let claimed = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+    if claimed.is_some_and(|length| length > LARGEST_BODY as u64) {
+        return too_large();
+    }
+    if entry.waiting >= MOST_WAITING {
+        return later("too much waits already", 60);
+    }
+    let Ok(Ok(_room)) =
+        tokio::time::timeout(ROOM_WITHIN, supervisor.triggers.bodies.acquire()).await
+    else {
+        return later("too much comes at once", 5);
+    };
+    let body = match tokio::time::timeout(BODY_WITHIN, to_bytes(body, LARGEST_BODY)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return too_large(),
+        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come"),
+    };
+    let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+    let now = supervisor.world.now();
+    let secret = secret.as_deref().unwrap_or_default();
+    if secret.is_empty() || !webhook::is_genuine(secret, &header, &body, now) {
+        let message = "it is not signed with the secret of this trigger";
+        return refuse(StatusCode::UNAUTHORIZED, "bad_signature", message);
+    }
+    let id = webhook::delivery_id(id_header.as_deref(), &header, &body);
+    let item: Value = serde_json::from_slice(&body)
+        .unwrap_or_else(|_| String::from_utf8_lossy(&body).into_owned().into());
+    if !entry.filters.iter().all(|filter| filter.holds(&item)) {
+        supervisor.triggers.with(&name, |entry| entry.filtered += 1);
+        return accepted(Received { delivery: id, filtered: true, duplicate: false });
+    }
+    let told: Map<String, Value> =
+        TOLD.iter().filter_map(|name| Some(((*name).to_owned(), header(name)?.into()))).collect();
+    let body = json!({ "item": item, "headers": told }).to_string();
+    let delivery = Delivery { id: id.clone(), at: now, body };
+    match triggers::keep(&supervisor, &name, vec![delivery], None).await {
+        Ok(new) => accepted(Received { delivery: id, duplicate: new == 0, filtered: false }),
+        Err(Error::UnknownTrigger { .. }) => unknown(),
+        Err(error) => {
+            tracing::error!(trigger = name, %error, "a delivery could not be kept");
+            later("it could not be kept", 30)
+        }
+    }
+}
+
+fn accepted(received: Received) -> Response {
+    (StatusCode::ACCEPTED, Json(received)).into_response()
+}
+
+fn unknown() -> Response {
+    refuse(StatusCode::NOT_FOUND, "unknown_hook", "there is no such webhook")
+}
+
+fn too_large() -> Response {
+    refuse(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "a delivery has up to 1 MiB")
+}
+
+/// Nothing was kept: whoever sent it is to send it again.
+fn later(message: &str, seconds: u32) -> Response {
+    let refused = refuse(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message);
+    ([(RETRY_AFTER, seconds.to_string())], refused).into_response()
+}
+
+fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
+    let error = ErrorInfo { code: code.to_owned(), message: message.to_owned(), hint: None };
+    (status, Json(ErrorBody { error })).into_response()
+}

@@ -1,0 +1,216 @@
+//! A trigger as it is asked for, and as it is found again: what is wrong with it is said here.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outlast_engine::{RunId, Time};
+use outlast_store::Trigger;
+use outlast_wire::api::{AddTrigger, TriggerSource};
+use outlast_workflow::template;
+
+use super::progress::Progress;
+use super::schedule::Schedule;
+use super::webhook::{self, Condition};
+use super::{Entry, make};
+use crate::api::error::{Answer, bad_request};
+use crate::api::spec::{self, Occasion};
+use crate::refusal::Refusal;
+use crate::supervisor::Supervisor;
+use crate::world;
+
+const LONGEST_NAME: usize = 64;
+const MOST_FILTERS: usize = 32;
+const SHORTEST_POLL_MS: u64 = 1000;
+
+/// A trigger that can be added.
+pub(crate) struct Checked {
+    pub(crate) entry: Entry,
+    pub(crate) stored: Trigger,
+    /// A secret that was made here.
+    pub(crate) secret: Option<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Blocks: looks at files and directories.
+pub(crate) fn check(supervisor: &Supervisor, mut asked: AddTrigger) -> Answer<Checked> {
+    check_name(&asked.name)?;
+    check_run(&asked)?;
+    let now = supervisor.world.now();
+    let mut made = None;
+    if let TriggerSource::Webhook { secret, .. } = &mut asked.source {
+        match secret {
+            Some(secret) => webhook::check_secret(secret)?,
+            None => {
+                let new = webhook::new_secret(world::random()?);
+                made = Some(new.clone());
+                *secret = Some(new);
+            }
+        }
+    }
+    check_source(supervisor, &asked.source)?;
+    let warnings = try_out(supervisor, &asked)?;
+    // Nothing that was due before is made up for.
+    let cursor_ms = match asked.source {
+        TriggerSource::Schedule { .. } => now.0,
+        _ => 0,
+    };
+    let progress = Progress { cursor_ms, ..Progress::default() };
+    let entry = entry(asked, now, progress, false)?;
+    if let Some(schedule) = &entry.schedule
+        && schedule.next_after(now).is_none()
+    {
+        return Err(Refusal::new("bad_schedule", "that time has passed")
+            .hint("`outlast run` starts it now")
+            .into());
+    }
+    let stored = stored(&entry)?;
+    Ok(Checked { entry, stored, secret: made, warnings })
+}
+
+pub(crate) fn stored(entry: &Entry) -> Answer<Trigger> {
+    let spec = serde_json::to_string(&*entry.spec)
+        .map_err(|error| Refusal::new("bug", error.to_string()))?;
+    Ok(Trigger {
+        name: entry.spec.name.clone(),
+        kind: entry.spec.source.kind().to_owned(),
+        spec,
+        state: entry.progress.json(),
+        paused: entry.paused,
+        created_at: entry.created_at,
+    })
+}
+
+/// A trigger as the store has it.
+pub(crate) fn read(trigger: &Trigger) -> Result<Entry, String> {
+    let spec: AddTrigger =
+        serde_json::from_str(&trigger.spec).map_err(|error| format!("its spec: {error}"))?;
+    let progress: Progress =
+        serde_json::from_str(&trigger.state).map_err(|error| format!("its state: {error}"))?;
+    entry(spec, trigger.created_at, progress, trigger.paused).map_err(|refusal| refusal.to_string())
+}
+
+fn entry(
+    spec: AddTrigger,
+    created_at: Time,
+    progress: Progress,
+    paused: bool,
+) -> Result<Entry, Refusal> {
+    let schedule = match &spec.source {
+        TriggerSource::Schedule { when, tz } => {
+            Some(Arc::new(Schedule::new(when, tz.as_deref(), created_at)?))
+        }
+        _ => None,
+    };
+    let filters: Result<Vec<Condition>, Refusal> = match &spec.source {
+        TriggerSource::Webhook { filters, .. } => {
+            filters.iter().map(|filter| Condition::parse(filter)).collect()
+        }
+        _ => Ok(Vec::new()),
+    };
+    Ok(Entry {
+        spec: Arc::new(spec),
+        schedule,
+        filters: filters?.into(),
+        paused,
+        created_at,
+        progress,
+        waiting: 0,
+        filtered: 0,
+        settled: 0,
+        trouble: None,
+        stuck: None,
+        note: None,
+        is_polling: false,
+    })
+}
+
+fn check_name(name: &str) -> Result<(), Refusal> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_good = (1..=LONGEST_NAME).contains(&name.len())
+        && name.chars().all(is_plain)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if is_good {
+        return Ok(());
+    }
+    Err(Refusal::new("bad_request", format!("{name:?} is not a name for a trigger"))
+        .hint(format!("letters, digits, `.` `_` and `-`, up to {LONGEST_NAME}")))
+}
+
+/// What belongs to a single run cannot be said of all that a trigger makes.
+fn check_run(asked: &AddTrigger) -> Answer<()> {
+    let run = &asked.run;
+    let single = [
+        ("a name", run.name.is_some()),
+        ("a key", run.key.is_some()),
+        ("an id", run.id.is_some()),
+        ("a parent", run.parent.is_some()),
+        ("a terminal", run.tty.is_some()),
+    ];
+    if let Some((what, _)) = single.iter().find(|(_, is_there)| *is_there) {
+        return Err(bad_request(format!("the runs of a trigger cannot share {what}")));
+    }
+    if let Some(task) = &run.task {
+        template::check(task).map_err(|problem| {
+            Refusal::new("bad_task", format!("the task: {}", problem.message))
+                .hint("{{ item.title }} is what a tracker calls an item; `{{` begins a name")
+        })?;
+    }
+    Ok(())
+}
+
+fn check_source(supervisor: &Supervisor, source: &TriggerSource) -> Answer<()> {
+    match source {
+        TriggerSource::Schedule { .. } => Ok(()),
+        TriggerSource::Webhook { filters, .. } if filters.len() > MOST_FILTERS => {
+            Err(bad_request(format!("{} filters are more than {MOST_FILTERS}", filters.len())))
+        }
+        TriggerSource::Webhook { .. } => Ok(()),
+        TriggerSource::Folder { dir, .. } => check_folder(supervisor, Path::new(dir)),
+        TriggerSource::Poll { command, every_ms, .. } => {
+            if command.trim().is_empty() {
+                return Err(bad_request("there is no command to poll with"));
+            }
+            if *every_ms < SHORTEST_POLL_MS {
+                return Err(Refusal::new("bad_request", "a poll is made each second at most")
+                    .hint("--every 5m")
+                    .into());
+            }
+            Ok(())
+        }
+    }
+}
+
+fn check_folder(supervisor: &Supervisor, dir: &Path) -> Answer<()> {
+    if !dir.is_absolute() || !dir.is_dir() {
+        return Err(Refusal::new("no_directory", format!("{} is not a directory", dir.display()))
+            .hint("--folder names a directory that is there")
+            .into());
+    }
+    let is_ours = dir.canonicalize().is_ok_and(|dir| {
+        supervisor.layout.state.canonicalize().is_ok_and(|state| dir.starts_with(state))
+    });
+    if is_ours {
+        let message = format!("{} belongs to Outlast itself", dir.display());
+        return Err(Refusal::new("no_directory", message)
+            .hint("use a directory of your own")
+            .into());
+    }
+    Ok(())
+}
+
+/// Whether a run could be made now, as far as that can be known before there is anything to make it of.
+fn try_out(supervisor: &Supervisor, asked: &AddTrigger) -> Answer<Vec<String>> {
+    let id = RunId::from_random(world::random()?);
+    let is_known = matches!(asked.source, TriggerSource::Schedule { .. });
+    let (run, occasion) = if is_known {
+        let delivery = outlast_store::Delivery {
+            id: "0".to_owned(),
+            at: supervisor.world.now(),
+            body: "{}".to_owned(),
+        };
+        make::asked(asked, &delivery).map_err(|why| Refusal::new("bad_task", why))?
+    } else {
+        (asked.run.clone(), Occasion::Tried)
+    };
+    spec::of(supervisor, &id, &run, None, &occasion).map(|wanted| wanted.warnings)
+}

@@ -1,0 +1,402 @@
+//! Schedules: each occurrence makes one run, whoever dies and whatever is done to the clock.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Gate, Home, is_alive, kill, lines, str_of, text, until};
+use crate::triggered::{Clock, count, made, occurrences, runs, trigger};
+
+const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
+
+/// A script that writes down each occurrence that it is run for.
+fn counting(home: &Home) -> String {
+    format!(
+        "echo $OUTLAST_TRIGGER $OUTLAST_OCCURRENCE >> '{}'",
+        home.scratch().join("ran").display()
+    )
+}
+
+fn ran(home: &Home) -> Vec<String> {
+    let text = fs::read_to_string(home.scratch().join("ran")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_schedule_makes_runs_that_say_where_they_come_from() {
+    let home = Home::new();
+    let script = format!("{}; cp \"$OUTLAST_TRIGGER_FILE\" told", counting(&home));
+    home.ok(&[
+        "schedule", "add", "tick", "--every", "1s", "--label", "a=b", "--", "sh", "-c", &script,
+    ]);
+    made(&home, "tick", 1);
+    home.ok(&["schedule", "rm", "tick"]);
+    let listed = runs(&home, "tick");
+    let run = listed.first().expect("there is one");
+    let occurrence = str_of(&run["origin"], "occurrence");
+    assert_eq!((str_of(&run["origin"], "trigger"), &run["labels"]["a"]), ("tick", &"b".into()));
+    assert_eq!(str_of(run, "key"), format!("trigger/tick/{occurrence}"));
+    assert_eq!(home.wait(str_of(run, "id")), 0);
+    assert!(ran(&home).contains(&format!("tick {occurrence}")));
+    let told: Value =
+        serde_json::from_slice(&fs::read(home.scratch().join("told")).expect("it is there"))
+            .expect("it is JSON");
+    assert_eq!((str_of(&told, "trigger"), str_of(&told, "kind")), ("tick", "schedule"));
+    assert_eq!(home.json(&["ps", "-a", "--trigger", "other", "--json"]), Value::Array(Vec::new()));
+}
+
+/// Fifty deaths in five hours of a clock that leaps: every five minutes are one run.
+#[test]
+fn slow_each_occurrence_makes_one_run_however_often_the_daemon_dies() {
+    let clock = Clock::new();
+    let home = &clock.home;
+    let script = counting(home);
+    home.ok(&[
+        "schedule",
+        "add",
+        "five",
+        "--every",
+        "5m",
+        "--missed",
+        "all",
+        "--overlap",
+        "parallel",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    for leap in 1..=50 {
+        // Killed at once, and so anywhere in what it does about it.
+        clock.leap(leap * 6 * MINUTE_MS);
+    }
+    made(home, "five", 60);
+    let found = occurrences(home, "five");
+    let distinct: BTreeSet<&String> = found.iter().collect();
+    assert_eq!((found.len(), distinct.len()), (60, 60), "{found:?}");
+    until("all have run", || (ran(home).len() >= 60).then_some(()));
+    let ran = ran(home);
+    assert_eq!(ran.iter().collect::<BTreeSet<_>>().len(), 60, "something ran twice: {ran:?}");
+    assert_eq!(ran.len(), 60);
+    // Removing its runs makes none of them again.
+    let ids: Vec<String> =
+        runs(home, "five").iter().map(|run| str_of(run, "id").to_owned()).collect();
+    for verb in ["wait", "rm"] {
+        home.ok(&[vec![verb.to_owned()], ids.clone()].concat());
+    }
+    clock.leap(50 * 6 * MINUTE_MS);
+    assert_eq!(count(&trigger(home, "five"), "runs"), 60);
+    assert!(runs(home, "five").is_empty());
+}
+
+/// One occurrence, with a death at `point` if there is one.
+fn one_occurrence(point: Option<&str>) -> (Clock, Vec<String>) {
+    let home = Home::new();
+    let (token, log) = (home.scratch().join("token"), home.scratch().join("passed"));
+    let mut home = home.env("OUTLAST_CRASH_LOG", &log).env("OUTLAST_CRASH_TOKEN", &token);
+    if let Some(point) = point {
+        home = home.env("OUTLAST_CRASH_AT", point);
+    }
+    let clock = Clock::with(home);
+    let home = &clock.home;
+    let script = counting(home);
+    home.ok(&["schedule", "add", "five", "--every", "5m", "--", "sh", "-c", &script]);
+    if point.is_some() {
+        fs::write(&token, "").expect("the scratch directory is ours");
+    }
+    home.crash_daemon();
+    clock.set(6 * MINUTE_MS);
+    // It may die while it is being started, or right after.
+    until("a daemon is up that has nothing to do", || {
+        home.output(&["daemon", "start"]);
+        let output = home.output(&["schedule", "ls", "--json"]);
+        let views: Value = serde_json::from_str(&text(&output.stdout)).ok()?;
+        (views[0]["runs"] == 1).then_some(())
+    });
+    assert!(!token.exists(), "{point:?}: nobody died");
+    until("it has run", || (!ran(home).is_empty()).then_some(()));
+    let passed = fs::read_to_string(log).unwrap_or_default();
+    let passed = passed.lines().map(str::to_owned).collect();
+    (clock, passed)
+}
+
+/// Every crash point that an occurrence of a schedule passes.
+pub(crate) fn points() -> BTreeSet<String> {
+    one_occurrence(None).1.into_iter().collect()
+}
+
+#[test]
+fn a_death_between_keeping_and_making_and_settling_makes_one_run() {
+    for point in ["daemon.occurrence-kept", "daemon.run-created", "daemon.occurrence-made"] {
+        let (clock, _) = one_occurrence(Some(point));
+        assert_eq!(occurrences(&clock.home, "five").len(), 1, "{point}");
+        assert_eq!(ran(&clock.home).len(), 1, "{point}");
+    }
+}
+
+#[test]
+fn overlap_skips_waits_or_goes_beside() {
+    let clock = Clock::new();
+    let home = &clock.home;
+    let mut gate = Gate::new(home, "gate");
+    for overlap in ["skip", "queue", "parallel"] {
+        home.ok(&[
+            "schedule",
+            "add",
+            overlap,
+            "--every",
+            "5m",
+            "--missed",
+            "all",
+            "--overlap",
+            overlap,
+            "--",
+            "sh",
+            "-c",
+            &gate.pass(),
+        ]);
+    }
+    clock.leap(16 * MINUTE_MS);
+    let settled = |name: &str, expected: [u64; 4]| {
+        until(&format!("{name} is {expected:?}"), || {
+            let view = trigger(home, name);
+            let found = ["runs", "open", "waiting", "skipped"].map(|key| count(&view, key));
+            (found == expected).then_some(())
+        });
+    };
+    settled("skip", [1, 1, 0, 2]);
+    settled("queue", [1, 1, 2, 0]);
+    settled("parallel", [3, 3, 0, 0]);
+    // The end of a run lets the next one in, also under another daemon.
+    home.ok(&["schedule", "rm", "skip"]);
+    home.ok(&["schedule", "rm", "parallel"]);
+    let first = str_of(&runs(home, "queue")[0], "id").to_owned();
+    home.ok(&["stop", &first, "--now"]);
+    settled("queue", [2, 1, 1, 0]);
+    clock.leap(16 * MINUTE_MS);
+    settled("queue", [2, 1, 1, 0]);
+    for _ in 0..8 {
+        gate.open();
+    }
+    settled("queue", [3, 0, 0, 0]);
+}
+
+#[test]
+fn missed_occurrences_are_passed_over_or_made_up_for() {
+    let clock = Clock::new();
+    let home = &clock.home;
+    for missed in ["skip", "once", "all"] {
+        home.ok(&[
+            "schedule",
+            "add",
+            missed,
+            "--every",
+            "90m",
+            "--missed",
+            missed,
+            "--overlap",
+            "parallel",
+            "--",
+            "true",
+        ]);
+    }
+    home.ok(&["daemon", "stop"]);
+    // A week is 112 times 90 minutes; it is over by half an hour, so that none is on time.
+    clock.set(7 * DAY_MS + 30 * MINUTE_MS);
+    home.ok(&["daemon", "start"]);
+    let week = 112;
+    let skipped = |name: &str| count(&trigger(home, name), "skipped");
+    assert_eq!(count(&made(home, "once", 1), "runs"), 1);
+    assert_eq!(count(&made(home, "all", 100), "runs"), 100);
+    assert_eq!((skipped("skip"), skipped("once"), skipped("all")), (week, week - 1, week - 100));
+    assert_eq!(count(&trigger(home, "skip"), "runs"), 0);
+    let found = occurrences(home, "all");
+    assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), 100);
+}
+
+#[test]
+fn a_clock_set_back_over_a_reboot_makes_nothing_twice() {
+    let clock = Clock::new();
+    let home = &clock.home;
+    let script = counting(home);
+    home.ok(&[
+        "schedule", "add", "five", "--every", "5m", "--missed", "all", "--", "sh", "-c", &script,
+    ]);
+    clock.leap(6 * MINUTE_MS);
+    made(home, "five", 1);
+    for (boot, offset_ms) in
+        [("another", 3 * MINUTE_MS), ("a-third", 0), ("a-fourth", 6 * MINUTE_MS)]
+    {
+        home.crash_daemon();
+        clock.set(offset_ms);
+        let started = home.outlast(&["daemon", "start"]).env("OUTLAST_FAKE_BOOT_ID", boot).output();
+        assert!(started.expect("the program starts").status.success());
+        let view = trigger(home, "five");
+        assert_eq!((count(&view, "runs"), count(&view, "waiting")), (1, 0), "{boot}");
+    }
+    assert_eq!(ran(home).len(), 1);
+}
+
+#[test]
+fn a_schedule_is_paused_resumed_run_by_hand_and_removed() {
+    let clock = Clock::new();
+    let home = &clock.home;
+    home.ok(&["schedule", "add", "five", "--every", "5m", "--", "true"]);
+    assert_eq!(home.ok(&["schedule", "pause", "five"]), "paused five");
+    clock.leap(11 * MINUTE_MS);
+    let view = trigger(home, "five");
+    assert_eq!(
+        (&view["paused"], &view["next_at"], count(&view, "runs")),
+        (&true.into(), &Value::Null, 0)
+    );
+    // By hand it makes one all the same.
+    let id = home.ok(&["schedule", "run", "five"]);
+    assert_eq!(home.wait(&id), 0);
+    assert!(occurrences(home, "five")[0].starts_with("manual/"));
+    assert_eq!(home.ok(&["schedule", "resume", "five"]), "resumed five");
+    let view = trigger(home, "five");
+    assert_eq!((count(&view, "runs"), count(&view, "waiting"), count(&view, "skipped")), (1, 0, 0));
+    assert!(view["next_at"].is_string());
+    assert_eq!(home.ok(&["schedule", "next", "five", "-n", "3"]).lines().count(), 3);
+    assert_eq!(home.ok(&["schedule", "rm", "five"]), "removed five");
+    let said = home.fails(2, &["schedule", "rm", "five"]);
+    assert!(said.contains("there is no trigger \"five\"") && said.contains("hint: "), "{said}");
+    assert_eq!(runs(home, "five").len(), 1);
+}
+
+fn loop_file(home: &Home, text: &str) -> String {
+    let path = home.scratch().join("WORKFLOW.md");
+    let part = path.with_extension("part");
+    fs::write(&part, text).expect("the scratch directory is ours");
+    fs::rename(part, &path).expect("the scratch directory is ours");
+    path.display().to_string()
+}
+
+#[test]
+fn a_loop_file_is_read_anew_and_a_broken_one_changes_nothing() {
+    let clock = Clock::new();
+    let home = &clock.home;
+    let says = |word: &str| {
+        format!("---\nagent: {{ kind: exec, command: \"echo {word} >> words\" }}\n---\nDo it.\n")
+    };
+    let file = loop_file(home, &says("first"));
+    home.ok(&["schedule", "add", "five", "--every", "5m", "-f", &file]);
+    let words = || fs::read_to_string(home.scratch().join("words")).unwrap_or_default();
+    let trouble = || trigger(home, "five")["trouble"]["code"].as_str().map(str::to_owned);
+    loop_file(home, &says("second"));
+    clock.leap(6 * MINUTE_MS);
+    made(home, "five", 1);
+    until("it has run", || (words() == "second\n").then_some(()));
+    loop_file(home, "---\nagent: { kind: nonsense\n---\nDo it.\n");
+    clock.leap(11 * MINUTE_MS);
+    made(home, "five", 2);
+    until("it has run", || (words() == "second\nsecond\n").then_some(()));
+    assert_eq!(trouble().as_deref(), Some("workflow_broken"));
+    loop_file(home, &says("third"));
+    clock.leap(16 * MINUTE_MS);
+    made(home, "five", 3);
+    until("it has run", || (words() == "second\nsecond\nthird\n").then_some(()));
+    assert_eq!(trouble(), None);
+}
+
+#[test]
+fn what_keeps_runs_from_being_made_is_shown_and_tried_again() {
+    let clock = Clock::new();
+    let home = &clock.home;
+    let dir = home.scratch().join("place");
+    fs::create_dir(&dir).expect("the scratch directory is ours");
+    let place = dir.display().to_string();
+    home.ok(&["schedule", "add", "five", "--every", "5m", "--dir", &place, "--", "true"]);
+    fs::remove_dir(&dir).expect("it is ours");
+    clock.leap(6 * MINUTE_MS);
+    until("it is stuck", || {
+        let view = trigger(home, "five");
+        (view["trouble"]["code"] == "no_directory" && view["waiting"] == 1).then_some(())
+    });
+    fs::create_dir(&dir).expect("the scratch directory is ours");
+    // Its next try is some seconds away; a person need not wait for it.
+    home.ok(&["schedule", "pause", "five"]);
+    home.ok(&["schedule", "resume", "five"]);
+    let view = made(home, "five", 1);
+    assert_eq!((&view["trouble"], &view["waiting"]), (&Value::Null, &0.into()));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_hint() {
+    let home = Home::new();
+    let file =
+        loop_file(&home, "---\nagent: { kind: exec, command: \"true\" }\n---\n{{ item.title }}\n");
+    let cases: [(&[&str], &str); 9] = [
+        (&["x", "--cron", "61 * * * *", "--", "true"], "the minute goes from 0 to 59"),
+        (&["x", "--cron", "0 0 30 2 *", "--", "true"], "never happens"),
+        (&["x", "--cron", "@daily", "--tz", "Mars/Base", "--", "true"], "there is no time zone"),
+        (&["x", "--at", "2001-01-01T00:00", "--", "true"], "that time has passed"),
+        (&["x", "--every", "10ms", "--", "true"], "at least a second"),
+        (&["a/b", "--every", "1h", "--", "true"], "is not a name for a trigger"),
+        (&["x", "--every", "1h"], "there is no COMMAND"),
+        (&["x", "--every", "1h", "--task", "{{ nothing }}", "--", "true"], "nothing"),
+        (&["x", "--every", "1h", "-f", &file], "item"),
+    ];
+    for (args, expected) in cases {
+        let args: Vec<&str> = ["schedule", "add"].iter().chain(args).copied().collect();
+        let said = home.fails(2, &args);
+        assert!(said.contains(expected) && said.contains("hint: "), "{args:?}: {said}");
+    }
+    home.ok(&["schedule", "add", "x", "--every", "1h", "--", "true"]);
+    let again = home.fails(2, &["schedule", "add", "x", "--every", "1h", "--", "true"]);
+    assert!(again.contains("there is a trigger \"x\" already"), "{again}");
+    let single =
+        home.fails(2, &["schedule", "add", "y", "--every", "1h", "--key", "k", "--", "true"]);
+    assert!(single.contains("cannot share a key"), "{single}");
+    assert_eq!(home.json(&["schedule", "ls", "--json"]).as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn the_next_times_are_told_in_the_zone_they_are_meant_in() {
+    let home = Home::new();
+    let args = [
+        "schedule",
+        "next",
+        "--cron",
+        "30 2 * * *",
+        "--tz",
+        "Europe/Berlin",
+        "-n",
+        "400",
+        "--json",
+    ];
+    let next = home.json(&args);
+    let times = next["next"].as_array().expect("a list");
+    assert_eq!((times.len(), str_of(&next, "tz")), (400, "Europe/Berlin"));
+    let local = |time: &Value| str_of(time, "local").to_owned();
+    // Among 400 days there is one on which 2:30 is left out.
+    let odd: Vec<String> =
+        times.iter().map(local).filter(|it| !it.contains(" 02:30:00 ")).collect();
+    assert_eq!(odd.len(), 1, "{odd:?}");
+    assert!(odd[0].contains(" 03:00:00 +02:00"), "{odd:?}");
+}
+
+/// Secrets and the environment are nobody's business, and an idle daemon sleeps.
+#[test]
+fn a_list_says_nothing_of_the_environment() {
+    let home = Home::new().env("A_SECRET", "hunter2hunter2");
+    home.ok(&[
+        "schedule",
+        "add",
+        "far",
+        "--every",
+        "30d",
+        "--env",
+        "B=hunter2hunter2",
+        "--",
+        "true",
+    ]);
+    let listed = home.ok(&["schedule", "ls", "--json"]);
+    assert!(!listed.contains("hunter2") && !home.ok(&["schedule", "ls"]).contains("hunter2"));
+    let daemon = home.daemon_pid();
+    kill(daemon, "TERM");
+    until("it is gone", || (!is_alive(daemon)).then_some(()));
+    assert_eq!(lines(&home.scratch().join("ran")), 0);
+}

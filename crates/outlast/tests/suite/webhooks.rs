@@ -1,0 +1,225 @@
+//! Webhooks: what is signed is kept before it is answered, and makes one run.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::harness::{Home, is_alive, kill, nap, str_of, until};
+use crate::triggered::{Http, count, made, occurrences, post, runs, trigger};
+
+const SECRET: &str = "It's a Secret to Everybody";
+const BEARER: (&str, &str) = ("Authorization", "Bearer It's a Secret to Everybody");
+
+fn add(home: &Home, args: &[&str]) {
+    let start = ["trigger", "add", "hook", "--webhook", "--secret", SECRET];
+    let args: Vec<&str> = start.iter().chain(args).copied().collect();
+    home.ok(&args);
+}
+
+#[test]
+fn only_what_is_signed_is_taken() {
+    let home = Home::new();
+    add(&home, &["--", "true"]);
+    let good = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+    let send = |headers: &[(&str, &str)], body: &str| {
+        post(&home, "/hooks/hook", headers, body.as_bytes()).0
+    };
+    assert_eq!(send(&[("X-Hub-Signature-256", good)], "Hello, World!"), 202);
+    assert_eq!(send(&[("X-Hub-Signature-256", good)], "Hello, World?"), 401);
+    assert_eq!(send(&[("X-Hub-Signature-256", "sha256=00")], "Hello, World!"), 401);
+    assert_eq!(send(&[], "Hello, World!"), 401);
+    assert_eq!(send(&[("Authorization", "Bearer nonsense")], "Hello, World!"), 401);
+    assert_eq!(send(&[BEARER], "by token"), 202);
+    // Who asks for what is not there learns nothing but that.
+    let unknown = post(&home, "/hooks/other", &[BEARER], b"x");
+    assert_eq!((unknown.0, str_of(&unknown.1["error"], "code")), (404, "unknown_hook"));
+    home.ok(&["schedule", "add", "clock", "--every", "1h", "--", "true"]);
+    assert_eq!(post(&home, "/hooks/clock", &[BEARER], b"x"), unknown);
+    assert_eq!(count(&made(&home, "hook", 2), "runs"), 2);
+}
+
+#[test]
+fn a_secret_that_is_made_is_told_once() {
+    let home = Home::new();
+    let added = home.json(&["trigger", "add", "hook", "--webhook", "--json", "--", "true"]);
+    let secret = str_of(&added, "secret");
+    assert!(secret.starts_with("whsec_"));
+    let bearer = format!("Bearer {secret}");
+    assert_eq!(post(&home, "/hooks/hook", &[("Authorization", &bearer)], b"{}").0, 202);
+    assert!(!home.ok(&["trigger", "ls", "--json"]).contains(secret));
+    made(&home, "hook", 1);
+    assert!(!home.show(str_of(&runs(&home, "hook")[0], "id")).to_string().contains(secret));
+}
+
+#[test]
+fn what_comes_again_makes_no_second_run() {
+    let home = Home::new();
+    add(&home, &["--", "true"]);
+    let send = || post(&home, "/hooks/hook", &[BEARER, ("X-GitHub-Delivery", "d-1")], b"{\"n\":1}");
+    assert_eq!(send(), (202, json!({ "delivery": "d-1", "duplicate": false, "filtered": false })));
+    assert_eq!(send(), (202, json!({ "delivery": "d-1", "duplicate": true, "filtered": false })));
+    made(&home, "hook", 1);
+    home.crash_daemon();
+    home.ok(&["daemon", "start"]);
+    assert_eq!(send().1["duplicate"], true);
+    // Without a name of its own it goes by what it says.
+    let nameless = || post(&home, "/hooks/hook", &[BEARER], b"{\"n\":2}").1["duplicate"].clone();
+    assert_eq!((nameless(), nameless()), (false.into(), true.into()));
+    made(&home, "hook", 2);
+    assert_eq!(runs(&home, "hook").len(), 2);
+}
+
+#[test]
+fn a_large_body_is_refused_before_it_is_read() {
+    let home = Home::new();
+    add(&home, &["--", "true"]);
+    let mut http = Http::open(&home).expect("a daemon listens");
+    let head = "POST /hooks/hook HTTP/1.1\r\nHost: outlast\r\nContent-Length: 10000000\r\n\r\n";
+    http.stream().write_all(head.as_bytes()).expect("it is heard");
+    // Not one byte of it was sent.
+    assert_eq!(http.answer().expect("it answers").0, 413);
+    // One that does not say how long it is is read up to the bound.
+    let mut http = Http::open(&home).expect("a daemon listens");
+    let head = format!(
+        "POST /hooks/hook HTTP/1.1\r\nHost: outlast\r\n{}: {}\r\nTransfer-Encoding: chunked\r\n\r\n",
+        BEARER.0, BEARER.1
+    );
+    http.stream().write_all(head.as_bytes()).expect("it is heard");
+    let piece = [format!("{:x}\r\n", 1 << 16).as_bytes(), &vec![b'x'; 1 << 16], b"\r\n"].concat();
+    // It may hang up on us before we have said all.
+    let sent = (0..153).take_while(|_| http.stream().write_all(&piece).is_ok()).count();
+    assert!(sent >= 16, "it gave up after {sent} pieces");
+    assert_eq!(http.answer().map_or(413, |(status, _)| status), 413);
+    let view = trigger(&home, "hook");
+    assert_eq!((count(&view, "runs"), count(&view, "waiting")), (0, 0));
+}
+
+#[test]
+fn a_filter_turns_away_what_nobody_wants() {
+    let home = Home::new();
+    add(
+        &home,
+        &[
+            "--filter",
+            "/action=opened",
+            "--filter",
+            "/title~^fix",
+            "--task",
+            "{{ item.title }}",
+            "--",
+            "true",
+        ],
+    );
+    let send = |body: serde_json::Value| {
+        post(&home, "/hooks/hook", &[BEARER], body.to_string().as_bytes()).1["filtered"].clone()
+    };
+    assert_eq!(send(json!({ "action": "opened", "title": "fix it" })), false);
+    assert_eq!(send(json!({ "action": "closed", "title": "fix it" })), true);
+    assert_eq!(send(json!({ "action": "opened", "title": "break it" })), true);
+    assert_eq!(post(&home, "/hooks/hook", &[BEARER], b"no json").1["filtered"], true);
+    let view = made(&home, "hook", 1);
+    assert_eq!((count(&view, "filtered"), count(&view, "runs")), (3, 1));
+    assert_eq!(str_of(&runs(&home, "hook")[0], "task"), "fix it");
+    let said =
+        home.fails(2, &["trigger", "add", "x", "--webhook", "--filter", "action", "--", "true"]);
+    assert!(said.contains("JSON pointer") && said.contains("hint: "), "{said}");
+}
+
+#[test]
+fn what_was_kept_is_made_by_the_next_daemon() {
+    let home = Home::new();
+    let token = home.scratch().join("token");
+    let log = home.scratch().join("passed");
+    let home = home
+        .env("OUTLAST_CRASH_AT", "daemon.occurrence-kept")
+        .env("OUTLAST_CRASH_LOG", log)
+        .env("OUTLAST_CRASH_TOKEN", &token);
+    add(&home, &["--", "true"]);
+    std::fs::write(&token, "").expect("the scratch directory is ours");
+    let mut http = Http::open(&home).expect("a daemon listens");
+    // It dies once it has kept it, and before it has said so.
+    assert!(http.post("/hooks/hook", &[BEARER], b"{}").is_err());
+    home.ok(&["daemon", "start"]);
+    made(&home, "hook", 1);
+    assert_eq!(post(&home, "/hooks/hook", &[BEARER], b"{}").1["duplicate"], true);
+    assert_eq!(occurrences(&home, "hook").len(), 1);
+}
+
+const BURST: usize = 1000;
+const SENDERS: usize = 8;
+
+/// Sends its share of the burst; what got no answer is sent again.
+fn send_share(home: &Home, sender: usize, accepted: &AtomicUsize) {
+    let mut http = None;
+    for n in (sender..BURST).step_by(SENDERS) {
+        let (id, body) = (format!("burst-{n}"), json!({ "n": n }).to_string());
+        until("it is accepted", || {
+            let open = match http.take() {
+                Some(open) => Ok(open),
+                None => Http::open(home),
+            };
+            let mut open = open.ok()?;
+            let headers = [BEARER, ("X-GitHub-Delivery", id.as_str())];
+            let (status, _) = open.post("/hooks/hook", &headers, body.as_bytes()).ok()?;
+            http = Some(open);
+            assert!(status == 202 || status == 503, "{status}");
+            (status == 202).then_some(())
+        });
+        accepted.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn slow_a_burst_of_a_thousand_with_a_death_in_it_loses_none() {
+    let home = Home::new();
+    add(&home, &["--", "true"]);
+    home.ok(&["trigger", "pause", "hook"]);
+    let (accepted, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let senders: Vec<_> = (0..SENDERS)
+            .map(|sender| {
+                scope.spawn({
+                    let (home, accepted) = (&home, &accepted);
+                    move || send_share(home, sender, accepted)
+                })
+            })
+            .collect();
+        while accepted.load(Ordering::Relaxed) < BURST / 2 && !is_over.load(Ordering::Relaxed) {
+            nap();
+            is_over.store(
+                senders.iter().all(std::thread::ScopedJoinHandle::is_finished),
+                Ordering::Relaxed,
+            );
+        }
+        let daemon = home.daemon_pid();
+        kill(daemon, "KILL");
+        until("the daemon is dead", || (!is_alive(daemon)).then_some(()));
+        home.ok(&["daemon", "start"]);
+    });
+    assert_eq!(count(&trigger(&home, "hook"), "waiting"), 1000);
+    home.ok(&["trigger", "resume", "hook"]);
+    // Once more in the middle of making runs of them.
+    made(&home, "hook", 100);
+    home.crash_daemon();
+    home.ok(&["daemon", "start"]);
+    for hundreds in 2..=10 {
+        made(&home, "hook", hundreds * 100);
+    }
+    let listed = home.json(&["ps", "-a", "--trigger", "hook", "--json"]);
+    assert_eq!(listed.as_array().map(Vec::len), Some(BURST));
+    let view = trigger(&home, "hook");
+    assert_eq!(
+        (count(&view, "runs"), count(&view, "waiting"), count(&view, "refused")),
+        (1000, 0, 0)
+    );
+    let some: BTreeSet<String> = listed
+        .as_array()
+        .expect("a list")
+        .iter()
+        .step_by(50)
+        .map(|run| str_of(&home.show(str_of(run, "id"))["origin"], "occurrence").to_owned())
+        .collect();
+    assert_eq!(some.len(), BURST / 50);
+}

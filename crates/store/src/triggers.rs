@@ -1,0 +1,156 @@
+//! Triggers, and what has come to them: an occurrence of a schedule, a delivery, a file, an item.
+//!
+//! Remembers only. Whatever comes is kept before anybody makes a run of it, and is known for good once it is
+//! kept, so that nothing that comes twice makes a second run.
+
+use std::sync::mpsc;
+
+use outlast_engine::{RunId, Time};
+
+use crate::Error;
+
+/// What makes runs by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    pub name: String,
+    pub kind: String,
+    /// What it is, as JSON.
+    pub spec: String,
+    /// How far it has come, as JSON.
+    pub state: String,
+    pub paused: bool,
+    pub created_at: Time,
+}
+
+/// Something that has come and is to be made into a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Unique within its trigger.
+    pub id: String,
+    pub at: Time,
+    /// What the run is told of it, as JSON.
+    pub body: String,
+}
+
+/// What became of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settlement {
+    Made { run: RunId },
+    Skipped { why: String },
+    Refused { why: String },
+}
+
+impl Settlement {
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Made { .. } => "made",
+            Self::Skipped { .. } => "skipped",
+            Self::Refused { .. } => "refused",
+        }
+    }
+
+    pub(crate) fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::Made { run } => Some(run),
+            Self::Skipped { .. } | Self::Refused { .. } => None,
+        }
+    }
+
+    pub(crate) fn why(&self) -> Option<&str> {
+        match self {
+            Self::Made { .. } => None,
+            Self::Skipped { why } | Self::Refused { why } => Some(why),
+        }
+    }
+}
+
+/// One thing that is to be remembered, whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TriggerChange {
+    Add(Trigger),
+    /// What is `None` stays as it is.
+    Update {
+        trigger: String,
+        spec: Option<String>,
+        state: Option<String>,
+        paused: Option<bool>,
+    },
+    /// With all that has come to it.
+    Remove {
+        trigger: String,
+    },
+    /// What has come, and how far the trigger has come thereby. What is known already is left as it is.
+    Keep {
+        trigger: String,
+        deliveries: Vec<Delivery>,
+        state: Option<String>,
+    },
+    Settle {
+        trigger: String,
+        id: String,
+        settled: Settlement,
+    },
+    /// Forgets the oldest that are settled, but for so many.
+    Forget {
+        trigger: String,
+        but: u64,
+    },
+}
+
+impl TriggerChange {
+    pub fn trigger(&self) -> &str {
+        match self {
+            Self::Add(trigger) => &trigger.name,
+            Self::Update { trigger, .. }
+            | Self::Remove { trigger }
+            | Self::Keep { trigger, .. }
+            | Self::Settle { trigger, .. }
+            | Self::Forget { trigger, .. } => trigger,
+        }
+    }
+}
+
+/// How many deliveries are in which state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub waiting: u64,
+    pub made: u64,
+    pub skipped: u64,
+    pub refused: u64,
+    /// The newest that was made.
+    pub last_made: Option<(Time, RunId)>,
+    /// Why the newest that was refused was.
+    pub last_refused: Option<String>,
+}
+
+/// Told how many of the deliveries were new, 0 where there were none to keep. It runs on the writer's thread.
+pub type Changed = Box<dyn FnOnce(Result<u64, Error>) + Send>;
+
+/// A store of triggers.
+pub trait Triggers {
+    /// Queues the change; `done` is told once it is durable, or why it is not.
+    fn change_trigger(&self, change: TriggerChange, epoch: u64, done: Changed);
+
+    /// Changes and waits for the answer.
+    fn change_trigger_wait(&self, change: TriggerChange, epoch: u64) -> Result<u64, Error> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.change_trigger(change, epoch, Box::new(move |result| drop(answer.send(result))));
+        answered.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    /// All of them, by name.
+    fn triggers(&self) -> Result<Vec<Trigger>, Error>;
+
+    /// Up to `most` deliveries of which no run has been made yet, the oldest first.
+    fn deliveries(&self, trigger: &str, most: usize) -> Result<Vec<Delivery>, Error>;
+
+    fn is_known(&self, trigger: &str, id: &str) -> Result<bool, Error>;
+
+    fn tally(&self, trigger: &str) -> Result<Tally, Error>;
+
+    /// The run that has this key.
+    fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error>;
+
+    /// How many runs of this trigger are open.
+    fn open_runs_of(&self, trigger: &str) -> Result<u64, Error>;
+}

@@ -1,0 +1,213 @@
+//! What makes runs by itself: schedules, webhooks, folders, polls.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{CreateRun, Trouble};
+
+/// `POST /v1/triggers`. Kept as it is by the daemon, which never lists `run` or `secret`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AddTrigger {
+    pub name: String,
+    pub source: TriggerSource,
+    /// What happens to an occurrence while a run of the trigger is open; `skip` for a schedule, `parallel`
+    /// for all others, when absent.
+    #[serde(default)]
+    pub overlap: Option<Overlap>,
+    /// What happens to occurrences of a schedule at which no daemon was there; `once` when absent.
+    #[serde(default)]
+    pub missed: Option<Missed>,
+    /// What each run is. Its task may speak of `item` as a loop file's prompt may.
+    pub run: CreateRun,
+}
+
+/// Where occurrences come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum TriggerSource {
+    Schedule {
+        when: When,
+        /// A name of the time zone database; of what no zone says, UTC.
+        #[serde(default)]
+        tz: Option<String>,
+    },
+    /// `POST /hooks/{name}`
+    Webhook {
+        /// Made by the daemon, and answered once, when absent.
+        #[serde(default)]
+        secret: Option<String>,
+        /// `/pointer=value`, `/pointer!=value`, `/pointer~regex` or `/pointer`; all of them have to hold.
+        #[serde(default)]
+        filters: Vec<String>,
+        /// The header that names a delivery, beside those that are known.
+        #[serde(default)]
+        id_header: Option<String>,
+    },
+    /// Files that are put into a directory.
+    Folder {
+        /// An absolute path.
+        dir: String,
+        /// Leave the files where they are.
+        #[serde(default)]
+        leave: bool,
+    },
+    /// What a command prints: JSON objects with an `id`.
+    Poll {
+        command: String,
+        every_ms: u64,
+        /// A minute when absent.
+        #[serde(default)]
+        timeout_ms: Option<u64>,
+    },
+}
+
+impl TriggerSource {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Schedule { .. } => "schedule",
+            Self::Webhook { .. } => "webhook",
+            Self::Folder { .. } => "folder",
+            Self::Poll { .. } => "poll",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum When {
+    /// Five fields, or `@hourly` and its like.
+    Cron(String),
+    EveryMs(u64),
+    /// RFC 3339, or a local time in the zone.
+    At(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Overlap {
+    Skip,
+    Queue,
+    Parallel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Missed {
+    Skip,
+    Once,
+    All,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TriggerAdded {
+    pub trigger: TriggerView,
+    /// Of a webhook whose secret the daemon made: this is the only time it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// One row of `GET /v1/triggers`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TriggerView {
+    pub name: String,
+    /// `schedule`, `webhook`, `folder` or `poll`.
+    pub kind: String,
+    /// When or where from, for people: `cron 0 9 * * * Europe/Berlin`, `every 15m`, `/hooks/NAME`.
+    pub source: String,
+    pub overlap: Overlap,
+    /// Of a schedule.
+    #[serde(default)]
+    pub missed: Option<Missed>,
+    pub paused: bool,
+    pub created_at: String,
+    /// When something happens next, if that is known.
+    pub next_at: Option<String>,
+    /// The newest occurrence that has a run.
+    pub last_at: Option<String>,
+    pub last_run: Option<String>,
+    /// How many runs it has made.
+    pub runs: u64,
+    /// How many of them have not ended.
+    pub open: u64,
+    /// Occurrences that have come and have no run yet.
+    pub waiting: u64,
+    /// Those that never get one: missed, or while another run was open.
+    pub skipped: u64,
+    /// Those of which no run can be made.
+    pub refused: u64,
+    /// Deliveries that the filter turned away since the daemon started.
+    #[serde(default)]
+    pub filtered: u64,
+    pub trouble: Option<Trouble>,
+    /// The command or the task, on one line.
+    pub what: String,
+}
+
+/// `POST /v1/triggers/{name}/run`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TriggerRun {
+    /// Chosen by the client, so that asking again after a lost answer makes no second run.
+    #[serde(default)]
+    pub occurrence: Option<String>,
+    /// What the run is told of the occurrence.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub item: Value,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TriggerRan {
+    pub occurrence: String,
+    /// The run's id.
+    pub run: String,
+}
+
+/// `GET /v1/next`: the next times of a schedule.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NextTimes {
+    pub tz: String,
+    pub next: Vec<NextTime>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NextTime {
+    /// RFC 3339 in UTC.
+    pub at: String,
+    /// The same as its zone writes it.
+    pub local: String,
+}
+
+/// The answer to `POST /hooks/{name}`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Received {
+    pub delivery: String,
+    /// It came before.
+    #[serde(default)]
+    pub duplicate: bool,
+    /// The filter turned it away; nothing will come of it.
+    #[serde(default)]
+    pub filtered: bool,
+}
+
+/// What made a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OriginView {
+    pub trigger: String,
+    /// Which of its occurrences: a time, a delivery, a file, an item.
+    pub occurrence: String,
+}
