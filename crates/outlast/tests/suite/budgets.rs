@@ -1,6 +1,8 @@
 //! Money and tokens for the unattended: counted while they are spent, shared by runs, and one word that has
 //! everything rest.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde_json::{Value, json};
 
 use crate::clocks::{Clock, restart};
@@ -17,7 +19,7 @@ fn uses(status: &str, tokens: u64, cost_usd: f64) -> String {
     )
 }
 
-/// `continue` in the first turn, after which `rest` of it is done.
+/// `continue` in the first turn, which uses up so much, and `done` in the second.
 fn two_turns(tokens: u64, cost_usd: f64) -> String {
     format!(
         "if [ $OUTLAST_TURN -eq 1 ]; then\n{}\nelse\n{}\nfi",
@@ -66,10 +68,19 @@ fn an_agent_that_says_what_it_uses_is_ended_in_the_middle_of_its_turn() {
     assert!(home.fails(2, &["usage", "--input", "9"]).contains("no run to report"));
 }
 
+/// How far off noon (UTC) is, so that no midnight comes in between.
+fn to_noon_ms() -> i64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    let now_ms = i64::try_from(since_epoch.as_millis()).expect("it is before the year 292 million");
+    (DAY_MS / 2 - now_ms).rem_euclid(DAY_MS)
+}
+
 #[test]
 fn a_day_whose_money_is_spent_is_waited_out_also_by_the_next_daemon() {
     let clock = Clock::new();
     let home = &clock.home;
+    let noon = to_noon_ms();
+    clock.set(noon);
     configure(home, "[budgets.day]\nmax_cost_usd = 0.5\n");
     let id = start(home, &a_loop(&two_turns(10, 0.6), "max_attempts: 1"));
     let waiting = is_at(home, &id, "waiting", "budget");
@@ -88,7 +99,7 @@ fn a_day_whose_money_is_spent_is_waited_out_also_by_the_next_daemon() {
         (&budget["left"]["cost_usd"], &budget["resets_at"]),
         (&json!(0.0), &waiting["wake_at"])
     );
-    clock.set(DAY_MS);
+    clock.set(noon + DAY_MS);
     restart(home);
     assert_eq!((home.wait(&id), home.wait(&late)), (0, 0));
     assert_eq!(changes(home, &id), ["near_limit", "not near_limit"]);

@@ -92,7 +92,7 @@ fn what_was_ended_for_its_silence_is_stalled_until_it_speaks() {
         gate.pass(),
         says("done")
     );
-    let id = start(&home, &a_loop(&script, "stall_window_ms: 3000, max_stall_restarts: 5"));
+    let id = start(&home, &a_loop(&script, "stall_window_ms: 5000, max_stall_restarts: 5"));
     let why = is_doing(&home, &id, "stalled");
     assert!(why.starts_with("ended for its silence"), "{why}");
     until("the next attempt runs", || (home.show(&id)["attempt"] == 2).then_some(()));
