@@ -84,7 +84,7 @@ fn verify(secret: &str, told: &Told) -> Result<(), String> {
 }
 
 #[test]
-fn the_reference_library_takes_what_we_sign_and_nothing_else() {
+fn slow_the_reference_library_takes_what_we_sign_and_nothing_else() {
     let new = "whsec_bmV3IHNlY3JldCBvZiBleGFjdGx5IDMyIGJ5dGVzISE=";
     let old = "whsec_b2xkIHNlY3JldCBvZiBleGFjdGx5IDMyIGJ5dGVzISE=";
     let stranger = "whsec_c29tZWJvZHkgZWxzZSdzIHNlY3JldCwgMzIgYnl0ZXM=";
