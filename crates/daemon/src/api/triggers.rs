@@ -108,7 +108,7 @@ pub(crate) async fn resume(
 
 /// What a schedule would have done while it was paused is not made up for: that is what pausing is for.
 async fn set_paused(supervisor: Arc<Supervisor>, name: String, paused: bool) -> Answer<()> {
-    let now = supervisor.world.now();
+    let now = supervisor.world.wall();
     let entry = entry(&supervisor, &name)?;
     if entry.paused == paused {
         return Ok(());
@@ -189,7 +189,7 @@ pub(crate) async fn next(
         None => Ok(None),
     };
     let n = usize::try_from(number("n")?.unwrap_or(5)).unwrap_or(MOST_NEXT).min(MOST_NEXT);
-    let now = supervisor.world.now();
+    let now = supervisor.world.wall();
     let (schedule, from, tz) = if let Some(name) = get("trigger") {
         let entry = entry(&supervisor, &name)?;
         let TriggerSource::Schedule { tz, .. } = entry.spec.source.clone() else {

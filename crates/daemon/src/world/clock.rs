@@ -86,6 +86,11 @@ fn later(earlier: Reading, now: Reading) -> Reading {
     Reading { wall_ms: now.wall_ms.max(least), boot_ms: now.boot_ms }
 }
 
+/// The wall clock, as it is.
+pub(crate) fn wall() -> Time {
+    Time(wall_ms())
+}
+
 /// The wall clock. A debug build can be told how far it is off, so that a test can set it.
 fn wall_ms() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "this is the daemon's clock")]
