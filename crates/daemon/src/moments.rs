@@ -108,6 +108,7 @@ impl Supervisor {
         let text = since.map(|since| since.0.to_string());
         self.store.set_note(HELD, text.as_deref(), self.epoch)?;
         *self.shared.held_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
+        self.triggers.wake();
         Ok(since)
     }
 }

@@ -59,7 +59,7 @@ pub(crate) async fn receive(
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let now = supervisor.world.now();
     let secret = secret.as_deref().unwrap_or_default();
-    if secret.is_empty() || !webhook::is_genuine(secret, &header, &body, now) {
+    if secret.is_empty() || !webhook::is_genuine(secret, &header, &body, supervisor.world.wall()) {
         let message = "it is not signed with the secret of this trigger";
         return refuse(StatusCode::UNAUTHORIZED, "bad_signature", message);
     }

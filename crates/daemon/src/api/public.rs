@@ -1,6 +1,6 @@
 //! The few things that may be asked over TCP. The control API is not among them and never will be.
 //!
-//! Inbound webhooks have their place here: `/hooks/{name}` is one more route of [`router`].
+//! Probes, and what comes in by webhooks, each signed with its own secret.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use axum::extract::State;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use super::error::ApiError;
-use super::probes;
+use super::{hooks, probes};
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 
@@ -28,6 +28,7 @@ pub(crate) fn router(supervisor: Arc<Supervisor>, token: Option<String>) -> Rout
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))
         .route("/metrics", get(metrics))
+        .route("/hooks/{trigger}", post(hooks::receive))
         .fallback(nothing_else)
         .with_state(supervisor)
 }

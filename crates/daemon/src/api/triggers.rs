@@ -1,5 +1,7 @@
 //! Triggers: add, list, run, pause, resume, remove; and when a schedule would come next.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, Query, State};
@@ -45,6 +47,11 @@ pub(crate) async fn add(
     body: Result<Json<AddTrigger>, JsonRejection>,
 ) -> Answer<(StatusCode, Json<TriggerAdded>)> {
     let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
+    let added = to_the_end(add_checked(supervisor, asked)).await?;
+    Ok((StatusCode::CREATED, Json(added)))
+}
+
+async fn add_checked(supervisor: Arc<Supervisor>, asked: AddTrigger) -> Answer<TriggerAdded> {
     let checker = supervisor.clone();
     let checked = blocking(move || add::check(&checker, asked)).await?;
     triggers::change(&supervisor, TriggerChange::Add(checked.stored)).await?;
@@ -55,7 +62,16 @@ pub(crate) async fn add(
     tracing::info!(trigger = name, kind = entry.spec.source.kind(), "added");
     let trigger = blocking(move || Ok(view::one(&supervisor, &entry)?)).await?;
     let (secret, warnings) = (checked.secret, checked.warnings);
-    Ok((StatusCode::CREATED, Json(TriggerAdded { trigger, secret, warnings })))
+    Ok(TriggerAdded { trigger, secret, warnings })
+}
+
+/// In a task of its own: a client that hangs up must not leave what is written and not known, or half done.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Answer<T>> + Send + 'static,
+) -> Answer<T> {
+    #[expect(clippy::disallowed_methods, reason = "ends with a few writes, and is awaited here")]
+    let done = tokio::spawn(work).await;
+    done.map_err(|error| Refusal::new("bug", format!("a change of a trigger died: {error}")))?
 }
 
 #[utoipa::path(delete, path = "/v1/triggers/{trigger}", responses((status = 204, description = "it makes no more runs; those that it made go on")))]
@@ -63,10 +79,13 @@ pub(crate) async fn remove(
     State(supervisor): Daemon,
     Path(name): Path<String>,
 ) -> Answer<StatusCode> {
-    triggers::change(&supervisor, TriggerChange::Remove { trigger: name.clone() }).await?;
-    supervisor.triggers.forget(&name);
-    tracing::info!(trigger = name, "removed");
-    Ok(StatusCode::NO_CONTENT)
+    to_the_end(async move {
+        triggers::change(&supervisor, TriggerChange::Remove { trigger: name.clone() }).await?;
+        supervisor.triggers.forget(&name);
+        tracing::info!(trigger = name, "removed");
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
 }
 
 #[utoipa::path(post, path = "/v1/triggers/{trigger}/pause", responses((status = 200, body = TriggerView)))]
@@ -74,7 +93,7 @@ pub(crate) async fn pause(
     State(supervisor): Daemon,
     Path(name): Path<String>,
 ) -> Answer<Json<TriggerView>> {
-    set_paused(&supervisor, &name, true).await?;
+    to_the_end(set_paused(supervisor.clone(), name.clone(), true)).await?;
     show(State(supervisor), Path(name)).await
 }
 
@@ -83,14 +102,14 @@ pub(crate) async fn resume(
     State(supervisor): Daemon,
     Path(name): Path<String>,
 ) -> Answer<Json<TriggerView>> {
-    set_paused(&supervisor, &name, false).await?;
+    to_the_end(set_paused(supervisor.clone(), name.clone(), false)).await?;
     show(State(supervisor), Path(name)).await
 }
 
 /// What a schedule would have done while it was paused is not made up for: that is what pausing is for.
-async fn set_paused(supervisor: &Supervisor, name: &str, paused: bool) -> Answer<()> {
-    let now = supervisor.world.now();
-    let entry = entry(supervisor, name)?;
+async fn set_paused(supervisor: Arc<Supervisor>, name: String, paused: bool) -> Answer<()> {
+    let now = supervisor.world.wall();
+    let entry = entry(&supervisor, &name)?;
     if entry.paused == paused {
         return Ok(());
     }
@@ -99,13 +118,13 @@ async fn set_paused(supervisor: &Supervisor, name: &str, paused: bool) -> Answer
         progress.cursor_ms = progress.cursor_ms.max(now.0);
     }
     let change = TriggerChange::Update {
-        trigger: name.to_owned(),
+        trigger: name.clone(),
         spec: None,
         state: Some(progress.json()),
         paused: Some(paused),
     };
-    triggers::change(supervisor, change).await?;
-    supervisor.triggers.with(name, |entry| {
+    triggers::change(&supervisor, change).await?;
+    supervisor.triggers.with(&name, |entry| {
         (entry.paused, entry.progress) = (paused, progress);
         (entry.trouble, entry.stuck) = (None, None);
     });
@@ -130,8 +149,12 @@ pub(crate) async fn run(
     let id = format!("manual/{occurrence}");
     let delivery = Delivery { id: id.clone(), at: now, body: make::by_hand(asked.item) };
     // Made first and then written down, since nobody but whoever asked waits for it.
-    let run = make::make(&supervisor, &entry, &delivery).await.map_err(unmade)?;
-    record(&supervisor, &name, delivery, run.clone()).await?;
+    let run = to_the_end(async move {
+        let run = make::make(&supervisor, &entry, &delivery).await.map_err(unmade)?;
+        record(&supervisor, &name, delivery, run.clone()).await?;
+        Ok(run)
+    })
+    .await?;
     Ok((StatusCode::CREATED, Json(TriggerRan { occurrence: id, run: run.0 })))
 }
 
@@ -167,7 +190,7 @@ pub(crate) async fn next(
         None => Ok(None),
     };
     let n = usize::try_from(number("n")?.unwrap_or(5)).unwrap_or(MOST_NEXT).min(MOST_NEXT);
-    let now = supervisor.world.now();
+    let now = supervisor.world.wall();
     let (schedule, from, tz) = if let Some(name) = get("trigger") {
         let entry = entry(&supervisor, &name)?;
         let TriggerSource::Schedule { tz, .. } = entry.spec.source.clone() else {

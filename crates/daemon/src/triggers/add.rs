@@ -35,7 +35,7 @@ pub(crate) struct Checked {
 pub(crate) fn check(supervisor: &Supervisor, mut asked: AddTrigger) -> Answer<Checked> {
     check_name(&asked.name)?;
     check_run(&asked)?;
-    let now = supervisor.world.now();
+    let now = supervisor.world.wall();
     let mut made = None;
     if let TriggerSource::Webhook { secret, .. } = &mut asked.source {
         match secret {

@@ -169,8 +169,8 @@ impl Desk {
 }
 
 /// While everything is paused nothing is made, polled or let in; what comes is kept.
-pub(crate) fn is_held(_supervisor: &Supervisor) -> bool {
-    false
+pub(crate) fn is_held(supervisor: &Supervisor) -> bool {
+    supervisor.is_held()
 }
 
 /// Keeps what has come, and how far its trigger has come thereby; says how many were new. Whoever asked may go

@@ -50,16 +50,14 @@ struct Worker {
     polls: JoinSet<()>,
 }
 
-/// When there is something to do next, if that is known.
-type Step = Result<Option<Time>, Failure>;
+/// After how long there is something to do, if that is known.
+type Step = Result<Option<Duration>, Failure>;
 
 impl Worker {
     async fn work(mut self) {
         let supervisor = self.supervisor.clone();
         loop {
-            let next = self.tend_all().await;
-            let now = supervisor.world.now();
-            let wait = next.map(|at| Duration::from_millis(at.ms_since(now)));
+            let wait = self.tend_all().await;
             tokio::select! {
                 () = supervisor.triggers.wake.notified() => {}
                 () = self.alarm.after(wait) => {}
@@ -73,7 +71,7 @@ impl Worker {
         &self.supervisor.triggers
     }
 
-    async fn tend_all(&mut self) -> Option<Time> {
+    async fn tend_all(&mut self) -> Option<Duration> {
         if is_held(&self.supervisor) || self.supervisor.leaving().borrow().is_some() {
             return None;
         }
@@ -83,15 +81,15 @@ impl Worker {
             !entry.paused && matches!(entry.spec.source, TriggerSource::Folder { .. })
         };
         self.watch.keep_only(|name| supervisor.triggers.with(name, listens) == Some(true));
-        let mut next: Option<Time> = None;
+        let mut least: Option<Duration> = None;
         for name in self.desk().names() {
-            let at = self.tend(&name).await;
-            next = [next, at].into_iter().flatten().min();
+            let wait = self.tend(&name).await;
+            least = [least, wait].into_iter().flatten().min();
         }
-        next
+        least
     }
 
-    async fn tend(&mut self, name: &str) -> Option<Time> {
+    async fn tend(&mut self, name: &str) -> Option<Duration> {
         let entry = self.desk().entry(name).filter(|entry| !entry.paused)?;
         let now = self.supervisor.world.now();
         let came = self.hear(name, &entry, now).await;
@@ -100,12 +98,12 @@ impl Worker {
     }
 
     /// Has what has come be kept, and says when to ask again.
-    async fn hear(&mut self, name: &str, entry: &Entry, now: Time) -> Option<Time> {
+    async fn hear(&mut self, name: &str, entry: &Entry, now: Time) -> Option<Duration> {
         if let Some(at) = entry.progress.retry_at().filter(|at| *at > now) {
-            return Some(at);
+            return Some(between(now, at));
         }
         let heard = match &entry.spec.source {
-            TriggerSource::Schedule { .. } => self.admit(name, entry, now).await,
+            TriggerSource::Schedule { .. } => self.admit(name, entry).await,
             TriggerSource::Webhook { .. } => Ok(None),
             TriggerSource::Folder { dir, leave } => self.look(name, dir, *leave, now).await,
             // Whether it goes well is for the poll itself to say.
@@ -116,26 +114,35 @@ impl Worker {
                 recovered(&self.supervisor, name).await;
                 next
             }
-            Err(failure) => failed(&self.supervisor, name, failure, 0).await,
+            Err(failure) => {
+                let retry_at = failed(&self.supervisor, name, failure, 0).await?;
+                Some(between(now, retry_at))
+            }
         }
     }
 
     /// Has runs made of what has come, and says when to go on.
-    async fn see_to(&self, name: &str, now: Time) -> Option<Time> {
+    async fn see_to(&self, name: &str, now: Time) -> Option<Duration> {
         let stuck = self.desk().with(name, |entry| entry.stuck.clone()).flatten();
         if let Some(stuck) = stuck.as_ref().filter(|stuck| stuck.retry_at > now) {
-            return Some(stuck.retry_at);
+            return Some(between(now, stuck.retry_at));
         }
         match self.make_some(name).await {
             Ok(next) => {
                 self.desk().with(name, |entry| entry.stuck = None);
                 next
             }
-            Err(failure) => self.stuck(name, failure, stuck.as_ref()),
+            Err(failure) => self.stuck(name, failure, stuck.as_ref(), now),
         }
     }
 
-    fn stuck(&self, name: &str, failure: Failure, before: Option<&Stuck>) -> Option<Time> {
+    fn stuck(
+        &self,
+        name: &str,
+        failure: Failure,
+        before: Option<&Stuck>,
+        now: Time,
+    ) -> Option<Duration> {
         if is_fenced(&self.supervisor, &failure) {
             return None;
         }
@@ -148,16 +155,18 @@ impl Worker {
             tracing::error!(trigger = name, code, message, "no run can be made");
         }
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
-        let retry_at = self.supervisor.world.now().plus_ms(backoff_ms(failures));
+        let retry_at = now.plus_ms(backoff_ms(failures));
         let trouble = known.cloned().unwrap_or(trouble);
         let stuck = Stuck { trouble, failures, retry_at };
         self.desk().with(name, |entry| entry.stuck = Some(stuck))?;
-        Some(retry_at)
+        Some(between(now, retry_at))
     }
 
-    /// Lets in what is due of a schedule.
-    async fn admit(&self, name: &str, entry: &Entry, now: Time) -> Step {
+    /// Lets in what is due of a schedule. It goes by the wall's clock, which may be set back: its cursor does
+    /// not go back with it.
+    async fn admit(&self, name: &str, entry: &Entry) -> Step {
         let Some(schedule) = &entry.schedule else { return Ok(None) };
+        let now = self.supervisor.world.wall();
         let waiting = usize::try_from(entry.waiting).unwrap_or(usize::MAX);
         let room = MOST_CAUGHT_UP.saturating_sub(waiting);
         let cursor = entry.progress.cursor();
@@ -172,7 +181,7 @@ impl Worker {
                 tracing::info!(trigger = name, skipped = found.skipped, "occurrences were missed");
             }
         }
-        Ok(schedule.next_after(found.cursor.max(now)))
+        Ok(schedule.next_after(found.cursor.max(now)).map(|at| between(now, at)))
     }
 
     /// Looks into a folder, if there is something to look at.
@@ -200,8 +209,7 @@ impl Worker {
         match kept {
             Ok(Some(at)) => {
                 self.watch.look_again(name);
-                // Now is when the rest of a large folder is due; everything else has to settle.
-                Ok(Some(at))
+                Ok(Some(between(now, at)))
             }
             Ok(None) => Ok(None),
             Err(stuck) => {
@@ -212,14 +220,14 @@ impl Worker {
     }
 
     /// Starts the poll that is due.
-    fn poll(&mut self, name: &str, entry: &Entry, now: Time) -> Option<Time> {
+    fn poll(&mut self, name: &str, entry: &Entry, now: Time) -> Option<Duration> {
         let TriggerSource::Poll { every_ms, .. } = &entry.spec.source else { return None };
         if entry.is_polling {
             return None;
         }
         let due = entry.progress.cursor().plus_ms(*every_ms);
         if due > now && entry.progress.failures == 0 {
-            return Some(due);
+            return Some(between(now, due));
         }
         self.desk().with(name, |entry| entry.is_polling = true);
         self.polls.spawn(poll_once(self.supervisor.clone(), name.to_owned(), entry.clone(), now));
@@ -244,7 +252,7 @@ impl Worker {
             settle(&self.supervisor, name, &delivery.id, settled).await?;
         }
         let has_more = count == BATCH;
-        Ok(has_more.then(|| self.supervisor.world.now()))
+        Ok(has_more.then_some(Duration::ZERO))
     }
 
     /// What becomes of a delivery now; `None` if it has to wait.
@@ -286,6 +294,10 @@ impl Worker {
         let open = blocking(move || Ok(store.open_runs_of(&name)?)).await?;
         Ok(verdict(overlap, open))
     }
+}
+
+fn between(now: Time, at: Time) -> Duration {
+    Duration::from_millis(at.ms_since(now))
 }
 
 fn occurrence(at: Time) -> Delivery {

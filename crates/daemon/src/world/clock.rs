@@ -86,7 +86,7 @@ fn later(earlier: Reading, now: Reading) -> Reading {
     Reading { wall_ms: now.wall_ms.max(least), boot_ms: now.boot_ms }
 }
 
-/// What the wall says, for the log: whoever reads it compares it with other logs.
+/// What the wall says: for the log, which is compared with other logs, and for times of day.
 pub(crate) fn wall() -> Time {
     Time(wall_ms())
 }

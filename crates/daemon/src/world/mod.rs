@@ -39,6 +39,12 @@ impl World {
         clock::awake_ms()
     }
 
+    /// What the wall's clock says, also if it was set back: what is meant by a time of day. Nothing that was
+    /// counted by it may be counted again.
+    pub(crate) fn wall(&self) -> Time {
+        clock::wall()
+    }
+
     /// A shim's time, as a time of ours.
     pub(crate) fn ours(&self, theirs: Time) -> Time {
         self.clock.ours(theirs)

@@ -15,6 +15,7 @@ pub(crate) fn row(id: &str, state: &str, minutes: i64) -> RunRow {
         health: "healthy".to_owned(),
         health_since: None,
         health_why: None,
+        trigger: None,
         what: "make -j8".to_owned(),
         turn: 1,
         attempt: 1,

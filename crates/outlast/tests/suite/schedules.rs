@@ -217,26 +217,32 @@ fn missed_occurrences_are_passed_over_or_made_up_for() {
 }
 
 #[test]
-fn a_clock_set_back_over_a_reboot_makes_nothing_twice() {
+fn a_clock_set_back_makes_nothing_twice_and_is_gone_by() {
     let clock = Clock::new();
     let home = &clock.home;
     let script = counting(home);
-    home.ok(&[
-        "schedule", "add", "five", "--every", "5m", "--missed", "all", "--", "sh", "-c", &script,
-    ]);
-    clock.leap(6 * MINUTE_MS);
-    made(home, "five", 1);
-    for (boot, offset_ms) in
-        [("another", 3 * MINUTE_MS), ("a-third", 0), ("a-fourth", 6 * MINUTE_MS)]
-    {
+    let far = ["--every", "5m", "--missed", "all", "--overlap", "parallel", "--"];
+    home.ok(&[&["schedule", "add", "five"][..], &far, &["sh", "-c", &script]].concat());
+    clock.leap(61 * MINUTE_MS);
+    let first = made(home, "five", 12);
+    // On the same boot, after others, and forward again to where it was.
+    let boots = [(None, 30), (Some("another"), 3), (Some("a-third"), 0), (Some("a-fourth"), 61)];
+    for (boot, minutes) in boots {
         home.crash_daemon();
-        clock.set(offset_ms);
-        let started = home.outlast(&["daemon", "start"]).env("OUTLAST_FAKE_BOOT_ID", boot).output();
-        assert!(started.expect("the program starts").status.success());
+        clock.set(minutes * MINUTE_MS);
+        let mut start = home.outlast(&["daemon", "start"]);
+        start.envs(boot.map(|boot| ("OUTLAST_FAKE_BOOT_ID", boot)));
+        assert!(start.output().expect("the program starts").status.success());
         let view = trigger(home, "five");
-        assert_eq!((count(&view, "runs"), count(&view, "waiting")), (1, 0), "{boot}");
+        assert_eq!((count(&view, "runs"), count(&view, "waiting")), (12, 0), "{boot:?}");
+        // It goes on where it was, by the clock on the wall.
+        assert_eq!(view["next_at"], first["next_at"], "{boot:?}");
     }
-    assert_eq!(ran(home).len(), 1);
+    clock.leap(66 * MINUTE_MS);
+    made(home, "five", 13);
+    until("all have run", || (ran(home).len() >= 13).then_some(()));
+    let ran = ran(home);
+    assert_eq!(ran.iter().collect::<BTreeSet<_>>().len(), 13, "{ran:?}");
 }
 
 #[test]
