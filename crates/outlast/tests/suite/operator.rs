@@ -161,7 +161,7 @@ fn a_bundle_has_what_helps_and_nothing_that_is_private() {
     let home = Home::named(&format!("dir-{SECRET}")).env("API_KEY", SECRET);
     let config = format!(
         "[listen]\ntoken = \"{SECRET}\"\naddress = \"127.0.0.1:0\"\n[ping]\nurl = \"http://u:{SECRET}@127.0.0.1:1/{SECRET}\"\n\
-         [sinks.{SECRET}]\nkind = \"webhook\"\nsecret = \"{SECRET}\"\n[secrets]\n{SECRET} = \"{SECRET}\"\n\
+         [sinks.{SECRET}]\nkind = \"cmd\"\ncommand = \"echo {SECRET} >&2; false {SECRET}\"\n[secrets]\n{SECRET} = \"{SECRET}\"\n\
          [concurrency.per_label]\n\"team={SECRET}\" = 3\n[env]\nallow = [\"*\"]\n[{SECRET}]\n{SECRET} = 4711\n[ceilings]\nmax_turns = 7\n"
     );
     configure(&home, &config);
@@ -186,6 +186,12 @@ fn a_bundle_has_what_helps_and_nothing_that_is_private() {
         SECRET,
         "--env",
         &format!("TOKEN={SECRET}"),
+        "--notify",
+        SECRET,
+        "--notify",
+        &format!("webhook:http://u:{SECRET}@127.0.0.1:1/{SECRET}"),
+        "--watch",
+        SECRET,
     ];
     let blocked = start(&home, &loop_file, &flags);
     becomes(&home, &blocked, "blocked", "agent_blocked");
@@ -193,6 +199,8 @@ fn a_bundle_has_what_helps_and_nothing_that_is_private() {
     let failed =
         home.ok(&["run", "-d", "--", "sh", "-c", &format!("echo {SECRET}; exit 3"), SECRET]);
     assert_eq!(home.wait(&failed), 1);
+    let schedule = ["schedule", "add", SECRET, "--every", "1h", "--task", SECRET, "--", SECRET];
+    home.ok(&schedule);
     let missing = home.ok(&["run", "-d", "--", &format!("./{SECRET}/tool")]);
     assert_eq!(home.wait(&missing), 1);
     // A config that is wrong is quoted in findings and in the log.

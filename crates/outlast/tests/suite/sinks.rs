@@ -36,7 +36,7 @@ fn a_sink_that_says_it_is_gone_is_left_alone_until_somebody_enables_it() {
     home.crash_daemon();
     let second = run(&home, "hook", &["true"]);
     assert_eq!(home.wait(&second), 0);
-    assert!(text(&home.output(&["doctor"]).stdout).contains("hook is disabled since"));
+    assert!(text(&home.output(&["doctor"]).stdout).contains("\"hook\" is disabled since"));
     assert_eq!((sink(&home)["pending"].as_u64(), receiver.told().len()), (Some(2), 1));
     receiver.answers(|_, _| status(204, ""));
     home.ok(&["sink", "enable", "hook"]);
