@@ -46,6 +46,18 @@ pub(crate) struct Standing {
     pub(crate) resets_at: Option<Time>,
 }
 
+impl Standing {
+    /// What is left of it: 1 is all, 0 is nothing.
+    #[expect(clippy::cast_precision_loss, reason = "a share that people look at")]
+    pub(crate) fn left(&self) -> f64 {
+        let share = |used: u64, most: Option<u64>| {
+            most.map_or(1.0, |most| 1.0 - (used as f64 / most.max(1) as f64).min(1.0))
+        };
+        let tokens = share(self.used.tokens, self.rule.max_tokens);
+        tokens.min(share(self.used.cost_usd_micros, self.rule.max_cost_usd_micros))
+    }
+}
+
 impl Budgets {
     /// Follows the rules of a config; says whom to ask if they have changed. The ledger is read only then.
     pub(crate) fn follow(

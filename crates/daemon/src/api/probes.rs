@@ -43,6 +43,10 @@ fn render(supervisor: &Arc<Supervisor>) -> Answer<String> {
     let census = supervisor.store.census()?;
     let waits = |handle: &crate::supervisor::Handle| handle.snapshot.borrow().run.wants_slot();
     let queue_depth = supervisor.handles().iter().filter(|(_, handle)| waits(handle)).count();
-    let sight = metrics::Sight { census, queue_depth };
+    let pending = |state: &outlast_store::SinkState| state.pending;
+    let notices_pending = supervisor.store.sink_states()?.iter().map(pending).sum();
+    let left = |it: &crate::budgets::Standing| (it.rule.name.clone(), it.left());
+    let budgets = supervisor.budgets().iter().map(left).collect();
+    let sight = metrics::Sight { census, queue_depth, notices_pending, budgets };
     Ok(supervisor.operator.metrics.render(&sight))
 }

@@ -62,22 +62,6 @@ fn is_zero(tokens: &u64) -> bool {
     *tokens == 0
 }
 
-/// How much a run needs a look, by its health: the smallest first. What only a person can mend comes before what
-/// may mend itself.
-pub fn urgency(health: &str) -> u8 {
-    match health {
-        "waiting_human" => 0,
-        "unreachable" => 1,
-        "orphaned" => 2,
-        "stalled" => 3,
-        "thrashing" => 4,
-        "near_limit" => 5,
-        "rate_limited" => 6,
-        "silent" => 7,
-        _ => 8,
-    }
-}
-
 /// `GET /v1/runs/{run}`: everything known about a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use outlast_wire::api::{DoctorReport, Finding, Holding, Level};
+use outlast_wire::api::{DoctorReport, Finding, Holding, Level, TriggerView};
 
 use super::Daemon;
 use super::error::Answer;
@@ -33,7 +33,7 @@ pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorRepo
 type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;
 
 /// Who looks, in the order in which it is told. Each says nothing where there is nothing to look at.
-const EXAMINERS: [Examiner; 12] = [
+const EXAMINERS: [Examiner; 13] = [
     runs,
     holding,
     hold,
@@ -41,6 +41,7 @@ const EXAMINERS: [Examiner; 12] = [
     leftovers,
     config,
     sinks,
+    triggers,
     disk,
     around::program,
     around::listener,
@@ -50,6 +51,23 @@ const EXAMINERS: [Examiner; 12] = [
 
 fn sinks(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     notify::findings(supervisor)
+}
+
+/// A trigger that makes no runs looks like one that had no reason to.
+fn triggers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let of = |trigger: TriggerView| {
+        let trouble = trigger.trouble?;
+        let message = format!("{:?} since {}: {:?}", trigger.name, trouble.since, trouble.message);
+        let hint = "`outlast schedule ls` and `outlast trigger ls` show all of them";
+        Some(finding(Level::Warning, "trigger", message, Some(hint)))
+    };
+    match crate::triggers::view::all(supervisor) {
+        Ok(all) => all.into_iter().filter_map(of).collect(),
+        Err(error) => {
+            let message = format!("the triggers cannot be read: {error}");
+            vec![finding(Level::Problem, "trigger", message, None)]
+        }
+    }
 }
 
 fn journal(supervisor: &Supervisor) -> Answer<Vec<Finding>> {

@@ -33,6 +33,12 @@ const TURN_SECONDS: [f64; 11] =
 const UNKNOWN: &str = "unknown";
 
 type Dollars = Counter<f64, AtomicU64>;
+type Share = Gauge<f64, AtomicU64>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfBudget {
+    budget: String,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfState {
@@ -79,12 +85,14 @@ pub(crate) struct Metrics {
     stalls: Counter,
 }
 
-/// What is not counted but looked at when somebody asks. What budgets have left and which notices are pending
-/// would be two more of these, each with its gauge in [`Now`].
+/// What is not counted but looked at when somebody asks.
 #[derive(Debug, Default)]
 pub(crate) struct Sight {
     pub(crate) census: Vec<Census>,
     pub(crate) queue_depth: usize,
+    pub(crate) notices_pending: u64,
+    /// What is left of each, by its name: 1 is all of it.
+    pub(crate) budgets: Vec<(String, f64)>,
 }
 
 /// The gauges of a [`Sight`].
@@ -92,6 +100,8 @@ pub(crate) struct Sight {
 struct Now {
     runs: Family<OfState, Gauge>,
     queue_depth: Gauge,
+    notices_pending: Gauge,
+    budgets: Family<OfBudget, Share>,
 }
 
 impl Default for Metrics {
@@ -106,6 +116,16 @@ impl Default for Metrics {
         registry.register("build", "This build", Info::new([("version", version::BUILD)]));
         registry.register("runs", "Runs by state and kind of agent", now.runs.clone());
         registry.register("queue_depth", "Runs that wait for a place", now.queue_depth.clone());
+        registry.register(
+            "notices_pending",
+            "Notices that a sink has yet to be told",
+            now.notices_pending.clone(),
+        );
+        registry.register(
+            "budget_remaining_ratio",
+            "What is left of a budget that runs share",
+            now.budgets.clone(),
+        );
         registry.register("turns", "Turns committed", turns.clone());
         registry.register(
             "turn_duration_seconds",
@@ -193,6 +213,11 @@ impl Metrics {
             now.runs.get_or_create(&OfState { state: it.state.word(), agent }).set(runs);
         }
         now.queue_depth.set(i64::try_from(sight.queue_depth).unwrap_or(i64::MAX));
+        now.notices_pending.set(i64::try_from(sight.notices_pending).unwrap_or(i64::MAX));
+        now.budgets.clear();
+        for (budget, left) in &sight.budgets {
+            now.budgets.get_or_create(&OfBudget { budget: budget.clone() }).set(*left);
+        }
         let mut page = String::new();
         text::encode(&mut page, &self.registry).expect("a string takes every text");
         page
@@ -244,10 +269,14 @@ mod tests {
         let sight = |state, agent: Option<&str>, queue_depth| Sight {
             census: vec![Census { state, agent: agent.map(str::to_owned), runs: 2 }],
             queue_depth,
+            notices_pending: 5,
+            budgets: vec![("day".to_owned(), 0.25)],
         };
         let page = metrics.render(&sight(StateName::Running, Some("exec"), 3));
         assert!(page.contains("outlast_runs{state=\"running\",agent=\"exec\"} 2\n"), "{page}");
         assert!(page.contains("outlast_queue_depth 3\n"), "{page}");
+        assert!(page.contains("outlast_notices_pending 5\n"), "{page}");
+        assert!(page.contains("outlast_budget_remaining_ratio{budget=\"day\"} 0.25\n"), "{page}");
         let page = metrics.render(&sight(StateName::Blocked, None, 0));
         assert!(page.contains("outlast_runs{state=\"blocked\",agent=\"unknown\"} 2\n"), "{page}");
         assert!(!page.contains("running"), "{page}");

@@ -79,6 +79,9 @@ fn about(detail: &Detail) -> Option<String> {
     }
     let reason = view.reason.as_deref().filter(|reason| !reason.is_empty());
     let why = reason.map(|reason| format!("{}: {}", view.state, one_line(reason)));
+    let unwell = view.health_why.as_deref().filter(|_| view.health != "healthy");
+    let unwell = unwell.map(|unwell| format!("{}: {}", spaced(&view.health), one_line(unwell)));
+    let why = unwell.or(why);
     why.or_else(|| view.task.as_deref().map(one_line))
 }
 
