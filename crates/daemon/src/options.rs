@@ -17,4 +17,6 @@ pub struct Options {
     pub mode: Mode,
     /// Gets one line: `ready`, or `error` and an `ErrorInfo` as JSON.
     pub ready: Option<OwnedFd>,
+    /// Gives back what only the start needed.
+    pub give_back: fn(),
 }

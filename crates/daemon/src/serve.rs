@@ -46,6 +46,7 @@ pub fn run(mut options: Options) -> ExitCode {
 
 struct Daemon {
     supervisor: Arc<Supervisor>,
+    give_back: fn(),
     // Held for life.
     _instance: Instance,
 }
@@ -99,7 +100,7 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
         .and_then(|()| instance::mark_running(layout, &options.env))
         .and_then(|()| supervisor.keep_clock());
     said.map_err(|error| unusable(&layout.state, &error))?;
-    Ok(Daemon { supervisor, _instance: instance })
+    Ok(Daemon { supervisor, give_back: options.give_back, _instance: instance })
 }
 
 /// Notes that a daemon has started; says whether too many have had to.
@@ -172,6 +173,7 @@ impl Daemon {
         tell(ready, "ready\n");
         supervisor.service.say_ready(open);
         sweep(supervisor.clone());
+        (self.give_back)();
         let left = tokio::select! {
             left = self.answer(listener, signals) => left,
             never = reconciler::run(supervisor) => match never {},

@@ -43,6 +43,8 @@ mod disk;
 mod revive;
 mod trim;
 
+pub use trim::give_back;
+
 use std::path::Path;
 use std::process::ExitCode;
 

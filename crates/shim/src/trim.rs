@@ -1,17 +1,19 @@
 //! Giving back what only the launch needed.
 //!
-//! The shim is one life of a larger program, and starting it touches pages of code and tables that it never
-//! looks at again. They are a file's, unchanged, so the kernel can drop them from this process and bring
-//! back the few that are wanted. With a thousand shims this is what most of their size consists of.
+//! The shim is one life of a larger program, and so is the daemon: starting either touches pages of code and
+//! tables that it never looks at again. They are a file's, unchanged, so the kernel can drop them from this
+//! process and bring back the few that are wanted. With a thousand shims this is what most of their size
+//! consists of.
 
-/// Drops every page of a mapped file that this process has not changed. On failure the shim stays as it is.
+/// Drops every page of a mapped file that this process has not changed. On failure it stays as it is.
 #[cfg(target_os = "linux")]
-pub(crate) fn give_back() {
+pub fn give_back() {
     let Ok(smaps) = std::fs::read_to_string("/proc/self/smaps") else { return };
     for (start, length) in unchanged(&smaps) {
         #[expect(unsafe_code, reason = "the address of a mapping cannot be borrowed")]
         // SAFETY: the range is a whole mapping of a file, read-only and without a single changed page, so
-        // what is read from it afterwards is what was there before. Nothing unmaps it: we have one thread.
+        // what is read from it afterwards is what was there before. Nothing unmaps what was mapped when the
+        // program was loaded, also not another thread; one that reads from it meanwhile waits for the page.
         let dropped = unsafe {
             rustix::mm::madvise(
                 start as *mut std::ffi::c_void,
@@ -24,7 +26,7 @@ pub(crate) fn give_back() {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn give_back() {}
+pub fn give_back() {}
 
 /// The read-only mappings of files of which no page was changed (relocation changes some), as start and
 /// length.

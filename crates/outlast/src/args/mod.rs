@@ -26,7 +26,7 @@ pub(crate) use trigger::{
 };
 pub(crate) use watch::{Attach, Top, Wait};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{Check, Import};
 use crate::output::errors::Errors;
@@ -51,6 +51,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     Run(Box<Run>),
     Ps(Ps),
@@ -117,8 +118,17 @@ impl Command {
     }
 }
 
+/// Only the verb that is typed is put together, which is a third of a short command's time. Whatever is not a
+/// good command line, a wish for help among it, is read again with all of them.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    Cli::try_parse()
+    Cli::try_parse().or_else(|_| Cli::from_arg_matches(&whole().try_get_matches()?))
+}
+
+/// The command line with every verb put together, for those who look at it.
+pub(crate) fn whole() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
@@ -130,18 +140,16 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        whole().debug_assert();
     }
 
     #[test]
     fn every_verb_has_examples() {
-        for verb in Cli::command().get_subcommands() {
+        for verb in whole().get_subcommands() {
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Examples:") || verb.has_subcommands(), "{}", verb.get_name());
         }

@@ -1,14 +1,12 @@
 //! `outlast completions`: a script that completes our arguments.
 
-use clap::CommandFactory;
-
 use crate::Answer;
-use crate::args::{Cli, Completions};
+use crate::args::{self, Completions};
 use crate::output;
 
-pub(crate) fn completions(args: Completions) -> Answer {
+pub(crate) fn completions(asked: Completions) -> Answer {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "outlast", &mut script);
+    clap_complete::generate(asked.shell, &mut args::whole(), "outlast", &mut script);
     output::print(&String::from_utf8_lossy(&script))?;
     Ok(0)
 }

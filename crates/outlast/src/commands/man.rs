@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use clap::CommandFactory;
-
 use crate::Answer;
-use crate::args::{Cli, Man};
+use crate::args::{self, Man};
 use crate::output;
 use crate::problem::Problem;
 
-pub(crate) fn man(args: Man) -> Answer {
-    match args.dir {
+pub(crate) fn man(asked: Man) -> Answer {
+    match asked.dir {
         Some(dir) => write_all(&dir)?,
         None => print()?,
     }
@@ -19,7 +17,7 @@ pub(crate) fn man(args: Man) -> Answer {
 
 fn print() -> Result<(), Problem> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command())
+    clap_mangen::Man::new(args::whole())
         .render(&mut page)
         .map_err(|error| Problem::failure(format_args!("cannot write the manual: {error}")))?;
     output::print(&String::from_utf8_lossy(&page))
@@ -27,7 +25,7 @@ fn print() -> Result<(), Problem> {
 
 fn write_all(dir: &Path) -> Result<(), Problem> {
     std::fs::create_dir_all(dir)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), dir))
+        .and_then(|()| clap_mangen::generate_to(args::whole(), dir))
         .map_err(|error| {
             Problem::failure(format_args!(
                 "cannot write manual pages to {}: {error}",

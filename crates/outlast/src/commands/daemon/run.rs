@@ -29,6 +29,7 @@ pub(crate) fn run(world: &World, args: &DaemonRun) -> Result<ExitCode, Problem> 
             env,
             mode: mode(world, args),
             ready: Some(ready),
+            give_back: outlast_shim::give_back,
         })
     };
     if args.detached {
