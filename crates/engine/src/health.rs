@@ -30,6 +30,18 @@ pub enum Health {
 }
 
 impl Health {
+    pub const ALL: [Self; 9] = [
+        Self::Healthy,
+        Self::Silent,
+        Self::Stalled,
+        Self::Thrashing,
+        Self::WaitingHuman,
+        Self::RateLimited,
+        Self::NearLimit,
+        Self::Orphaned,
+        Self::Unreachable,
+    ];
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",

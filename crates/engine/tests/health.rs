@@ -249,17 +249,6 @@ fn what_was_streamed_is_not_charged_again_at_the_end() {
 
 #[test]
 fn every_word_of_health_is_told_apart() {
-    let all = [
-        Health::Healthy,
-        Health::Silent,
-        Health::Stalled,
-        Health::Thrashing,
-        Health::WaitingHuman,
-        Health::RateLimited,
-        Health::NearLimit,
-        Health::Orphaned,
-        Health::Unreachable,
-    ];
-    let words: std::collections::BTreeSet<_> = all.map(Health::word).into();
-    assert_eq!(words.len(), all.len());
+    let words: std::collections::BTreeSet<_> = Health::ALL.map(Health::word).into();
+    assert_eq!(words.len(), Health::ALL.len());
 }

@@ -12,12 +12,9 @@ use crate::output::printable;
 pub(super) const LABEL: &str = "dev.outlast.daemon";
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-const DONE_WITHIN: Duration = Duration::from_secs(30);
 /// For a service that was told to go to be gone, and for one that was told to come to be known and to run.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
-const BEGIN_WITHIN: Duration = Duration::from_secs(5);
 const START_WITHIN: Duration = Duration::from_secs(20);
-const TELL_AGAIN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The session that agents are started in, and the service within it.
@@ -160,11 +157,6 @@ async fn bootout(service: &Service<'_>, status: &mut ServiceStatus) -> Result<()
     Ok(())
 }
 
-/// Once, and now and then while a start would not have been seen yet.
-fn may_tell(told: Option<Instant>, began: Instant) -> bool {
-    told.is_none_or(|at| at.elapsed() >= TELL_AGAIN && began.elapsed() < BEGIN_WITHIN)
-}
-
 /// Looks until the service runs and its daemon answers here. One that does not run is told to, and again if it was
 /// just ending when it was told.
 async fn await_start(
@@ -178,7 +170,7 @@ async fn await_start(
         let here = answering(service.world).await;
         if let Some(printed) = &printed {
             printed.must_be_read(service)?;
-            if !printed.is_running() && may_tell(told, began) {
+            if !printed.is_running() && tool::may_tell(told, began) {
                 order(service, status, &["kickstart", &target()]).await?;
                 told = Some(Instant::now());
                 continue;
@@ -197,7 +189,7 @@ async fn await_start(
                 return Ok(());
             }
         }
-        let within = if printed.is_some() { START_WITHIN } else { BEGIN_WITHIN };
+        let within = if printed.is_some() { START_WITHIN } else { tool::BEGIN_WITHIN };
         if began.elapsed() >= within {
             let state = status.state.as_deref().unwrap_or("not loaded");
             return Err(Shortfall::new(format!(
@@ -223,15 +215,7 @@ async fn order(
     status: &mut ServiceStatus,
     args: &[&str],
 ) -> Result<(), Shortfall> {
-    let what = format!("launchctl {}", args.join(" "));
-    let said = ctl(service, args, DONE_WITHIN).await?;
-    if !said.is_success {
-        return Err(Shortfall::new(format!("{what}: {}", said.reason())));
-    }
-    if !status.done.contains(&what) {
-        status.done.push(what);
-    }
-    Ok(())
+    tool::order(service.world, status, "launchctl", args).await
 }
 
 async fn ctl(service: &Service<'_>, args: &[&str], within: Duration) -> Result<Said, Shortfall> {

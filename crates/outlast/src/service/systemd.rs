@@ -25,12 +25,9 @@ const SHOWN: &str = "--property=LoadState,UnitFileState,ActiveState,SubState,Mai
 
 /// For a question, and for an order. A stop takes as long as the unit allows a daemon to leave.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-const DONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long a start may take to be seen at all, and to succeed.
-const BEGIN_WITHIN: Duration = Duration::from_secs(5);
 const START_WITHIN: Duration = Duration::from_secs(20);
-const TELL_AGAIN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Up to this one a user's services may be ended in spite of lingering.
@@ -212,24 +209,11 @@ async fn order(
     status: &mut ServiceStatus,
     args: &[&str],
 ) -> Result<(), Shortfall> {
-    let what = format!("systemctl --user {}", args.join(" "));
-    let said = ctl(service, args, DONE_WITHIN).await?;
-    if !said.is_success {
-        return Err(Shortfall::new(format!("{what}: {}", said.reason())));
-    }
-    if !status.done.contains(&what) {
-        status.done.push(what);
-    }
-    Ok(())
+    tool::order(service.world, status, "systemctl", &[&["--user"], args].concat()).await
 }
 
 async fn ctl(service: &Service<'_>, args: &[&str], within: Duration) -> Result<Said, Shortfall> {
     tool::run(service.world, "systemctl", &[&["--user"], args].concat(), within).await
-}
-
-/// Once, and now and then while a start would not have been seen yet.
-fn may_tell(told: Option<Instant>, began: Instant) -> bool {
-    told.is_none_or(|at| at.elapsed() >= TELL_AGAIN && began.elapsed() < BEGIN_WITHIN)
 }
 
 /// Looks until the service runs and its daemon answers here. One that does not run is told to, and again if it was
@@ -243,7 +227,7 @@ async fn await_start(
     loop {
         let shown = show(service, status).await?;
         let is_idle = shown.is("ActiveState", "inactive") || shown.is("ActiveState", "failed");
-        if is_idle && may_tell(told, began) {
+        if is_idle && tool::may_tell(told, began) {
             order(service, status, &["--no-block", "start", UNIT]).await?;
             told = Some(Instant::now());
             continue;
@@ -261,7 +245,7 @@ async fn await_start(
             ));
             return Ok(());
         }
-        let within = if is_idle { BEGIN_WITHIN } else { START_WITHIN };
+        let within = if is_idle { tool::BEGIN_WITHIN } else { START_WITHIN };
         if began.elapsed() >= within {
             let state = shown.state();
             let problem = match here.and_then(|here| here.pid) {
@@ -296,7 +280,7 @@ async fn see_to_linger(service: &Service<'_>, linger: Linger, status: &mut Servi
     status.linger = lingers(service, &user).await;
     if status.linger == Some(false) && linger == Linger::Enable {
         let args = ["enable-linger", &user];
-        match tool::run(service.world, "loginctl", &args, DONE_WITHIN).await {
+        match tool::run(service.world, "loginctl", &args, tool::DONE_WITHIN).await {
             Ok(said) if said.is_success => status.done.push(format!("loginctl {}", args.join(" "))),
             Ok(said) => status.hints.push(format!("loginctl enable-linger: {}", said.reason())),
             Err(shortfall) => status.hints.push(shortfall.problem),

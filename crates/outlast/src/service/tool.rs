@@ -3,9 +3,11 @@
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use outlast_wire::api::ServiceStatus;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
+use tokio::time::Instant;
 
 use super::Shortfall;
 use crate::output::printable;
@@ -13,6 +15,12 @@ use crate::world::World;
 
 /// More than any answer that we ask for; what is beyond it is not read.
 const MOST: u64 = 256 * 1024;
+
+/// For what a manager is told to do.
+pub(super) const DONE_WITHIN: Duration = Duration::from_secs(30);
+/// For a start to be seen to begin, and between two times that it is asked for.
+pub(super) const BEGIN_WITHIN: Duration = Duration::from_secs(5);
+const TELL_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Said {
     pub(super) is_success: bool,
@@ -34,6 +42,29 @@ impl Said {
     pub(super) fn value(&self, name: &str) -> Option<&str> {
         self.stdout.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
     }
+}
+
+/// Has the manager do something, and notes that it was asked to.
+pub(super) async fn order(
+    world: &World,
+    status: &mut ServiceStatus,
+    program: &str,
+    args: &[&str],
+) -> Result<(), Shortfall> {
+    let what = format!("{program} {}", args.join(" "));
+    let said = run(world, program, args, DONE_WITHIN).await?;
+    if !said.is_success {
+        return Err(Shortfall::new(format!("{what}: {}", said.reason())));
+    }
+    if !status.done.contains(&what) {
+        status.done.push(what);
+    }
+    Ok(())
+}
+
+/// Whether to tell a manager to start: once, and now and then while a start would not have been seen yet.
+pub(super) fn may_tell(told: Option<Instant>, began: Instant) -> bool {
+    told.is_none_or(|at| at.elapsed() >= TELL_AGAIN && began.elapsed() < BEGIN_WITHIN)
 }
 
 /// Runs a tool to its end. An exit code that is not 0 is an answer too; one that has none in time is a shortfall.

@@ -113,7 +113,7 @@ impl Reader<'_> {
 
     fn health(&self, column: usize) -> Result<&'static str, String> {
         let word = self.text(column)?;
-        HEALTHS
+        Health::ALL
             .into_iter()
             .map(Health::word)
             .find(|known| *known == word)
@@ -150,16 +150,4 @@ const STATES: [StateName; 11] = [
     StateName::Failed,
     StateName::Stopped,
     StateName::Exhausted,
-];
-
-const HEALTHS: [Health; 9] = [
-    Health::Healthy,
-    Health::Silent,
-    Health::Stalled,
-    Health::Thrashing,
-    Health::WaitingHuman,
-    Health::RateLimited,
-    Health::NearLimit,
-    Health::Orphaned,
-    Health::Unreachable,
 ];

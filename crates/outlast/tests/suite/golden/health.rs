@@ -8,17 +8,8 @@ use outlast_engine::{
 use super::{as_lines, assert_takes_more, from_lines, golden, has_all};
 
 fn words() -> Vec<Event> {
-    let healths = [
-        Health::Silent,
-        Health::Stalled,
-        Health::Thrashing,
-        Health::WaitingHuman,
-        Health::RateLimited,
-        Health::NearLimit,
-        Health::Orphaned,
-        Health::Unreachable,
-        Health::Healthy,
-    ];
+    let unwell = Health::ALL.into_iter().filter(|health| *health != Health::Healthy);
+    let healths = unwell.chain([Health::Healthy]);
     let since = Time(1_790_000_000_000);
     let why = "no output for 6 minutes".to_owned();
     let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
@@ -42,8 +33,8 @@ fn words() -> Vec<Event> {
         wait: Some(Wait::RateLimit(since)),
         workspace: None,
     };
-    let mut facts =
-        healths.map(|health| Fact::HealthDegraded { health, since, why: why.clone() }).to_vec();
+    let mut facts: Vec<Fact> =
+        healths.map(|health| Fact::HealthDegraded { health, since, why: why.clone() }).collect();
     let spec = RunSpec { health: rules, ..RunSpec::command(agent, "/".to_owned()) };
     let neared = |limit, budget| Fact::LimitNeared { limit, used: 8, max: 10, budget };
     facts.extend([
