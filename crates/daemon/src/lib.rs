@@ -13,6 +13,7 @@ mod chore;
 mod conductor;
 pub mod driver;
 mod ear;
+mod http;
 mod instance;
 mod keeper;
 mod log;

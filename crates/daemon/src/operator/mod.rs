@@ -7,7 +7,6 @@ pub(crate) mod listen;
 pub(crate) mod metrics;
 #[cfg(feature = "otlp")]
 mod otlp;
-mod outbound;
 pub(crate) mod ping;
 pub(crate) mod readiness;
 

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use outlast_workflow::Ping;
 
-use super::outbound::{self, Say, Target};
 use super::readiness;
 use crate::supervisor::Supervisor;
-use crate::view;
+use crate::{http, view};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -78,26 +77,24 @@ pub(super) async fn follow(supervisor: &Arc<Supervisor>) {
 async fn ping(supervisor: &Arc<Supervisor>, wanted: &Ping) {
     let pinging = &supervisor.operator.pinging;
     let at = || view::rfc3339(supervisor.world.now());
-    let target = match Target::parse(&wanted.url) {
-        Ok(target) => target,
-        Err(why) => return pinging.went(at(), Err(format!("ping.url cannot be used: {why}"))),
-    };
+    if let Some(why) = http::refuse(&wanted.url) {
+        return pinging.went(at(), Err(format!("ping.url cannot be used: {why}")));
+    }
     let every = Duration::from_millis(wanted.every_ms);
     loop {
         let answer = match unready(supervisor).await {
             Some(why) => Err(format!("no ping was sent, because this daemon is not ready: {why}")),
-            None => judged(outbound::send(&target, Say::Get, ANSWER_WITHIN).await),
+            None => judged(http::get(&wanted.url, ANSWER_WITHIN).await),
         };
         pinging.went(at(), answer);
         tokio::time::sleep(every).await;
     }
 }
 
-fn judged(answer: Result<u16, String>) -> Result<(), String> {
-    match answer {
-        Ok(200..=299) => Ok(()),
-        Ok(status) => Err(format!("answered with status {status}")),
-        Err(error) => Err(error),
+fn judged(answer: Result<http::Answer, String>) -> Result<(), String> {
+    match answer?.status {
+        200..=299 => Ok(()),
+        status => Err(format!("answered with status {status}")),
     }
 }
 

@@ -11,7 +11,7 @@ const INTERNAL: u32 = 1;
 const STATUS_ERROR: u32 = 2;
 
 /// The body of one request to `/v1/traces`.
-pub(super) fn request(spans: &[Span]) -> Vec<u8> {
+pub(super) fn request(spans: &[Span]) -> String {
     let attribute = |key: &str, value: Json| json!({ "key": key, "value": value });
     let text = |text: &str| json!({ "stringValue": text });
     let resource = [
@@ -26,7 +26,7 @@ pub(super) fn request(spans: &[Span]) -> Vec<u8> {
             "spans": spans,
         }],
     }] });
-    serde_json::to_vec(&body).expect("it is plain data")
+    serde_json::to_string(&body).expect("it is plain data")
 }
 
 fn span(span: &Span) -> Json {

@@ -9,7 +9,7 @@ use outlast_store::Error;
 
 use super::encode;
 use super::span::{self, Span};
-use crate::operator::outbound::{self, Say, Target};
+use crate::http::{self, Post};
 use crate::supervisor::Supervisor;
 
 /// So long others may join the first of a batch, and so many at most.
@@ -27,10 +27,10 @@ const MOST_EVENTS: usize = 50_000_000;
 /// Sends for ever. Waits without a timer while nothing ends.
 pub(super) async fn to(supervisor: &Arc<Supervisor>, endpoint: &str) {
     let queue = &supervisor.operator.traces;
-    let target = match Target::parse(endpoint) {
-        Ok(target) => target.below("/v1/traces"),
-        Err(why) => return queue.lost(0, format!("otlp.endpoint cannot be used: {why}")),
-    };
+    let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
+    if let Some(why) = http::refuse(&url) {
+        return queue.lost(0, format!("otlp.endpoint cannot be used: {why}"));
+    }
     loop {
         queue.news.notified().await;
         tokio::time::sleep(GATHER).await;
@@ -39,12 +39,12 @@ pub(super) async fn to(supervisor: &Arc<Supervisor>, endpoint: &str) {
             if ends.is_empty() {
                 break;
             }
-            send(supervisor, &target, ends).await;
+            send(supervisor, &url, ends).await;
         }
     }
 }
 
-async fn send(supervisor: &Arc<Supervisor>, target: &Target, ends: BTreeMap<RunId, Vec<u64>>) {
+async fn send(supervisor: &Arc<Supervisor>, url: &str, ends: BTreeMap<RunId, Vec<u64>>) {
     let queue = &supervisor.operator.traces;
     let reader = supervisor.clone();
     let read = tokio::task::spawn_blocking(move || read(&reader, &ends)).await;
@@ -52,11 +52,11 @@ async fn send(supervisor: &Arc<Supervisor>, target: &Target, ends: BTreeMap<RunI
     if spans.is_empty() {
         return;
     }
-    let body = encode::request(&spans);
+    let post = Post { url, headers: Vec::new(), body: encode::request(&spans) };
     let mut retry_in = FIRST_RETRY;
     for tries in 1..=MOST_TRIES {
-        let answer = outbound::send(target, Say::PostJson(body.clone()), ANSWER_WITHIN).await;
-        let (why, is_worth_retrying) = match answer {
+        let answer = http::post(&post, ANSWER_WITHIN).await;
+        let (why, is_worth_retrying) = match answer.map(|answer| answer.status) {
             Ok(200..=299) => return queue.sent(spans.len()),
             Ok(status) => {
                 let is_busy = matches!(status, 429 | 502 | 503 | 504);
