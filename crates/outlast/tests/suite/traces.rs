@@ -106,9 +106,9 @@ fn what_ends_under_another_daemon_is_sent_by_that_one() {
 }
 
 #[test]
-fn a_collector_that_is_not_there_holds_nobody_up() {
+fn a_collector_that_cannot_be_asked_holds_nobody_up() {
     let home = Home::new();
-    configure(&home, "[otlp]\nendpoint = \"https://collector\"\n");
+    configure(&home, "[otlp]\nendpoint = \"ftp://collector\"\n");
     assert_eq!(home.wait(&home.start("true")), 0);
     let found = findings(&home, "otlp");
     assert_eq!(found[0]["level"], "warning", "{found:?}");
