@@ -12,6 +12,7 @@
 mod bench;
 mod ci;
 mod interrupt;
+mod power;
 mod private;
 mod process;
 mod random;
@@ -38,11 +39,16 @@ enum Command {
     Sim(sim::Args),
     /// Real processes, killed at random for a while, then audited
     Soak(soak::Args),
+    /// The power goes, wherever it can: nothing acknowledged is lost
+    Power(power::Args),
     /// The figures of the design, each held against something measured beside it
     Bench(bench::Args),
     /// Writes the monotonic clock to a file: the child whose start is measured
     #[command(name = "__stamp", hide = true)]
     Stamp { file: PathBuf },
+    /// What is done while it is recorded
+    #[command(name = "__power-work", hide = true)]
+    PowerWork(power::work::Args),
 }
 
 fn main() -> ExitCode {
@@ -52,7 +58,9 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Sim(args) => sim::run(&args),
         Command::Soak(args) => soak::run(&args),
+        Command::Power(args) => power::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::PowerWork(args) => power::work::run(&args),
         Command::Stamp { file } => stamp::write(&file, stamp),
     };
     match done {

@@ -18,13 +18,24 @@ const SWEEPS: usize = 200;
 pub(crate) struct Private {
     binary: PathBuf,
     home: PathBuf,
+    env: Vec<(&'static str, PathBuf)>,
 }
 
 impl Private {
     /// `home` is made and belongs to this alone.
     pub(crate) fn new(binary: &Path, home: PathBuf) -> Result<Self> {
         fs::create_dir_all(&home).with_context(|| format!("making {}", home.display()))?;
-        Ok(Self { binary: binary.to_owned(), home })
+        Ok(Self { binary: binary.to_owned(), home, env: Vec::new() })
+    }
+
+    /// Sets a variable for every program that is started here.
+    pub(crate) fn with_env(mut self, name: &'static str, value: &Path) -> Self {
+        self.env.push((name, value.to_owned()));
+        self
+    }
+
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
     }
 
     pub(crate) fn home(&self) -> &Path {
@@ -39,6 +50,7 @@ impl Private {
         {
             command.env_remove(name);
         }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null());
         command
     }

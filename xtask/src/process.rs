@@ -24,16 +24,21 @@ fn is_ours(pid: u32, scratch: &Path) -> bool {
 
 /// Kills a process if it is ours, and says whether it was there to be killed.
 pub(crate) fn kill(pid: u32, scratch: &Path) -> Result<bool> {
+    signal(pid, scratch, Signal::KILL)
+}
+
+/// Signals a process if it is ours, and says whether it was there to be signalled.
+pub(crate) fn signal(pid: u32, scratch: &Path, signal: Signal) -> Result<bool> {
     let Some(known) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(false) };
     // Held before it is looked at, so that what was looked at is what is killed.
     let Ok(handle) = pidfd_open(known, PidfdFlags::empty()) else { return Ok(false) };
     if !is_ours(pid, scratch) {
         return Ok(false);
     }
-    match pidfd_send_signal(&handle, Signal::KILL) {
+    match pidfd_send_signal(&handle, signal) {
         Ok(()) => Ok(true),
         Err(rustix::io::Errno::SRCH) => Ok(false),
-        Err(error) => Err(error).with_context(|| format!("killing {pid}")),
+        Err(error) => Err(error).with_context(|| format!("signalling {pid}")),
     }
 }
 
@@ -64,6 +69,14 @@ pub(crate) fn memory_mib(pid: u32, which: Memory) -> Result<f64> {
     };
     let kib = field(&status, key).with_context(|| format!("{path} has no {key}"))?;
     Ok(kib as f64 / 1024.0)
+}
+
+/// What no other process has a share in.
+pub(crate) fn own_kib(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let rollup = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let of = |key| field(&rollup, key).with_context(|| format!("{path} has no {key}"));
+    Ok(of("Private_Clean")? + of("Private_Dirty")?)
 }
 
 /// How often the process has gone to sleep, all its threads together.

@@ -114,6 +114,11 @@ pub(crate) fn root(store: &dyn Journal, run: &Run) -> Result<RunId, Error> {
     Ok(ancestors(store, parent)?.pop().unwrap_or_else(|| parent.clone()))
 }
 
+/// The runs that this one is below of, the nearest first. Blocks.
+pub(crate) fn above(store: &dyn Journal, run: &RunId) -> Result<Vec<RunId>, Error> {
+    ancestors(store, run)
+}
+
 /// Those above a run, the nearest first. A parent is there before its child, so this has an end.
 fn ancestors(store: &dyn Journal, run: &RunId) -> Result<Vec<RunId>, Error> {
     let mut above = Vec::new();

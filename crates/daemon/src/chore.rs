@@ -4,17 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{Effect, Input, Run};
+use outlast_wire::api::Trouble;
 use outlast_wire::hook;
 use outlast_wire::layout::RunDir;
 use tokio::task::AbortHandle;
 
 use crate::conductor::Message;
-use crate::supervisor::Handle;
+use crate::lanes::Lane;
+use crate::supervisor::{Handle, Supervisor};
 use crate::workspace::{self, Failure};
 use crate::world::files::{self, Lasting};
 
 const RETRIES: u32 = 6;
 const FIRST_RETRY: Duration = Duration::from_millis(500);
+const LAST_RETRY: Duration = Duration::from_secs(16);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -48,10 +51,17 @@ impl Drop for Chore {
 }
 
 impl Chore {
-    pub(crate) fn start(kind: Kind, run: Arc<Run>, dir: RunDir, handle: Handle) -> Self {
+    pub(crate) fn start(
+        supervisor: Arc<Supervisor>,
+        kind: Kind,
+        run: Arc<Run>,
+        dir: RunDir,
+        handle: Handle,
+    ) -> Self {
         #[expect(clippy::disallowed_methods, reason = "owned by the conductor, which aborts it")]
         let task = tokio::spawn(async move {
-            let input = until_done(kind, run, dir).await;
+            let work = Work { supervisor, kind, run, dir, handle: handle.clone() };
+            let input = work.until_done().await;
             // A conductor that is gone is followed by one that does this again.
             let _gone = handle.mailbox.send(Message::Input { input, done: None }).await;
         });
@@ -59,28 +69,62 @@ impl Chore {
     }
 }
 
-/// What may pass by itself, such as a full disk, is waited for a while.
-async fn until_done(kind: Kind, run: Arc<Run>, dir: RunDir) -> Input {
-    let mut retry_in = FIRST_RETRY;
-    for tries_left in (0..RETRIES).rev() {
-        let (work, place) = (run.clone(), dir.clone());
-        let done = tokio::task::spawn_blocking(move || carry_out(kind, &work, &place)).await;
-        match done {
-            Ok(Ok(input)) => return input,
-            Ok(Err(failure)) if failure.may_pass() && tries_left > 0 => {
+struct Work {
+    supervisor: Arc<Supervisor>,
+    kind: Kind,
+    run: Arc<Run>,
+    dir: RunDir,
+    handle: Handle,
+}
+
+impl Work {
+    /// What the host lacks is waited for as long as it takes; what else may pass by itself, for a while.
+    async fn until_done(self) -> Input {
+        let (kind, run) = (self.kind, &self.run);
+        let mut retry_in = FIRST_RETRY;
+        let (mut tries_left, mut is_suspended) = (RETRIES, false);
+        loop {
+            let (work, place) = (run.clone(), self.dir.clone());
+            let done = Lane::Chores.run(move || carry_out(kind, &work, &place)).await;
+            let failure = match done {
+                Ok(Ok(input)) => {
+                    if is_suspended {
+                        self.say_trouble(None).await;
+                    }
+                    return input;
+                }
+                Ok(Err(failure)) => failure,
+                Err(error) => return failed(kind, error.to_string()),
+            };
+            if let Some(code) = failure.of_host(run.spec.dir.as_ref()) {
+                is_suspended = true;
+                let trouble = self.supervisor.trouble(code, format!("workspace: {failure}"));
+                self.say_trouble(Some(trouble)).await;
+            } else if failure.may_pass() && tries_left > 1 {
+                tries_left -= 1;
                 tracing::warn!(run = %run.id, ?kind, %failure, "workspace; tried again");
-                tokio::time::sleep(retry_in).await;
-                retry_in *= 2;
-            }
-            Ok(Err(failure)) => {
+            } else {
                 let hint = failure.hint().map_or_else(String::new, |hint| format!(" ({hint})"));
                 tracing::warn!(run = %run.id, ?kind, %failure, "workspace");
                 return failed(kind, format!("{failure}{hint}"));
             }
-            Err(error) => return failed(kind, error.to_string()),
+            tokio::time::sleep(retry_in).await;
+            retry_in = (retry_in * 2).min(LAST_RETRY);
         }
     }
-    unreachable!("the last try returns")
+
+    async fn say_trouble(&self, trouble: Option<Trouble>) {
+        let shown = self.handle.snapshot.borrow().trouble.clone();
+        let code = |trouble: &Option<Trouble>| trouble.as_ref().map(|it| it.code.clone());
+        if code(&shown) == code(&trouble) {
+            return;
+        }
+        if let Some(Trouble { code, message, .. }) = &trouble {
+            tracing::error!(run = %self.run.id, kind = ?self.kind, code, message, "suspended");
+        }
+        // A conductor that is gone has let go of this chore too.
+        let _gone = self.handle.mailbox.send(Message::Trouble { trouble }).await;
+    }
 }
 
 fn carry_out(kind: Kind, run: &Run, dir: &RunDir) -> Result<Input, Failure> {

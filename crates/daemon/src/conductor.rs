@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Effect, Input, Moment, Run, RunId, Seen, StopMode, Time};
+use outlast_engine::{
+    Effect, Input, Moment, Outcome, Run, RunId, Seen, State, StopMode, Time, WaitCause,
+};
 use outlast_store::{Append, Entry, Error};
 use outlast_wire::api::Trouble;
 use outlast_wire::hook;
@@ -16,10 +18,16 @@ use crate::children;
 use crate::chore::{self, Chore};
 use crate::driver::Seat;
 use crate::ear::Ear;
+use crate::ended;
 use crate::keeper::{Keeper, Task};
 use crate::notify::Words;
+use crate::reserve;
 use crate::supervisor::{Handle, Leaving, Supervisor};
+use crate::view;
 use crate::world::files;
+
+/// The word for a run whose next events the journal does not take.
+pub(crate) const UNWRITABLE: &str = "unwritable";
 
 /// Between two tries to write to a disk that is full.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -32,16 +40,13 @@ const MEMORY_LOOK: Duration = Duration::from_secs(5);
 pub(crate) enum Message {
     Input {
         input: Input,
-        done: Option<oneshot::Sender<()>>,
+        /// Told the run as the news left it, once that is durable.
+        done: Option<oneshot::Sender<Arc<Run>>>,
     },
     /// The shim that holds the attempt, while one does.
-    Shim {
-        pid: Option<u32>,
-    },
+    Shim { pid: Option<u32> },
     /// What keeps the attempt's keeper from its work, or no longer does.
-    Trouble {
-        trouble: Option<Trouble>,
-    },
+    Trouble { trouble: Option<Trouble> },
 }
 
 /// A run as everybody may see it.
@@ -191,7 +196,7 @@ impl Conductor {
                 self.take(input).await?;
                 if let Some(done) = done {
                     // Whoever asked may have gone; the answer is in the journal.
-                    let _gone = done.send(());
+                    let _gone = done.send(self.snapshot.borrow().run.clone());
                 }
             }
             Message::Shim { pid } => self.snapshot.send_modify(|snapshot| snapshot.shim_pid = pid),
@@ -251,9 +256,26 @@ impl Conductor {
                 Err(error @ (Error::StaleEpoch { .. } | Error::Closed)) => {
                     return Err(self.give_way(&error));
                 }
+                Err(error @ Error::Gone { .. }) => {
+                    tracing::error!(run = %self.seat.run().id, %error, "the journal is gone");
+                    self.supervisor.heed_store(&error);
+                    return Err(Over);
+                }
+                // It would be rejected again, however often it is tried: a person has to know.
+                Err(Error::Rejected(why)) => {
+                    self.supervisor.quarantine_as(&self.seat.run().id, UNWRITABLE, why);
+                    return Err(Over);
+                }
                 Err(error) => {
                     self.suspend(&error);
-                    tokio::time::sleep(retry_in).await;
+                    if self.stops_on_a_full_disk(&error) {
+                        continue;
+                    }
+                    let mut stop_asked = self.handle.stop_asked.subscribe();
+                    tokio::select! {
+                        () = tokio::time::sleep(retry_in) => {}
+                        _ = stop_asked.changed() => {}
+                    }
                     retry_in = (retry_in * 2).min(LAST_RETRY);
                 }
             }
@@ -312,12 +334,33 @@ impl Conductor {
     }
 
     fn suspend(&mut self, error: &Error) {
-        let code = if matches!(error, Error::Full(_)) { "disk_full" } else { "journal_unwritable" };
+        let code = match error {
+            Error::Full(_) => "disk_full",
+            Error::Locked(_) => "journal_locked",
+            Error::Unsaved { .. } => "journal_gone",
+            _ => "journal_unwritable",
+        };
         if self.journal_trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
             tracing::error!(run = %self.seat.run().id, %error, "suspended until the journal can be written");
             self.journal_trouble = Some(self.supervisor.trouble(code, error.to_string()));
             self.publish_trouble();
         }
+    }
+
+    /// A run that is to be stopped, and whose journal takes nothing: it may have the reserve's room. If that is not enough, the
+    /// processes are ended before the journal says why, since it may be they who fill the disk. The shim
+    /// records that they were stopped, and the order follows when there is room. True if writing is worth
+    /// another try at once.
+    fn stops_on_a_full_disk(&self, error: &Error) -> bool {
+        let asked = *self.handle.stop_asked.borrow();
+        let Some(mode) = asked.filter(|_| matches!(error, Error::Full(_))) else { return false };
+        if reserve::spend(&self.supervisor.layout) {
+            return true;
+        }
+        if let Some(keeper) = &self.keeper {
+            keeper.order_stop(Some(mode));
+        }
+        false
     }
 
     fn publish_trouble(&self) {
@@ -327,7 +370,8 @@ impl Conductor {
     }
 
     fn trouble(&self) -> Option<Trouble> {
-        self.journal_trouble.clone().or_else(|| self.keeper_trouble.clone())
+        let of_us = self.journal_trouble.clone().or_else(|| self.keeper_trouble.clone());
+        of_us.or_else(|| shortage(self.seat.run()))
     }
 
     /// What the journal has taken, which it therefore can be written.
@@ -383,7 +427,8 @@ impl Conductor {
         if self.chore.as_ref().is_none_or(|chore| chore.kind != kind) {
             let run = self.snapshot.borrow().run.clone();
             let dir = self.supervisor.layout.run(run.id.as_str());
-            self.chore = Some(Chore::start(kind, run, dir, self.handle.clone()));
+            let supervisor = self.supervisor.clone();
+            self.chore = Some(Chore::start(supervisor, kind, run, dir, self.handle.clone()));
         }
     }
 
@@ -396,15 +441,32 @@ impl Conductor {
         }
     }
 
-    /// The environment of the run is needed no longer.
+    /// How the run ends is left in its directory, and its environment is needed no longer.
     fn finish(&self) {
         hook!("daemon.before-finish");
         let id: &RunId = &self.seat.run().id;
-        if let Err(error) = files::remove(&self.supervisor.layout.run(id.as_str()).env()) {
+        let dir = self.supervisor.layout.run(id.as_str());
+        if let Err(error) = ended::leave(&dir, self.seat.run(), &self.supervisor.world) {
+            tracing::error!(run = %id, %error, "cannot leave in the run's directory how it ended");
+        }
+        if let Err(error) = files::remove(&dir.env()) {
             tracing::error!(run = %id, %error, "cannot remove the run's environment; `outlast doctor` will show it");
         }
         hook!("daemon.finished");
     }
+}
+
+/// What the host lacked for the last attempt, while the next one waits for it.
+fn shortage(run: &Run) -> Option<Trouble> {
+    let is_waiting = matches!(run.state, State::Waiting { cause: WaitCause::Backoff, .. });
+    let (outcome, at) = run.attempt.as_ref().filter(|_| is_waiting)?.held.end.as_ref()?;
+    let Outcome::NeverStarted { why, .. } = outcome else { return None };
+    let trouble = Trouble {
+        code: "no_resources".to_owned(),
+        message: why.clone(),
+        since: view::rfc3339(*at),
+    };
+    outcome.is_shortage().then_some(trouble)
 }
 
 /// Where the attempt that is alive has its files.

@@ -171,6 +171,11 @@ impl Look {
     }
 }
 
+/// When the attempt was last heard of, as far as its files tell.
+pub(crate) fn last_sign(dir: &AttemptDir, world: &World) -> Option<Time> {
+    Look::at(dir, world).modified
+}
+
 /// When a file was last written to, and how long it is. Where a link leads is not the agent's to say.
 fn touched(path: &Path) -> Option<(Time, u64)> {
     let file = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;

@@ -23,6 +23,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
+use crate::lanes::Lane;
+
 /// What is read of an answer.
 const LARGEST_ANSWER: usize = 64 << 10;
 /// Names that are looked up at the same time.
@@ -241,7 +243,7 @@ async fn trusting() -> Result<Arc<ClientConfig>, String> {
     if let Some(config) = TRUST.get() {
         return Ok(config.clone());
     }
-    let read = tokio::task::spawn_blocking(read_roots).await;
+    let read = Lane::Surveys.run(read_roots).await;
     let config = read.map_err(|error| format!("reading the machine's roots died: {error}"))??;
     Ok(TRUST.get_or_init(|| config).clone())
 }

@@ -1,12 +1,14 @@
-//! One daemon: whoever holds the lock. The file is never unlinked, and what it says is for people only.
+//! One daemon: the one that holds the lock. We never unlink the file. It names the daemon and its socket, and
+//! is believed while the lock is held.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::BootId;
+use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
 use outlast_wire::shim::{EnvVar, not_inherited};
 use serde::{Deserialize, Serialize};
@@ -24,15 +26,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 /// Held for the daemon's life; the kernel frees it on any death.
 pub(crate) struct Instance {
     lock: File,
-}
-
-/// Who holds the lock, as far as the file says.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Holder {
-    pub(crate) pid: u32,
-    pub(crate) version: String,
-    pub(crate) epoch: Option<u64>,
-    pub(crate) started_at: String,
 }
 
 impl Instance {
@@ -66,23 +59,51 @@ impl Instance {
         Ok(Self { lock })
     }
 
+    /// Written over what was there, so that a disk without room takes it too.
     pub(crate) fn say_who(&mut self, holder: &Holder) -> io::Result<()> {
         let text = serde_json::to_vec(holder).map_err(io::Error::other)?;
-        self.lock.set_len(0)?;
         self.lock.seek(SeekFrom::Start(0))?;
-        self.lock.write_all(&text)
+        self.lock.write_all(&text)?;
+        self.lock.set_len(text.len() as u64)
+    }
+
+    /// True if the file holds these words and no others.
+    pub(crate) fn says(&self, holder: &Holder) -> io::Result<bool> {
+        let text = serde_json::to_vec(holder).map_err(io::Error::other)?;
+        let mut there = vec![0; text.len() + 1];
+        let read = self.lock.read_at(&mut there, 0)?;
+        Ok(there[..read] == text)
+    }
+
+    /// True while `path` is the file whose lock this is; another process may have removed or replaced it.
+    pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let ours = self.lock.metadata()?;
+        match std::fs::metadata(path) {
+            Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
+/// What the lock's file says of its holder.
+pub(crate) fn holder(path: &Path) -> Option<Holder> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
 fn open(path: &Path) -> Result<File, Refusal> {
-    let opened = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path);
-    opened.map_err(|error| cannot(path, &error))
+    match try_open(path) {
+        // No daemon holds a directory.
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            files::set_aside(path).and_then(|_| try_open(path))
+        }
+        opened => opened,
+    }
+    .map_err(|error| cannot(path, &error))
+}
+
+fn try_open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 fn already_running(lock: &mut File, path: &Path) -> Refusal {
@@ -117,7 +138,10 @@ pub(crate) fn mark_running(
     layout: &Layout,
     env: &[(std::ffi::OsString, std::ffi::OsString)],
 ) -> io::Result<()> {
-    files::remove(&layout.stopped_marker())?;
+    let stopped = layout.stopped_marker();
+    if files::remove(&stopped).is_err() {
+        files::set_aside(&stopped)?;
+    }
     let env: Vec<EnvVar> = env
         .iter()
         .filter(|(name, _)| !not_inherited().any(|ours| name == ours))
@@ -137,7 +161,7 @@ struct KeptClock {
 
 /// A clock that cannot be read is no clock: the wall's is believed then.
 pub(crate) fn kept_clock(layout: &Layout) -> Option<(BootId, Reading)> {
-    let bytes = std::fs::read(layout.clock()).ok()?;
+    let bytes = files::read_regular(&layout.clock(), 4096).ok()?;
     let kept: KeptClock = serde_json::from_slice(&bytes).ok()?;
     Some((BootId(kept.boot), Reading { wall_ms: kept.wall_ms, boot_ms: kept.boot_ms }))
 }

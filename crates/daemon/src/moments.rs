@@ -1,13 +1,15 @@
 //! The moment at which something is decided for a run: the clock, its place, what it shares with others, and
 //! whether everything is to rest.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_engine::{Hold, Moment, Run, RunId, RunSpec, Seen, Slot, Time};
+use outlast_engine::{Hold, Moment, Order, Run, RunId, RunSpec, Seen, Slot, Time};
 use outlast_store::{Amount, Entry, Error};
+use outlast_wire::api::ByView;
 use outlast_workflow::Config;
 
 use crate::budgets::{Budgets, Standing};
+use crate::order_book::{self, Page};
 use crate::supervisor::Supervisor;
 
 /// Since when everything rests, as the store has it.
@@ -17,7 +19,16 @@ const HELD: &str = "held";
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) budgets: Budgets,
-    held_since: Mutex<Option<Time>>,
+    hold: Mutex<Word>,
+}
+
+/// The word for all that holds.
+#[derive(Default)]
+struct Word {
+    /// Since when everything rests, while it does.
+    since: Option<Time>,
+    /// The order that it is.
+    order: Option<Arc<Order>>,
 }
 
 impl Supervisor {
@@ -28,7 +39,14 @@ impl Supervisor {
             .map(|since| since.parse().map(Time))
             .transpose()
             .map_err(|_| Error::Io(format!("the setting {HELD} in the store is not a time")))?;
-        *self.shared.held_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
+        let page = self.store.note(order_book::NOTE)?.map(|json| Page::read(&json)).transpose();
+        let page = page.unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot read the orders that were taken; they are not known again");
+            None
+        });
+        let page = page.unwrap_or_default();
+        *self.word() = Word { since, order: page.word() };
+        self.orders.open_at(page);
         if let Ok(config) = self.settings.current() {
             self.follow_budgets(&config)?;
         }
@@ -40,7 +58,8 @@ impl Supervisor {
         let moment = self.moment(slot);
         let nothing = Amount::default();
         let budget = self.shared.budgets.room(&run.id, &run.spec, Some(run), nothing, moment.now);
-        Moment { hold: self.hold(), budget, seen, ..moment }
+        let (hold, word) = self.hold();
+        Moment { hold, word, budget, seen, ..moment }
     }
 
     /// The same moment for a run that will have used up so much in it: what it shares may be spent by that.
@@ -54,7 +73,8 @@ impl Supervisor {
     pub(crate) fn moment_for_new(&self, id: &RunId, spec: &RunSpec, slot: Slot) -> Moment {
         let moment = self.moment(slot);
         let budget = self.shared.budgets.room(id, spec, None, Amount::default(), moment.now);
-        Moment { hold: self.hold(), budget, ..moment }
+        let (hold, word) = self.hold();
+        Moment { hold, word, budget, ..moment }
     }
 
     /// Notes what a run has used up, and has those look again whom that concerns.
@@ -91,24 +111,41 @@ impl Supervisor {
     }
 
     pub(crate) fn held_since(&self) -> Option<Time> {
-        *self.shared.held_since.lock().unwrap_or_else(PoisonError::into_inner)
+        self.word().since
     }
 
-    fn hold(&self) -> Hold {
-        if self.is_held() { Hold::On } else { Hold::Off }
+    /// Who has everything rest, while it does.
+    pub(crate) fn held_by(&self) -> Option<ByView> {
+        let word = self.word();
+        let order = word.order.as_ref().filter(|_| word.since.is_some())?;
+        order.by.as_ref().map(order_book::by_view)
     }
 
-    /// Has everything rest, or go on. Durable before anybody follows it; asked again it changes nothing.
-    pub(crate) fn set_hold(&self, hold: Hold) -> Result<Option<Time>, Error> {
+    /// Whether everything is to rest, and who said so last.
+    fn hold(&self) -> (Hold, Option<Arc<Order>>) {
+        let word = self.word();
+        (if word.since.is_some() { Hold::On } else { Hold::Off }, word.order.clone())
+    }
+
+    fn word(&self) -> MutexGuard<'_, Word> {
+        // Nothing panics while it holds this.
+        self.shared.hold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has everything rest, or go on, by the last order of this page of the order book. Both are durable, in one
+    /// write, before any run follows.
+    pub(crate) fn set_hold(&self, hold: Hold, page: &Page) -> Result<(), Error> {
         let since = match (hold, self.held_since()) {
             (Hold::On, Some(since)) => Some(since),
             (Hold::On, None) => Some(self.world.now()),
             (Hold::Off, _) => None,
         };
         let text = since.map(|since| since.0.to_string());
-        self.store.set_note(HELD, text.as_deref(), self.epoch)?;
-        *self.shared.held_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
+        let book = page.json();
+        let notes = [(HELD, text.as_deref()), (order_book::NOTE, Some(book.as_str()))];
+        self.store.set_notes(&notes, self.epoch)?;
+        *self.word() = Word { since, order: page.word() };
         self.triggers.wake();
-        Ok(since)
+        Ok(())
     }
 }

@@ -9,8 +9,12 @@ use outlast_wire::layout::Layout;
 
 pub struct Options {
     pub layout: Layout,
-    /// This program, for starting shims, and for shims to start a daemon.
+    /// The name of this program, for shims to start a daemon by. It may lead to another version by then.
     pub exe: PathBuf,
+    /// Tells this build from others of its version.
+    pub build: &'static str,
+    /// Asks the daemon that holds the lock to make room, once it is certain that this one can do its work.
+    pub replaces: bool,
     /// Recorded, so that a daemon started by a shim gets the same.
     pub env: Vec<(OsString, OsString)>,
     /// A service manager's waits if there is a daemon already; any other says who that is and leaves.

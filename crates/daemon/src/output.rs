@@ -1,5 +1,8 @@
 //! Reading an attempt's output back, while it is being written or after.
 //!
+//! An index that is missing or damaged costs what only it knew, the streams and the times, and never the bytes:
+//! from there on they are read as they lie in the log.
+//!
 //! The rule against a racing writer: read the bytes, then read the header again, and believe only what the
 //! gap has not swallowed meanwhile. A reader holds nobody up; one that falls far behind is shown the gap.
 
@@ -14,6 +17,9 @@ use outlast_wire::output::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Stream};
 /// How much one piece holds: little at first, so that it is there at once, and more when more is wanted.
 const FIRST_PIECE: usize = 8 << 10;
 const LARGEST_PIECE: usize = 256 << 10;
+
+/// How far back the last lines are looked for without an index.
+const RAW_TAIL: u64 = 16 << 20;
 
 /// How often a header that is just being written is read again.
 const HEADER_TRIES: usize = 1000;
@@ -37,7 +43,8 @@ pub(crate) enum Piece {
 
 pub(crate) struct Reader {
     log: File,
-    index: File,
+    /// `None` once it is of no use: the bytes speak for themselves.
+    index: Option<File>,
     /// The next byte to read.
     offset: u64,
     /// A chunk that is not beyond it.
@@ -54,10 +61,54 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         };
-        let (Some(log), Some(index)) = (open(dir.output())?, open(dir.index())?) else {
+        let Some(log) = open(dir.output())? else { return Ok(None) };
+        let index = open(dir.index())?;
+        // A shim makes the log first, and its index before a byte is in it.
+        if index.is_none() && log.metadata()?.len() == 0 {
             return Ok(None);
-        };
-        Ok(Some(Self { log, index, offset: 0, chunk: 0, piece: FIRST_PIECE }))
+        }
+        let mut reader = Self { log, index, offset: 0, chunk: 0, piece: FIRST_PIECE };
+        if let Err(error) = reader.header() {
+            reader.do_without(error)?;
+        }
+        Ok(Some(reader))
+    }
+
+    /// True if the bytes are read without their index: then nothing is known of streams and times.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.index.is_none()
+    }
+
+    /// Reads on without the index, if that is what the error is about.
+    fn do_without(&mut self, error: io::Error) -> io::Result<()> {
+        if error.kind() != io::ErrorKind::InvalidData {
+            return Err(error);
+        }
+        self.index = None;
+        Ok(())
+    }
+
+    /// The same, of output to which nothing more will be written: an index that does not reach its end is of no use.
+    pub(crate) fn settled(mut self) -> io::Result<Self> {
+        let length = self.log.metadata()?.len();
+        if !self.is_damaged() && length > 0 {
+            let last = match self.chunks()?.checked_sub(1) {
+                Some(number) => self.chunk_at(number)?,
+                None => None,
+            };
+            if last.is_none_or(|chunk| chunk.end() < length) {
+                self.index = None;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Nothing more will be written: bytes that the index does not know are read without it.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        if self.offset < self.log.metadata()?.len() {
+            self.index = None;
+        }
+        Ok(())
     }
 
     /// The byte that comes next.
@@ -68,13 +119,19 @@ impl Reader {
     /// Goes to a byte. What is beyond the end is waited for.
     pub(crate) fn seek(&mut self, offset: u64) -> io::Result<()> {
         self.offset = offset;
+        if self.is_damaged() {
+            return Ok(());
+        }
         let last = self.chunks()?;
         self.chunk = self.first_where(0, last, |chunk| chunk.end() > offset)?;
         Ok(())
     }
 
-    /// Goes to the first byte that arrived at `since` or later.
+    /// Goes to the first byte that arrived at `since` or later; to the first of all if times are not known.
     pub(crate) fn seek_time(&mut self, since: Time) -> io::Result<()> {
+        if self.is_damaged() {
+            return Ok(());
+        }
         let last = self.chunks()?;
         self.chunk = self.first_where(0, last, |chunk| chunk.at_ms >= since.0)?;
         let header = self.header()?;
@@ -92,6 +149,9 @@ impl Reader {
 
     /// Goes to the start of the last `lines` lines, of one stream or of all.
     pub(crate) fn seek_tail(&mut self, lines: u64, stream: Option<Stream>) -> io::Result<()> {
+        if self.is_damaged() {
+            return self.seek_raw_tail(lines);
+        }
         let header = self.header()?;
         let mut number = self.chunks()?;
         let mut wanted = lines;
@@ -125,8 +185,61 @@ impl Reader {
         Ok(())
     }
 
+    /// To the start of the last `lines` lines of the bytes, as far back as is reasonable.
+    fn seek_raw_tail(&mut self, lines: u64) -> io::Result<()> {
+        let end = self.log.metadata()?.len();
+        let from = end.saturating_sub(RAW_TAIL);
+        let mut bytes = vec![0; usize::try_from(end - from).map_err(io::Error::other)?];
+        self.log.read_exact_at(&mut bytes, from)?;
+        let lines = usize::try_from(lines).unwrap_or(usize::MAX);
+        let ends = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+        let mut inner = ends.map(|(index, _)| index + 1).filter(|start| *start < bytes.len());
+        let start = match lines.checked_sub(1) {
+            None => bytes.len(),
+            Some(before) => inner.nth(before).unwrap_or(0),
+        };
+        self.offset = from + start as u64;
+        Ok(())
+    }
+
     /// The next piece, at the offset where the last one ended.
     pub(crate) fn next(&mut self) -> io::Result<Piece> {
+        if !self.is_damaged() {
+            match self.next_indexed() {
+                Err(error) => self.do_without(error)?,
+                known => return known,
+            }
+        }
+        self.next_raw()
+    }
+
+    /// The next bytes as they lie in the log. What was taken out of its middle is a hole.
+    fn next_raw(&mut self) -> io::Result<Piece> {
+        let end = self.log.metadata()?.len();
+        if self.offset >= end {
+            return Ok(Piece::End);
+        }
+        let data = match rustix::fs::seek(&self.log, rustix::fs::SeekFrom::Data(self.offset)) {
+            Ok(data) => data,
+            Err(rustix::io::Errno::NXIO) => end,
+            // Not every file system knows of holes.
+            Err(rustix::io::Errno::INVAL) => self.offset,
+            Err(error) => return Err(error.into()),
+        };
+        if data > self.offset {
+            let from = std::mem::replace(&mut self.offset, data);
+            return Ok(Piece::Gap { from, to: data });
+        }
+        let length = usize::try_from(end - self.offset).unwrap_or(self.piece).min(self.piece);
+        let mut bytes = vec![0; length];
+        self.log.read_exact_at(&mut bytes, self.offset)?;
+        self.piece = (self.piece * 2).min(LARGEST_PIECE);
+        let offset = self.offset;
+        self.offset += length as u64;
+        Ok(Piece::Data { offset, stream: Stream::Stdout, at: Time(0), bytes })
+    }
+
+    fn next_indexed(&mut self) -> io::Result<Piece> {
         let header = self.header()?;
         if header.gap_from < header.gap_to
             && (header.gap_from..header.gap_to).contains(&self.offset)
@@ -157,9 +270,9 @@ impl Reader {
         if after.gap_from < after.gap_to && self.offset < after.gap_to && end > after.gap_from {
             // Swallowed while we read: look again, and see the gap.
             return if self.offset < after.gap_from {
-                self.next()
+                self.next_indexed()
             } else {
-                self.seek(self.offset).and_then(|()| self.next())
+                self.seek(self.offset).and_then(|()| self.next_indexed())
             };
         }
         let piece =
@@ -186,7 +299,7 @@ impl Reader {
     fn header(&self) -> io::Result<Header> {
         let mut bytes = [0; HEADER_BYTES];
         for _ in 0..HEADER_TRIES {
-            match self.index.read_exact_at(&mut bytes, 0) {
+            match self.index()?.read_exact_at(&mut bytes, 0) {
                 Ok(()) => {}
                 // Just being made.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -198,16 +311,20 @@ impl Reader {
                 return Ok(header);
             }
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "the output index has no readable header"))
+        Err(no_index())
+    }
+
+    fn index(&self) -> io::Result<&File> {
+        self.index.as_ref().ok_or_else(no_index)
     }
 
     fn chunks(&self) -> io::Result<u64> {
-        Ok(self.index.metadata()?.len().saturating_sub(HEADER_BYTES as u64) / CHUNK_BYTES as u64)
+        Ok(self.index()?.metadata()?.len().saturating_sub(HEADER_BYTES as u64) / CHUNK_BYTES as u64)
     }
 
     fn chunk_at(&self, number: u64) -> io::Result<Option<Chunk>> {
         let mut bytes = [0; CHUNK_BYTES];
-        match self.index.read_exact_at(&mut bytes, Chunk::position(number)) {
+        match self.index()?.read_exact_at(&mut bytes, Chunk::position(number)) {
             Ok(()) => Ok(Chunk::decode(&bytes)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
@@ -230,6 +347,10 @@ impl Reader {
         }
         Ok(low)
     }
+}
+
+fn no_index() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the output index has no readable header")
 }
 
 /// How many bytes of output there are, gap included, and when the last came.

@@ -8,18 +8,23 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Effect, Input, Run, RunId, Time};
+use outlast_engine::{Effect, Run, RunId, Time};
 use outlast_store::Error;
 use outlast_wire::api::Holding;
 
 use crate::children;
 use crate::driver::Seat;
 use crate::keeper;
+use crate::lanes::Lane;
 use crate::reconcile::{Desired, Standing};
+use crate::recovery;
+use crate::reserve;
 use crate::slots::Queueing;
 use crate::starts;
+use crate::strays;
 use crate::supervisor::{Supervisor, lock};
 use crate::view;
+use crate::waiter;
 
 #[cfg(test)]
 mod tests;
@@ -35,10 +40,10 @@ pub(crate) async fn run(supervisor: &Arc<Supervisor>) -> Infallible {
     let mut tick_at = None;
     loop {
         let look_at = supervisor.reconcile();
-        let now = supervisor.world.now();
+        let now = supervisor.world.steady();
         tick_at = if supervisor.has_open() { tick_at.or(Some(now.plus_ms(TICK_MS))) } else { None };
         wait(supervisor, earlier(look_at, tick_at), now).await;
-        if tick_at.is_some_and(|at| at <= supervisor.world.now()) {
+        if tick_at.is_some_and(|at| at <= supervisor.world.steady()) {
             tick_at = None;
             supervisor.look_for_missed().await;
         }
@@ -60,11 +65,17 @@ impl Supervisor {
     /// Takes over every run that is open. One that cannot be read does not keep the others from it.
     pub(crate) fn load(self: &Arc<Self>) -> Result<usize, Error> {
         self.load_shared()?;
+        self.look_for_strays()?;
         let open = self.store.open_runs()?;
         let mut loaded = HashMap::new();
         for id in &open {
             match self.replay(id) {
+                Ok(run) if let Some(why) = self.ahead_of(&run) => {
+                    self.quarantine_as(id, recovery::BEHIND, why);
+                }
                 Ok(run) => {
+                    // The daemon that made it may have died before it could.
+                    strays::acknowledge(&self.layout.run(id.as_str()));
                     self.resumes.hold(Desired::of(&run, &self.world.boot), self.is_alive(&run));
                     // Whoever was doing something goes on doing it, before anybody is let in.
                     self.slots.note(&run, Queueing::StaysOut);
@@ -91,11 +102,14 @@ impl Supervisor {
     fn carry_out(self: &Arc<Self>, mut loaded: HashMap<RunId, Run>) -> Option<Time> {
         let mut look_again_at = None;
         for _ in 0..PLANS {
-            let plan = self.resumes.plan(|run| self.handle(run).is_some(), self.world.now());
+            let plan = self.resumes.plan(|run| self.handle(run).is_some(), self.world.steady());
             look_again_at = plan.look_again_at;
             for id in &plan.seat {
                 match loaded.remove(id) {
-                    Some(run) => drop(self.seat(Seat::new(run, self.epoch), Some(Input::Woke))),
+                    Some(run) => {
+                        let first = self.first_news(&run);
+                        self.seat(Seat::new(run, self.epoch), Some(first));
+                    }
                     None => self.take_over(id),
                 }
             }
@@ -122,12 +136,15 @@ impl Supervisor {
             return;
         }
         match self.replay(id) {
+            Ok(run) if let Some(why) = self.ahead_of(&run) => {
+                self.quarantine_as(id, recovery::BEHIND, why);
+            }
             Ok(run) => {
                 tracing::info!(run = %id, "taken over");
                 self.unquarantine(id);
                 self.resumes.is_seated(id);
-                let parent = run.clone();
-                self.seat(Seat::new(run, self.epoch), Some(Input::Woke));
+                let (parent, first) = (run.clone(), self.first_news(&run));
+                self.seat(Seat::new(run, self.epoch), Some(first));
                 if let Err(error) = children::catch_up(self, &[parent]) {
                     tracing::error!(run = %id, %error, "cannot look for what its children came to");
                 }
@@ -138,16 +155,22 @@ impl Supervisor {
 
     /// Leaves a run alone that cannot be read, until it is read again.
     pub(crate) fn quarantine(&self, id: &RunId, message: String) {
-        let trouble = self.trouble("unreadable", message);
+        self.quarantine_as(id, "unreadable", message);
+    }
+
+    /// The same for another reason than that it cannot be read.
+    pub(crate) fn quarantine_as(&self, id: &RunId, code: &str, message: String) {
+        let trouble = self.trouble(code, message);
         let mut quarantine = lock(&self.quarantine);
         let known = quarantine.entry(id.clone()).or_insert_with(|| {
-            tracing::error!(run = %id, message = trouble.message, "cannot read this run; it is left alone");
+            tracing::error!(run = %id, message = trouble.message, "this run is left alone");
             trouble.clone()
         });
         known.message = trouble.message;
         drop(quarantine);
+        self.needs.note_unreadable(id);
         self.watchers.note(id);
-        let (standing, since) = (Standing::Unreadable, self.world.now());
+        let (standing, since) = (Standing::Unreadable, self.world.steady());
         let wanted = Desired { run: id.clone(), standing, priority: 0, since };
         self.resumes.lose(wanted, false, since);
     }
@@ -172,21 +195,30 @@ impl Supervisor {
         let Some(handle) = self.handle(id) else { return };
         let run = handle.snapshot.borrow().run.clone();
         self.unseat(id);
-        if self.leaving().borrow().is_some() {
+        // One in quarantine is looked at again by itself.
+        if self.leaving().borrow().is_some() || self.quarantined().contains_key(id) {
             return;
         }
         tracing::error!(run = %id, "its conductor is gone; it gets another");
         let wanted = Desired { standing: Standing::Resting, ..Desired::of(&run, &self.world.boot) };
-        self.resumes.lose(wanted, self.is_alive(&run), self.world.now());
+        self.resumes.lose(wanted, self.is_alive(&run), self.world.steady());
     }
 
-    /// Looks for what no event has told of: a run that is open and has nobody, a config that has changed.
+    /// Looks for what no event has told of: a run that is open and has nobody, one that is open no more, a config
+    /// that has changed.
     async fn look_for_missed(self: &Arc<Self>) {
+        self.triggers.runs_may_have_ended();
         if self.config().is_err() {
             tracing::warn!("the config is not right; `outlast doctor` shows why");
         }
-        let store = self.store.clone();
-        let open = tokio::task::spawn_blocking(move || store.open_runs()).await;
+        let (store, layout) = (self.store.clone(), self.layout.clone());
+        let look = move || {
+            reserve::make(&layout);
+            // One that another daemon has started does not tell us when it is frozen.
+            waiter::rouse(&layout);
+            store.open_runs()
+        };
+        let open = Lane::Steps.run(look).await;
         let open = match open {
             Ok(Ok(open)) => open,
             Ok(Err(error)) => {
@@ -201,7 +233,7 @@ impl Supervisor {
             }
             tracing::warn!(run = %id, "open, and conducted by nobody");
             self.unseat(&id);
-            let since = self.world.now();
+            let since = self.world.steady();
             self.resumes.find(Desired { run: id, standing: Standing::Resting, priority: 0, since });
         }
     }
@@ -209,7 +241,7 @@ impl Supervisor {
     /// Until when this daemon starts nothing by itself, and why, if it does not.
     pub(crate) fn holding(&self) -> Option<Holding> {
         let storm = self.storm?;
-        (self.world.now() < storm.until).then(|| Holding {
+        (self.world.steady() < storm.until).then(|| Holding {
             until: view::rfc3339(storm.until),
             why: format!(
                 "{} daemons have ended unasked within {} s",

@@ -42,6 +42,26 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Record>, Unreadable> {
         .collect()
 }
 
+/// The records of a step of another boot: those before the first that a power loss took. The bytes that never got to
+/// the disk are zeros; other damage is refused. The record of an exit is synced with all before it, so it is not lost.
+pub(crate) fn read_after_boot(path: &Path) -> Result<Vec<Record>, Unreadable> {
+    let (line, unreadable) = match read(path) {
+        Err(Unreadable::Line { line, path, error }) => {
+            (line, Unreadable::Line { line, path, error })
+        }
+        other => return other,
+    };
+    let bytes = std::fs::read(path)
+        .map_err(|error| Unreadable::Io { path: path.display().to_string(), error })?;
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let before: Vec<&[u8]> = lines.by_ref().take(line - 1).collect();
+    if !lines.next().is_some_and(|damaged| damaged.contains(&0)) {
+        return Err(unreadable);
+    }
+    tracing::warn!(path = %path.display(), line, "a power loss took the records from this line on");
+    Ok(before.into_iter().map_while(|line| serde_json::from_slice(line).ok()).collect())
+}
+
 /// True if somebody was told to start this attempt.
 pub(crate) fn is_begun(records: &[Record]) -> bool {
     !records.is_empty()
@@ -52,6 +72,11 @@ pub(crate) fn is_over(records: &[Record]) -> bool {
     records
         .iter()
         .any(|record| matches!(record, Record::TreeEmpty { .. } | Record::NeverStarted { .. }))
+}
+
+/// True if the main process is known to be gone, or never to have run.
+pub(crate) fn has_ended(records: &[Record]) -> bool {
+    end(records).is_some()
 }
 
 pub(crate) fn identity(records: &[Record]) -> Option<&shim::Identity> {
@@ -94,14 +119,22 @@ pub(crate) fn report(
     }
 }
 
-/// Shims read the wall's clock, which may have been set back since.
-pub(crate) fn in_our_time(report: &mut Report, world: &World) {
+/// The times of a shim are on the line of time of the daemon that started it, which may have moved since.
+pub(crate) fn in_our_time(report: &mut Report, line: Option<i64>, world: &World) {
     if let Some(started) = &mut report.started {
-        started.at = world.ours(started.at);
+        started.at = world.of_shim(started.at, line);
     }
     if let Some(End::Exited { at, .. } | End::NeverStarted { at, .. }) = &mut report.end {
-        *at = world.ours(*at);
+        *at = world.of_shim(*at, line);
     }
+}
+
+/// On which line of time these are, if the shim knew.
+pub(crate) fn line(records: &[Record]) -> Option<i64> {
+    records.iter().find_map(|record| match record {
+        Record::Starting { booted_at_ms, .. } => *booted_at_ms,
+        _ => None,
+    })
 }
 
 fn started(record: &Record) -> Option<Started> {

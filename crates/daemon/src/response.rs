@@ -10,16 +10,20 @@ use std::path::Path;
 use outlast_agents::response::{self, BadResponse};
 use outlast_engine::Answer;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
-pub(crate) fn read(path: &Path) -> Answer {
+use crate::world::host;
+
+/// Fails only for what the host lacks, such as a descriptor: then it is to be read again.
+pub(crate) fn read(path: &Path) -> io::Result<Answer> {
     match whole(path) {
-        Ok(None) => Answer::None,
-        Ok(Some(bytes)) => match response::parse(&bytes) {
+        Ok(None) => Ok(Answer::None),
+        Ok(Some(bytes)) => Ok(match response::parse(&bytes) {
             Ok(response) => Answer::Given(Box::new(response)),
             Err(bad) => Answer::Bad { why: bad.to_string() },
-        },
-        Err(refused) => Answer::Bad { why: refused.to_string() },
+        }),
+        Err(Refused::Io(error)) if host::failure(&error).is_some() => Err(error),
+        Err(refused) => Ok(Answer::Bad { why: refused.to_string() }),
     }
 }
 
@@ -59,12 +63,15 @@ fn open(path: &Path) -> Result<Option<File>, Refused> {
         return Err(Refused::NotAFile);
     };
     let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let dir = match rustix::fs::open(parent, careful | OFlags::DIRECTORY, Mode::empty()) {
+    let dir = match retry_on_intr(|| {
+        rustix::fs::open(parent, careful | OFlags::DIRECTORY, Mode::empty())
+    }) {
         Ok(dir) => dir,
         Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(Refused::Io(error.into())),
     };
-    match rustix::fs::openat(&dir, name, OFlags::RDONLY | careful, Mode::empty()) {
+    match retry_on_intr(|| rustix::fs::openat(&dir, name, OFlags::RDONLY | careful, Mode::empty()))
+    {
         Ok(file) => Ok(Some(File::from(file))),
         Err(Errno::NOENT) => Ok(None),
         Err(Errno::LOOP) => Err(Refused::Symlink),
@@ -94,6 +101,10 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+
+    fn read(path: &Path) -> Answer {
+        super::read(path).expect("the host lacks nothing")
+    }
 
     const DONE: &[u8] = br#"{"status":"done","summary":"it works"}"#;
 

@@ -3,34 +3,37 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::Time;
-use outlast_store::{Error, Journal, Sqlite};
+use outlast_engine::{RunId, Time};
+use outlast_store::{Error, Sqlite};
 use outlast_wire::api::{ErrorInfo, Mode};
+use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
 use outlast_wire::{hook, version};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, mpsc};
 
-use crate::instance::{self, Holder, Instance};
+use crate::door::Door;
+use crate::instance::{self, Instance};
+use crate::lanes::Lane;
+use crate::lineage::{Lineage, Taken};
 use crate::options::Options;
 use crate::refusal::Refusal;
-use crate::service::{self, Service};
+use crate::service::{self, Before, Place, Service};
 use crate::settings::Settings;
-use crate::socket::ShortPath;
+use crate::starts::Ended;
 use crate::supervisor::{Leaving, Parts, Storm, Supervisor};
-use crate::world::{World, files};
-use crate::{api, log, operator, reconciler, starts, view};
+use crate::world::{self, World, files, host, limits, process};
+use crate::{api, custody, log, operator, reconciler, reserve, starts, timekeeper, view, waiter};
+
+const DISK_FULL: &str = "disk_full";
 
 /// How long clients that are being answered may keep a leaving daemon.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
-
-/// Threads that read files and the store for clients.
-const READERS: usize = 4;
 
 /// Runs the daemon until it is asked to go.
 pub fn run(mut options: Options) -> ExitCode {
@@ -47,46 +50,59 @@ pub fn run(mut options: Options) -> ExitCode {
 struct Daemon {
     supervisor: Arc<Supervisor>,
     give_back: fn(),
-    // Held for life.
-    _instance: Instance,
+    // Held for life, and let go last.
+    door: Door,
 }
 
 fn start(options: &Options) -> Result<Daemon, Refusal> {
     let layout = &options.layout;
+    limits::raise();
     // Everything this process makes is its user's alone.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    for dir in [&layout.state, &layout.runs(), &layout.runtime] {
+    for dir in [&layout.state, &layout.runs()] {
         files::private_dir(dir).map_err(|error| unusable(dir, &error))?;
     }
     let lock = layout.daemon_lock();
     let service = Service::of(&options.env, std::process::id(), options.mode);
-    let mut instance = match options.mode {
+    let Place { mut instance, before } = match options.mode {
         Mode::Service => service::take_over(layout, &service)?,
-        Mode::Background | Mode::Foreground => Instance::take(&lock)?,
+        Mode::Background if options.replaces => service::replace(layout)?,
+        Mode::Background | Mode::Foreground => Place::free(Instance::take(&lock)?),
     };
     hook!("daemon.lock-taken");
     let world = World::look(instance::kept_clock(layout))
         .map_err(|error| Refusal::new("no_boot_id", format!("cannot read the boot id: {error}")))?;
-    let mut holder = Holder {
-        pid: std::process::id(),
-        version: version::BUILD.to_owned(),
-        epoch: None,
-        started_at: view::rfc3339(world.now()),
-    };
-    // Until then the lock names whoever held it last.
-    instance.say_who(&holder).map_err(|error| unusable(&lock, &error))?;
-    log::start(layout).map_err(|error| unusable(&layout.daemon_log(), &error))?;
-    let store = Sqlite::open(&layout.database()).map_err(database_refusal)?;
-    let epoch = store.take_epoch().map_err(database_refusal)?;
+    let holder = this_daemon(options, &world);
+    // Until then the lock names the daemon that held it last.
+    with_room(layout, || instance.say_who(&holder).map_err(|error| unusable(&lock, &error)))?;
+    let mut door = Door::new(layout, instance, holder);
+    for side in [
+        layout.daemon_log(),
+        layout.revive_lock(),
+        layout.waiter_lock(),
+        layout.needed(),
+        layout.reserve(),
+    ] {
+        files::set_aside_unless_usable(&side).map_err(|error| unusable(&side, &error))?;
+    }
+    with_room(layout, || {
+        log::start(layout).map_err(|error| unusable(&layout.daemon_log(), &error))
+    })?;
+    let (store, epoch, lineage) = with_room(layout, || open_store(layout, world.now()))?;
     hook!("daemon.epoch-taken");
     let settings = Settings::read(layout.config_file());
-    let storm = note_start(layout, &settings, world.now())
-        .map_err(|error| unusable(&layout.starts(), &error))?;
+    let noted = with_room(layout, || {
+        note_start(layout, &settings, before, world.now())
+            .map_err(|error| unusable(&layout.starts(), &error))
+    });
+    let storm = unless_full(noted)?.flatten();
     let parts = Parts {
         layout: layout.clone(),
         exe: options.exe.clone(),
+        build: options.build,
         world,
         epoch,
+        lineage,
         store: Arc::new(store),
         settings,
         storm,
@@ -94,21 +110,78 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
         service,
     };
     let supervisor = Supervisor::new(parts);
-    holder.epoch = Some(epoch);
-    let said = instance
-        .say_who(&holder)
-        .and_then(|()| instance::mark_running(layout, &options.env))
-        .and_then(|()| supervisor.keep_clock());
-    said.map_err(|error| unusable(&layout.state, &error))?;
-    Ok(Daemon { supervisor, give_back: options.give_back, _instance: instance })
+    with_room(layout, || door.say_epoch(epoch).map_err(|error| unusable(&lock, &error)))?;
+    let kept = with_room(layout, || {
+        let marked = instance::mark_running(layout, &options.env);
+        let kept = marked.and_then(|()| supervisor.keep_clock());
+        kept.map_err(|error| unusable(&layout.state, &error))
+    });
+    unless_full(kept)?;
+    Ok(Daemon { supervisor, give_back: options.give_back, door })
+}
+
+/// Who we are; where we listen is said once we do.
+fn this_daemon(options: &Options, world: &World) -> Holder {
+    let pid = std::process::id();
+    Holder {
+        pid,
+        version: version::BUILD.to_owned(),
+        epoch: None,
+        started_at: view::rfc3339(world.now()),
+        build: Some(options.build.to_owned()),
+        socket: None,
+        boot: Some(world.boot.0.clone()),
+        start: process::stat(pid).ok().flatten().map(|stat| stat.start),
+        program: Some(options.exe.clone().into_os_string().into()),
+        left: None,
+    }
+}
+
+fn open_store(layout: &Layout, now: Time) -> Result<(Sqlite, u64, Lineage), Refusal> {
+    let store = Sqlite::open(&layout.database())
+        .map_err(|error| custody::name_rescued(layout, database_refusal(error)))?;
+    let (epoch, lineage) = Lineage::take(layout, &store, journal_id, now)
+        .map_err(|taken| lineage_refusal(layout, taken))?;
+    Ok((store, epoch, lineage))
+}
+
+/// Does this again with the room of the reserve, if the disk is too full for it.
+fn with_room<T>(
+    layout: &Layout,
+    mut step: impl FnMut() -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    match step() {
+        Err(refusal) if refusal.code == DISK_FULL && reserve::spend(layout) => step(),
+        done => done,
+    }
+}
+
+/// What a daemon can do without on a full disk: what the last one had written stays as it is.
+fn unless_full<T>(done: Result<T, Refusal>) -> Result<Option<T>, Refusal> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(refusal) if refusal.code == DISK_FULL => {
+            tracing::error!(message = refusal.message, "started without it");
+            Ok(None)
+        }
+        Err(refusal) => Err(refusal),
+    }
 }
 
 /// Notes that a daemon has started; says whether too many have had to.
-fn note_start(layout: &Layout, settings: &Settings, now: Time) -> io::Result<Option<Storm>> {
+fn note_start(
+    layout: &Layout,
+    settings: &Settings,
+    before: Before,
+    now: Time,
+) -> io::Result<Option<Storm>> {
     // A config that is wrong is said elsewhere; what it would say here has a default.
     let rules = settings.current().map(|config| config.supervision).unwrap_or_default();
     let most = rules.storm_starts.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
-    let ended = instance::last_end(layout);
+    let ended = match before {
+        Before::HandedOver => Ended::Asked,
+        Before::Unknown => instance::last_end(layout),
+    };
     let known = starts::read(&layout.starts());
     if let starts::Known::Unreadable(why) = &known {
         tracing::error!(%why, path = %layout.starts().display(), "cannot read how often daemons were started");
@@ -127,10 +200,10 @@ fn note_start(layout: &Layout, settings: &Settings, now: Time) -> io::Result<Opt
 }
 
 impl Daemon {
-    fn live(self, ready: Option<OwnedFd>) -> ExitCode {
+    fn live(mut self, ready: Option<OwnedFd>) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(READERS)
+            .max_blocking_threads(Lane::threads())
             .thread_keep_alive(Duration::from_secs(2))
             .build();
         let runtime = match runtime {
@@ -142,15 +215,19 @@ impl Daemon {
             }
         };
         let code = runtime.block_on(self.serve(ready));
-        // Tasks hold the store. Once they are gone it is closed, and only then is the lock let go.
-        drop(runtime);
+        // Tasks hold the store. Once they are gone it is closed, and only then is the lock let go. A thread that
+        // hangs is left to end with the process.
+        runtime.shutdown_timeout(LEAVE_WITHIN);
         code
     }
 
-    async fn serve(&self, ready: Option<OwnedFd>) -> ExitCode {
-        let supervisor = &self.supervisor;
-        let listening =
-            listen(&supervisor.layout).and_then(|listener| Ok((listener, Signals::new()?)));
+    async fn serve(&mut self, ready: Option<OwnedFd>) -> ExitCode {
+        let Self { supervisor, door, give_back } = self;
+        // Before the lock says where we listen, from when on clients may send us a signal.
+        let listening = match Signals::new() {
+            Ok(signals) => door.open().await.map(|listener| (listener, signals)),
+            Err(error) => Err(error),
+        };
         let (listener, signals) = match listening {
             Ok(listening) => listening,
             Err(error) => {
@@ -158,6 +235,7 @@ impl Daemon {
                 return ExitCode::from(2);
             }
         };
+        supervisor.listens_at(door.socket());
         let loaded = supervisor.load();
         let started = |open| crate::triggers::start(supervisor.clone()).map(|()| open);
         let open = match loaded.and_then(started) {
@@ -167,58 +245,71 @@ impl Daemon {
                 return ExitCode::from(2);
             }
         };
+        supervisor.needs.loaded(&supervisor.layout);
         tracing::info!(open, epoch = supervisor.epoch, pid = std::process::id(), "ready");
         supervisor.operator.readiness.loaded();
         hook!("daemon.listening");
         tell(ready, "ready\n");
         supervisor.service.say_ready(open);
         sweep(supervisor.clone());
-        (self.give_back)();
+        give_back();
         let left = tokio::select! {
-            left = self.answer(listener, signals) => left,
+            left = answer(supervisor, door, listener, signals) => left,
             never = reconciler::run(supervisor) => match never {},
+            never = waiter::keep(supervisor) => match never {},
+            never = custody::keep(supervisor) => match never {},
+            never = timekeeper::keep(supervisor) => match never {},
         };
         tracing::info!(?left, "leaving");
         match left {
             Leaving::Asked | Leaving::Replaced => ExitCode::SUCCESS,
-            Leaving::Fenced => ExitCode::from(1),
+            Leaving::Fenced | Leaving::Parted => ExitCode::from(1),
         }
     }
+}
 
-    /// Answers clients until it is time to go.
-    async fn answer(&self, listener: UnixListener, signals: Signals) -> Leaving {
-        let supervisor = self.supervisor.clone();
-        let mut leaving = supervisor.leaving();
-        let asked = async {
-            tokio::select! {
-                () = signals.heed(&self.supervisor) => self.supervisor.leave(Leaving::Asked),
-                _ = leaving.wait_for(Option::is_some) => {}
-            }
-        };
-        let mut gone = supervisor.leaving();
-        let serving = api::serve(listener, supervisor.clone(), async move {
-            let _sender_outlives_us = gone.wait_for(Option::is_some).await;
-        });
-        let left = async {
-            asked.await;
-            self.supervisor.service.say_stopping();
-            tokio::time::sleep(LEAVE_WITHIN).await;
-        };
-        // The server ends by itself once it was told to and nobody is being answered; or the time is over.
+/// Answers clients until it is time to go.
+async fn answer(
+    supervisor: &Arc<Supervisor>,
+    door: &mut Door,
+    listener: UnixListener,
+    signals: Signals,
+) -> Leaving {
+    let (nudged, mut leaving, mut gone) =
+        (Notify::new(), supervisor.leaving(), supervisor.leaving());
+    let asked = async {
         tokio::select! {
-            () = serving => {}
-            () = operator::follow(supervisor.clone()) => {}
-            () = left => {}
-            () = self.supervisor.service.stay_alive() => {}
+            () = signals.heed(supervisor, &nudged) => supervisor.leave(Leaving::Asked),
+            _ = leaving.wait_for(Option::is_some) => {}
         }
-        if let Err(error) = self.supervisor.keep_clock() {
-            tracing::error!(%error, "cannot leave the next daemon what the clock says");
-        }
-        if let Err(error) = files::remove(&self.supervisor.layout.socket()) {
-            tracing::error!(%error, "cannot remove the socket");
-        }
-        self.supervisor.leaving().borrow().unwrap_or(Leaving::Asked)
+    };
+    let (listeners, replaced) = mpsc::channel(1);
+    let serving = api::serve(listener, replaced, supervisor.clone(), async move {
+        let _sender_outlives_us = gone.wait_for(Option::is_some).await;
+    });
+    let left = async {
+        asked.await;
+        supervisor.service.say_stopping();
+        tokio::time::sleep(LEAVE_WITHIN).await;
+    };
+    let keeping = async {
+        door.keep(supervisor, &listeners, &nudged).await;
+        std::future::pending::<()>().await;
+    };
+    // The server ends by itself once it was told to and nobody is being answered; or the time is over.
+    tokio::select! {
+        () = serving => {}
+        () = operator::follow(supervisor.clone()) => {}
+        () = left => {}
+        () = keeping => {}
+        () = supervisor.service.stay_alive() => {}
     }
+    if let Err(error) = supervisor.keep_clock() {
+        tracing::error!(%error, "cannot leave the next daemon what the clock says");
+    }
+    let left = supervisor.leaving().borrow().unwrap_or(Leaving::Asked);
+    door.close(left);
+    left
 }
 
 struct Signals {
@@ -236,42 +327,32 @@ impl Signals {
         })
     }
 
-    /// Returns when it is time to go. A hang-up has the config read again, as with other daemons; a terminal
-    /// that was closed means no harm either.
-    async fn heed(mut self, supervisor: &Supervisor) {
+    /// Returns when it is time to go. A hang-up has the config read again, as with other daemons, and the door
+    /// looked at; a terminal that was closed means no harm either.
+    async fn heed(mut self, supervisor: &Supervisor, nudged: &Notify) {
         loop {
             tokio::select! {
                 _ = self.term.recv() => return,
                 _ = self.int.recv() => return,
-                _ = self.hup.recv() => supervisor.reload(),
+                _ = self.hup.recv() => {
+                    supervisor.reload();
+                    nudged.notify_one();
+                }
             }
         }
     }
 }
 
-fn listen(layout: &Layout) -> io::Result<UnixListener> {
-    let socket = layout.socket();
-    // We hold the lock, so whatever is there is a dead daemon's.
-    files::remove(&socket)?;
-    let short = ShortPath::of(&socket)?;
-    let listener = UnixListener::bind(short.path())?;
-    std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o600))?;
-    Ok(listener)
-}
-
-/// Removes what a daemon left behind that died while it was making a run nobody was promised.
+/// Removes what a daemon left behind that died while it was making a run of which no client was told.
 fn sweep(supervisor: Arc<Supervisor>) {
-    drop(tokio::task::spawn_blocking(move || {
-        for run in api::gc::unclaimed(&supervisor) {
-            match api::gc::remove_unclaimed(&supervisor, &run) {
-                Ok(0) => {}
-                Ok(_) => tracing::info!(%run, "removed a directory that belongs to no run"),
-                Err(error) => {
-                    tracing::error!(%run, %error, "cannot remove a directory that belongs to no run");
-                }
-            }
+    let sweeping = Lane::Chores.run(move || {
+        reserve::make(&supervisor.layout);
+        if let Err(error) = supervisor.sweep_strays() {
+            tracing::error!(%error, "cannot look for directories that belong to no run");
         }
-    }));
+    });
+    #[expect(clippy::disallowed_methods, reason = "ends once every directory was looked at")]
+    let _sweeper = tokio::spawn(sweeping);
 }
 
 fn tell(ready: Option<OwnedFd>, line: &str) {
@@ -287,24 +368,37 @@ fn error_line(info: &ErrorInfo) -> String {
 }
 
 fn unusable(path: &std::path::Path, error: &io::Error) -> Refusal {
-    let code =
-        if error.kind() == io::ErrorKind::StorageFull { "disk_full" } else { "state_unusable" };
+    let code = if host::is_full(error) { DISK_FULL } else { "state_unusable" };
     Refusal::new(code, format!("cannot use {}: {error}", path.display()))
         .hint("OUTLAST_HOME names another place; `outlast doctor` looks at this one")
 }
 
-fn database_refusal(error: Error) -> Refusal {
+fn journal_id() -> io::Result<String> {
+    Ok(RunId::from_random(world::random()?).0)
+}
+
+fn lineage_refusal(layout: &Layout, taken: Taken) -> Refusal {
+    match taken {
+        Taken::Store(error) => database_refusal(error),
+        Taken::File(error) => unusable(&layout.journal(), &error),
+    }
+}
+
+pub(crate) fn database_refusal(error: Error) -> Refusal {
     let message = error.to_string();
     match error {
         Error::Corrupt { .. } => Refusal::new("database_corrupt", message).hint(
-            "the file was left as it is; restore it from a backup, or move it away to start empty",
+            "the file was left as it is; move it and its -wal away, start again, and `outlast recover` rebuilds the runs from their directories",
         ),
         Error::Newer { .. } => Refusal::new("database_newer", message)
             .hint("a newer outlast wrote it; use that one, the file was left as it is"),
         Error::ReadOnly(_) => {
             Refusal::new("database_read_only", message).hint("make it writable for you")
         }
-        Error::Full(_) => Refusal::new("disk_full", message)
+        Error::Locked(_) => {
+            Refusal::new("database_locked", message).hint(api::error::LOCKED)
+        }
+        Error::Full(_) => Refusal::new(DISK_FULL, message)
             .hint("free some space in the state directory's file system"),
         _ => Refusal::new("database_unusable", message)
             .hint("`outlast doctor` looks at the state directory"),

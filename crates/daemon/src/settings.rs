@@ -6,10 +6,15 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_workflow::{Config, LastGood, News, Problem, Source, Stamp};
 use tokio::sync::watch;
+
+use crate::world::files;
+
+/// More than this is not even read; what is wrong with less is said when it is.
+const LARGEST_CONFIG: usize = 16 << 20;
 
 pub(crate) struct Settings {
     path: PathBuf,
@@ -19,7 +24,8 @@ pub(crate) struct Settings {
 }
 
 struct Held {
-    config: LastGood<Config>,
+    /// Shared with whatever goes by it: ten thousand sinks are not copied for each run.
+    config: LastGood<Arc<Config>>,
     warnings: Vec<Problem>,
 }
 
@@ -32,7 +38,7 @@ impl Settings {
 
     /// What holds for whatever starts now; what is wrong with the file if it never was right, because what an
     /// operator forbids there must not be allowed for a slip of the pen.
-    pub(crate) fn current(&self) -> Result<Config, Vec<Problem>> {
+    pub(crate) fn current(&self) -> Result<Arc<Config>, Vec<Problem>> {
         let mut held = self.lock();
         let stamp = stamp(&self.path);
         if held.config.is_news(stamp.as_ref().ok()) {
@@ -44,7 +50,7 @@ impl Settings {
     fn reload(&self, held: &mut Held, stamp: io::Result<Stamp>) {
         let read = match &stamp {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            _ => std::fs::read(&self.path).map_err(|error| error.kind()),
+            _ => files::read_regular(&self.path, LARGEST_CONFIG).map_err(|error| error.kind()),
         };
         let Held { config, warnings } = held;
         let path = &self.path;
@@ -52,7 +58,7 @@ impl Settings {
         let news = config.reload(stamp.ok(), read, |text| {
             let (config, warned) = Config::parse(&Source { path, text })?;
             noted = warned;
-            Ok(config)
+            Ok(Arc::new(config))
         });
         match news {
             News::None => {}

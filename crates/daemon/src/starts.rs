@@ -19,6 +19,9 @@ const LONGEST_HOLD_MS: u64 = 600_000;
 /// The most starts that are remembered; far more than make a storm.
 const MOST: usize = 64;
 
+/// Nothing that we wrote is as long as this.
+const MOST_BYTES: usize = 64 << 10;
+
 /// What one daemon leaves for the next.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Starts {
@@ -50,7 +53,7 @@ pub(crate) enum Known {
 }
 
 pub(crate) fn read(path: &Path) -> Known {
-    let bytes = match std::fs::read(path) {
+    let bytes = match files::read_regular(path, MOST_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Known::Starts(Starts::default());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_engine::{Input, Moment, Run, RunId, RunSpec, Slot, Time};
+use outlast_engine::{Input, Moment, Run, RunId, RunSpec, Slot, StopMode, Time};
 use outlast_store::{Error, Journal};
 use outlast_wire::api::{Mode, Trouble};
 use outlast_wire::layout::Layout;
@@ -15,31 +15,40 @@ use crate::conductor::{self, Message, Snapshot};
 use crate::driver::Seat;
 use crate::instance;
 use crate::keeper::OutputWatch;
+use crate::lineage::Lineage;
 use crate::moments::Shared;
 use crate::notify::Dispatch;
 use crate::operator::Operator;
+use crate::order_book::Book;
 use crate::resumes::Resumes;
 use crate::service::{Scopes, Service};
 use crate::settings::Settings;
 use crate::slots::{Queueing, Slots};
+use crate::strays::Strays;
+use crate::tokens::Tokens;
 use crate::triggers::Desk;
 use crate::view;
+use crate::waiter::{self, Needs};
 use crate::watchers::Watchers;
 use crate::world::{self, World};
 
 /// How much news can wait for one run; whoever brings more waits.
 const MAILBOX: usize = 64;
 
-/// The most events one run is replayed from. Far above any loop; a bound all the same.
-const MOST_EVENTS: usize = 50_000_000;
+/// So many events are read at a time when a run is replayed.
+const REPLAY_PAGE: usize = 10_000;
 
 /// What everybody in the daemon shares.
 pub(crate) struct Supervisor {
     pub(crate) layout: Layout,
     pub(crate) exe: PathBuf,
+    pub(crate) build: &'static str,
     pub(crate) world: World,
     pub(crate) epoch: u64,
+    pub(crate) lineage: Lineage,
     pub(crate) started_at: String,
+    /// When this daemon came to be, as a time that runs are compared with.
+    pub(crate) began: Time,
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
     pub(crate) slots: Slots,
@@ -53,12 +62,19 @@ pub(crate) struct Supervisor {
     pub(crate) operator: Operator,
     pub(crate) notices: Dispatch,
     pub(crate) shared: Shared,
+    pub(crate) orders: Book,
     pub(crate) triggers: Desk,
+    pub(crate) tokens: Tokens,
+    /// Directories that the journal does not know.
+    pub(crate) strays: Strays,
+    pub(crate) needs: Needs,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown, left alone, and read again later.
     pub(crate) quarantine: Mutex<BTreeMap<RunId, Trouble>>,
     /// Runs whose directory is being made or removed just now.
     claims: Mutex<BTreeSet<RunId>>,
+    /// Where clients find us just now.
+    socket: Mutex<PathBuf>,
     /// Set when this daemon has to go.
     leaving: watch::Sender<Option<Leaving>>,
 }
@@ -67,10 +83,12 @@ pub(crate) struct Supervisor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaving {
     Asked,
-    /// A service manager's daemon waits for the lock.
+    /// Another daemon waits for the lock: a service manager's, or one of another build.
     Replaced,
     /// Another daemon has taken the journal.
     Fenced,
+    /// The journal's files are no longer ours: the next daemon serves what is in their place.
+    Parted,
 }
 
 /// The way to a run's conductor.
@@ -79,6 +97,8 @@ pub(crate) struct Handle {
     pub(crate) mailbox: mpsc::Sender<Message>,
     pub(crate) snapshot: watch::Receiver<Snapshot>,
     pub(crate) output: Arc<OutputWatch>,
+    /// The order to stop that was given last, for a conductor that is kept from its mailbox by a full disk.
+    pub(crate) stop_asked: Arc<watch::Sender<Option<StopMode>>>,
 }
 
 /// Given back when dropped.
@@ -97,8 +117,10 @@ impl Drop for Claim {
 pub(crate) struct Parts {
     pub(crate) layout: Layout,
     pub(crate) exe: PathBuf,
+    pub(crate) build: &'static str,
     pub(crate) world: World,
     pub(crate) epoch: u64,
+    pub(crate) lineage: Lineage,
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
     pub(crate) storm: Option<Storm>,
@@ -115,10 +137,25 @@ pub(crate) struct Storm {
 
 impl Supervisor {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { layout, exe, world, epoch, store, settings, storm, mode, service } = parts;
+        let Parts {
+            layout,
+            exe,
+            build,
+            world,
+            epoch,
+            lineage,
+            store,
+            settings,
+            storm,
+            mode,
+            service,
+        } = parts;
         let scopes = Scopes::new(service.bus());
-        let started_at = view::rfc3339(world.now());
+        let socket = Mutex::new(layout.socket());
+        let began = world.now();
+        let started_at = view::rfc3339(began);
         let leaving = watch::Sender::new(None);
+        let tokens = Tokens::new(layout.token_key());
         let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (slots, resumes) = (Slots::default(), Resumes::default());
         if let Ok(config) = settings.current() {
@@ -131,9 +168,12 @@ impl Supervisor {
         Arc::new(Self {
             layout,
             exe,
+            build,
             world,
             epoch,
+            lineage,
             started_at,
+            began,
             store,
             settings,
             mode,
@@ -143,13 +183,18 @@ impl Supervisor {
             operator: Operator::default(),
             notices: Dispatch::default(),
             shared: Shared::default(),
+            orders: Book::default(),
             triggers: Desk::default(),
+            tokens,
+            strays: Strays::default(),
+            needs: Needs::default(),
             slots,
             resumes,
             storm,
             runs,
             quarantine,
             claims,
+            socket,
             leaving,
         })
     }
@@ -165,19 +210,33 @@ impl Supervisor {
 
     /// The run as its journal has it.
     pub(crate) fn replay(&self, id: &RunId) -> Result<Run, String> {
-        let events = self.store.events(id, 0, MOST_EVENTS).map_err(|error| match error {
-            Error::UnreadableRun { what, .. } => what,
-            other => other.to_string(),
-        })?;
-        Run::replay(id, &events).map_err(|illegal| illegal.to_string())
+        let page = |after| {
+            self.store.events(id, after, REPLAY_PAGE).map_err(|error| match error {
+                Error::UnreadableRun { what, .. } => what,
+                other => other.to_string(),
+            })
+        };
+        let mut run = Run::replay(id, &page(0)?).map_err(|illegal| illegal.to_string())?;
+        // However long the journal is, a page of it is all that is held.
+        loop {
+            let events = page(run.seq())?;
+            for event in &events {
+                run = run.apply(event).map_err(|illegal| illegal.to_string())?;
+            }
+            if events.len() < REPLAY_PAGE {
+                return Ok(run);
+            }
+        }
     }
 
     /// Gives a run its conductor.
     pub(crate) fn seat(self: &Arc<Self>, seat: Seat, first: Option<Input>) -> Handle {
         let id = seat.run().id.clone();
+        self.needs.note(seat.run());
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (snapshot, seen) = watch::channel(Snapshot::of(seat.run()));
-        let handle = Handle { mailbox, snapshot: seen, output: Arc::default() };
+        let (output, stop_asked) = (Arc::default(), Arc::default());
+        let handle = Handle { mailbox, snapshot: seen, output, stop_asked };
         let is_first = {
             let mut runs = lock(&self.runs);
             runs.insert(id.clone(), handle.clone());
@@ -206,16 +265,24 @@ impl Supervisor {
 
     /// Nothing is left to do for this run.
     pub(crate) fn forget(&self, id: &RunId) {
+        self.needs.forget(id);
         self.unseat(id);
         self.resumes.forget(id);
     }
 
     pub(crate) fn unseat(&self, id: &RunId) {
-        lock(&self.runs).remove(id);
+        let gone = lock(&self.runs).remove(id);
         self.watchers.note(id);
         self.forget_budget(id);
         self.give_back_slot(id);
-        self.triggers.run_ended();
+        match gone {
+            Some(handle) => {
+                if let Some(origin) = &handle.snapshot.borrow().run.spec.origin {
+                    self.triggers.run_ended(&origin.trigger);
+                }
+            }
+            None => self.triggers.runs_may_have_ended(),
+        }
     }
 
     /// Whether a run may start something now.
@@ -240,6 +307,7 @@ impl Supervisor {
 
     /// Notes what a run has come to, and asks whoever can have the place it left.
     pub(crate) fn note_slot(&self, run: &Run) {
+        self.needs.note(run);
         let is_held = self.resumes.is_held(&run.id);
         let queueing = if is_held { Queueing::StaysOut } else { Queueing::Joins };
         if let Some(next) = self.slots.note(run, queueing).filter(|next| *next != run.id) {
@@ -261,7 +329,7 @@ impl Supervisor {
     }
 
     /// What holds for whatever starts now; the queue follows it too.
-    pub(crate) fn config(&self) -> Result<Config, Vec<Problem>> {
+    pub(crate) fn config(&self) -> Result<Arc<Config>, Vec<Problem>> {
         let config = self.settings.current()?;
         if let Some(next) = self.slots.follow(&config.concurrency) {
             self.poke(&next);
@@ -295,11 +363,10 @@ impl Supervisor {
         }
     }
 
-    /// This moment. After a leap of the clock the next daemon is left that first, so that nothing in the
-    /// journal lies in its future, where no limit would count it.
+    /// This moment. If the line of time has moved, the next daemon is left that first, so that it goes on on the same.
     pub(crate) fn moment(&self, slot: Slot) -> Moment {
         let moment = self.world.moment(slot);
-        if self.world.has_leapt()
+        if self.world.is_news()
             && let Err(error) = self.keep_clock()
         {
             tracing::error!(%error, "cannot leave the next daemon what the clock says");
@@ -328,6 +395,7 @@ impl Supervisor {
 
     pub(crate) fn release(&self, id: &RunId) {
         lock(&self.quarantine).remove(id);
+        self.needs.forget(id);
         self.resumes.forget(id);
     }
 
@@ -357,13 +425,24 @@ impl Supervisor {
 
     /// Has the daemon go. That it was asked to is on disk before anybody can see it gone.
     pub(crate) fn leave(&self, why: Leaving) {
-        if why == Leaving::Asked
-            && let Err(error) = instance::mark_stopped(&self.layout)
-        {
-            tracing::error!(%error, "cannot say that this stop was asked for; shims will start a daemon again");
+        if why == Leaving::Asked {
+            if let Err(error) = instance::mark_stopped(&self.layout) {
+                tracing::error!(%error, "cannot say that this stop was asked for; shims will start a daemon again");
+            }
+            // A daemon that takes our place finds the waiter, and one that does not come is started by it.
+            waiter::end(&self.layout);
         }
         self.leaving
             .send_if_modified(|leaving| leaving.is_none() && leaving.replace(why).is_none());
+    }
+
+    /// Notes where clients find us from now on.
+    pub(crate) fn listens_at(&self, socket: PathBuf) {
+        *lock(&self.socket) = socket;
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        lock(&self.socket).clone()
     }
 
     pub(crate) fn leaving(&self) -> watch::Receiver<Option<Leaving>> {
@@ -372,8 +451,9 @@ impl Supervisor {
 }
 
 impl Handle {
-    /// Brings news and waits until the journal has it. `None` if the conductor is gone.
-    pub(crate) async fn tell(&self, input: Input) -> Option<()> {
+    /// Brings news and waits until the journal has it; answers with the run as the news left it. `None` if the
+    /// conductor is gone.
+    pub(crate) async fn tell(&self, input: Input) -> Option<Arc<Run>> {
         let (done, told) = oneshot::channel();
         self.mailbox.send(Message::Input { input, done: Some(done) }).await.ok()?;
         told.await.ok()

@@ -5,10 +5,21 @@ use std::io::{Read, Seek, SeekFrom};
 
 use outlast_wire::layout::AttemptDir;
 
+use crate::world::host;
+
 /// At most the last `most` bytes of the output, from the start of a line where there is one, with what is not
 /// text replaced. Empty if nothing was written, or it cannot be read: the files say why.
 pub(crate) fn of_output(dir: &AttemptDir, most: usize) -> String {
     read(dir, most).map(|(bytes, is_cut)| text(&bytes, is_cut)).unwrap_or_default()
+}
+
+/// The same of a step that has ended, whose output is part of what it did: fails for what the host lacks.
+pub(crate) fn of_ended(dir: &AttemptDir, most: usize) -> std::io::Result<String> {
+    match last_bytes(&dir.output(), most) {
+        Err(error) if host::failure(&error).is_some() => Err(error),
+        Ok((bytes, is_cut)) => Ok(text(&bytes, is_cut)),
+        Err(_) => Ok(of_output(dir, most)),
+    }
 }
 
 /// The end of the output, and whether there is more before it.

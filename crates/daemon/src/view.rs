@@ -6,8 +6,8 @@ use outlast_engine as engine;
 use outlast_engine::{Row, Run, Time};
 use outlast_store::NoticeCounts;
 use outlast_wire::api::{
-    AgentView, BlockedView, InboxView, LimitView, Notices, OriginView, Restarts, RunRow, RunView,
-    Trouble, Usage, WorkflowView,
+    AgentView, AsksView, BlockedView, InboxView, LimitView, Notices, OriginView, RecoveredView,
+    Restarts, RunRow, RunView, Trouble, Usage, WorkflowView,
 };
 use outlast_wire::shim;
 
@@ -70,7 +70,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 }
 
 pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
-    let Doing { trouble, since, why } = doing;
+    let Doing { trouble, since, why, asks_seq } = doing;
     RunRow {
         id: row.id.0,
         name: row.name,
@@ -96,6 +96,7 @@ pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
         tokens: row.tokens,
         parent: row.parent.map(|parent| parent.0),
         trigger: row.trigger,
+        asks_seq,
     }
 }
 
@@ -170,6 +171,11 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         phase: Some(run.phase()),
         checkpoint: Some(run.checkpoint()),
         blocked: blocked(run),
+        asks: run.asks().map(|it| AsksView {
+            seq: it.seq,
+            turn: it.turn,
+            kind: it.kind.word().to_owned(),
+        }),
         inbox: InboxView { unread: u32::try_from(run.inbox.unread.len()).unwrap_or(u32::MAX) },
         workflow: run.spec.workflow.as_ref().map(|workflow| WorkflowView {
             path: workflow.path.clone(),
@@ -179,6 +185,10 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         strategy: strategy(run).to_owned(),
         paused: run.is_to_rest(),
         last_line: beside.last_line,
+        recovered: run
+            .recovered
+            .as_ref()
+            .map(|it| RecoveredView { at: rfc3339(it.at), missing: it.missing.clone() }),
         origin: run.spec.origin.as_ref().map(|origin| OriginView {
             trigger: origin.trigger.clone(),
             occurrence: origin.occurrence.clone(),
@@ -192,25 +202,27 @@ pub(crate) struct Doing {
     pub(crate) trouble: Option<Trouble>,
     since: Option<String>,
     why: Option<String>,
+    asks_seq: Option<u64>,
 }
 
 impl Doing {
     pub(crate) fn of(run: &Run, trouble: Option<Trouble>, now: Time) -> Self {
+        let asks_seq = run.asks().map(|it| it.seq).max(run.releases(None));
         if let Some(trouble) = trouble {
             let (since, why) = (Some(trouble.since.clone()), Some(trouble.message.clone()));
-            return Self { trouble: Some(trouble), since, why };
+            return Self { trouble: Some(trouble), since, why, asks_seq };
         }
         if run.has_ended() {
             return Self::default();
         }
         let why = Some(run.condition.why_at(now)).filter(|why| !why.is_empty());
-        Self { trouble, since: Some(rfc3339(run.condition.since)), why }
+        Self { trouble, since: Some(rfc3339(run.condition.since)), why, asks_seq }
     }
 
     /// Of a run that cannot be read.
     pub(crate) fn unknown(trouble: Trouble) -> Self {
         let (since, why) = (Some(trouble.since.clone()), Some(trouble.message.clone()));
-        Self { trouble: Some(trouble), since, why }
+        Self { trouble: Some(trouble), since, why, asks_seq: None }
     }
 }
 

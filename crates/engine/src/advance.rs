@@ -3,7 +3,7 @@
 //! Asked after every piece of news, one step at a time, until nothing more follows. What each state comes
 //! to has its own file; this one says which of them is asked.
 
-use crate::handle::Draft;
+use crate::handle::{Draft, recovered};
 use crate::{
     Fact, Limit, Moment, Run, State, Time, finish, limits, prepare, reason, rest, settle, verify,
 };
@@ -26,6 +26,17 @@ pub(crate) fn advance(draft: &mut Draft, moment: &Moment) {
 }
 
 fn next(run: &Run, moment: &Moment) -> Option<Facts> {
+    match by_itself(run, moment) {
+        Some(facts) if recovered::is_for_person(run, &facts) => Some(recovered::rest(run, moment)),
+        // Its turn to start may be long in coming, and it would not start then.
+        None if run.state == State::Queued && recovered::awaits_look(run) => {
+            Some(recovered::rest(run, moment))
+        }
+        facts => facts,
+    }
+}
+
+fn by_itself(run: &Run, moment: &Moment) -> Option<Facts> {
     match &run.state {
         State::Ended { .. } => finish::remove(run, moment),
         State::Finishing { .. } => finish::clean_up(run, moment),

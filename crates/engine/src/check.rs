@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Event, Fact, Hook, Illegal, Outcome, Purpose, Run, RunId, Verdict};
+use crate::order::{self, Verb};
+use crate::{Event, Fact, Hook, Illegal, Order, Outcome, Purpose, Run, RunId, StateName, Verdict};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
@@ -27,7 +28,10 @@ pub fn check(id: &RunId, events: &[Event]) -> Vec<Violation> {
     let mut violations: Vec<Violation> =
         Run::replay(id, events).err().map(Violation::Replay).into_iter().collect();
     let mut history = History::default();
-    violations.extend(events.iter().filter_map(|event| history.next(&event.fact)));
+    for event in events {
+        violations.extend(history.order(event));
+        violations.extend(history.next(&event.fact));
+    }
     violations
 }
 
@@ -44,15 +48,86 @@ struct History {
     completed_calls: BTreeSet<String>,
     has_cleaned_up: bool,
     stop_or_limit: bool,
+    /// Rebuilt from its directory, or its journal is older than it: neither says who asked for a stop.
+    is_recovered: bool,
+    /// The directory said how it had ended.
+    had_ended: bool,
     ended: bool,
     /// Children, and whether they have settled.
     children: BTreeMap<RunId, bool>,
     /// Up to where each watch has told of an attempt.
     told: BTreeMap<(u32, u32, u32), u64>,
     disabled_watches: BTreeSet<u32>,
+    /// Ids of orders.
+    orders: BTreeSet<String>,
+    question: Option<Question>,
+}
+
+/// What a blocked run asks.
+struct Question {
+    seq: u64,
+    wants_decision: bool,
+    is_answered: bool,
+    /// The answer was in a journal that was lost, as `RunRecovered` says.
+    may_be_lost: bool,
 }
 
 impl History {
+    /// Each order counts once, each question has one answer, and no run goes on without the answer to its own.
+    fn order(&mut self, event: &Event) -> Option<Violation> {
+        let wrong = |what| Some(Violation::Run(what));
+        if let Fact::StateChanged { from, to, why, .. } = &event.fact {
+            let left = self.question.take().filter(|_| *from == StateName::Blocked);
+            if *to == StateName::Blocked {
+                let wants_decision = why.reason_code == "needs_approval";
+                let (seq, is_answered, may_be_lost) = (event.seq, false, false);
+                self.question = Some(Question { seq, wants_decision, is_answered, may_be_lost });
+            }
+            let goes_on = *to != StateName::Finishing;
+            let has_answer = |left: &Question| left.is_answered || left.may_be_lost;
+            let is_unanswered = left.is_some_and(|question| goes_on && !has_answer(&question));
+            return is_unanswered.then_some(Violation::Run("went on without an answer"));
+        }
+        let (verb, order) = order::given(&event.fact)?;
+        if order.id.as_ref().is_some_and(|id| !self.orders.insert(id.clone())) {
+            return wrong("took one order twice");
+        }
+        match verb {
+            Verb::Answer(_) => self.answered(order),
+            Verb::Resume => self.resumed(order),
+            Verb::Pause | Verb::Stop(_) => None,
+        }
+    }
+
+    fn answered(&mut self, order: &Order) -> Option<Violation> {
+        let wrong = |what| Some(Violation::Run(what));
+        let Some(question) = &mut self.question else {
+            return wrong("was answered without having asked");
+        };
+        let was_answered = std::mem::replace(&mut question.is_answered, true);
+        match order.answers {
+            Some(seq) if seq != question.seq => wrong("took an answer to another question"),
+            Some(_) if was_answered => wrong("took two answers to one question"),
+            // Answers from before they were bound to anything.
+            Some(_) | None => None,
+        }
+    }
+
+    fn resumed(&mut self, order: &Order) -> Option<Violation> {
+        let question = self.question.as_mut()?;
+        match order.answers {
+            None => question.is_answered = true,
+            Some(seq) if question.seq > seq || question.wants_decision => {}
+            Some(seq) => {
+                let was_answered = std::mem::replace(&mut question.is_answered, true);
+                if was_answered && seq == question.seq {
+                    return Some(Violation::Run("took two answers to one question"));
+                }
+            }
+        }
+        None
+    }
+
     fn next(&mut self, fact: &Fact) -> Option<Violation> {
         match fact {
             Fact::TurnStarted { turn, attempt, .. } => self.turn_started(*turn, *attempt),
@@ -90,7 +165,20 @@ impl History {
                 let twice = !self.disabled_watches.insert(*watch);
                 twice.then_some(Violation::Run("had a watch disabled twice"))
             }
+            Fact::RunRecovered { turns_committed, has_ended, .. } => {
+                self.is_recovered = true;
+                self.had_ended |= has_ended;
+                self.committed.extend(1..=*turns_committed);
+                self.question.iter_mut().for_each(|question| question.may_be_lost = true);
+                None
+            }
+            // The stop may have been asked for in the journal that was lost.
+            Fact::JournalRestored { .. } => {
+                self.is_recovered = true;
+                None
+            }
             Fact::RunCreated { .. }
+            | Fact::ClockSet { .. }
             | Fact::StateChanged { .. }
             | Fact::ToolsOffered { .. }
             | Fact::AttemptAdopted { .. }
@@ -217,13 +305,14 @@ impl History {
             return Some(Violation::Run("ended while something of it was alive"));
         }
         match state {
+            Verdict::Completed if self.had_ended => None,
             Verdict::Completed if self.committed.is_empty() => {
                 Some(Violation::Run("completed without a committed turn"))
             }
             Verdict::Completed if self.last_outcome == Some(Outcome::Lost) => {
                 Some(Violation::Run("completed although nobody saw the end"))
             }
-            Verdict::Stopped if !self.stop_or_limit => {
+            Verdict::Stopped if !self.stop_or_limit && !self.is_recovered => {
                 Some(Violation::Run("stopped without having been asked to"))
             }
             Verdict::Completed | Verdict::Failed | Verdict::Stopped | Verdict::Exhausted => None,

@@ -1,6 +1,5 @@
 //! Runs that belong to another: how many and how deep, and what a parent makes of their ends.
 
-use crate::inbox::Message;
 use crate::{Row, Run, RunId};
 
 /// A run has at most so many children in all: each end is a message, and none may be lost for want of room.
@@ -48,6 +47,6 @@ impl Run {
     /// True if there is a message that ends a wait for the children before they have all ended. The end of one
     /// of them does not: whoever wants to hear of each waits for a message.
     pub(crate) fn has_word_of_others(&self) -> bool {
-        self.inbox.unread.iter().any(|Message { from, .. }| !is_sender(from))
+        self.inbox.unread.iter().any(|message| !is_sender(&message.from))
     }
 }

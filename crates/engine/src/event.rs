@@ -5,9 +5,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BootId, Charge, Decision, Health, Limit, ModelClass, OfferedTool, Outcome, Purpose,
-    RefusedCall, RunId, RunSpec, StateName, StopMode, Survivor, Time, ToolCall, TurnOutcome,
-    TurnStatus, UnavailableTool, Verdict, Wait, WaitCause,
+    BootId, By, Charge, Decision, Health, Limit, Line, ModelClass, OfferedTool, Order, Outcome,
+    Purpose, RefusedCall, RunId, RunSpec, StateName, StopMode, Survivor, Time, ToolCall,
+    TurnOutcome, TurnStatus, UnavailableTool, Verdict, Wait, WaitCause,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,32 @@ pub struct Event {
 pub enum Fact {
     RunCreated {
         spec: Box<RunSpec>,
+        /// The line of time that the run begins on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<Line>,
+    },
+    /// From here on times are on another line: the wall clock was wrong, or the machine was started again.
+    ClockSet {
+        #[serde(flatten)]
+        line: Line,
+    },
+    /// The journal had forgotten the run, or stood behind it: what follows was rebuilt from the run's directory.
+    RunRecovered {
+        /// So many turns were committed, whether or not this journal has them.
+        turns_committed: u32,
+        /// The highest number of an errand that there has been.
+        errands: u32,
+        /// What the directory does not prove, in words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<String>,
+        /// True if the directory says how the run had ended.
+        #[serde(default, skip_serializing_if = "is_false")]
+        has_ended: bool,
+    },
+    /// An older journal was put back. What the run did from `known_until` to this event is not known, so the run's
+    /// clock does not count that time.
+    JournalRestored {
+        known_until: Time,
     },
     StateChanged {
         from: StateName,
@@ -183,12 +209,18 @@ pub enum Fact {
     EmissionDenied {
         turn: u32,
         actor: Actor,
+        #[serde(flatten)]
+        order: Order,
     },
     MessageReceived {
         /// Chosen by the sender, so that sending again is harmless.
         message: String,
+        /// What the sender says of itself.
         from: String,
         text: String,
+        /// Who the daemon saw bring it; absent for the daemon's own, and in journals from before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
     },
     PauseRequested {
         actor: Actor,
@@ -198,6 +230,8 @@ pub enum Fact {
         /// The attempt that is alive is ended for it, and made again when the run goes on.
         #[serde(default, skip_serializing_if = "is_false")]
         now: bool,
+        #[serde(flatten)]
+        order: Order,
     },
     /// Go on: after a pause, or although the run was blocked.
     ResumeRequested {
@@ -205,10 +239,14 @@ pub enum Fact {
         /// With every other run; takes back only the pause that was for all.
         #[serde(default, skip_serializing_if = "is_false")]
         all: bool,
+        #[serde(flatten)]
+        order: Order,
     },
     Answered {
         decision: Decision,
         actor: Actor,
+        #[serde(flatten)]
+        order: Order,
     },
     /// The workspace of an ended run is to go.
     RemovalRequested {
@@ -223,6 +261,8 @@ pub enum Fact {
     StopRequested {
         mode: StopMode,
         actor: Actor,
+        #[serde(flatten)]
+        order: Order,
     },
     LimitReached {
         limit: Limit,
@@ -303,6 +343,9 @@ impl Fact {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::RunCreated { .. } => "RunCreated",
+            Self::ClockSet { .. } => "ClockSet",
+            Self::RunRecovered { .. } => "RunRecovered",
+            Self::JournalRestored { .. } => "JournalRestored",
             Self::StateChanged { .. } => "StateChanged",
             Self::TurnStarted { .. } => "TurnStarted",
             Self::AttemptStarted { .. } => "AttemptStarted",

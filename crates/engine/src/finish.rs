@@ -40,13 +40,14 @@ fn is_hook_due(run: &Run) -> bool {
         && !run.has_cleaned_up
 }
 
-/// True if a workspace is left that was never made whole.
+/// True if a workspace is left that was never made whole. What an older journal takes for that may have been made
+/// whole since, and may hold work.
 pub(crate) fn is_half_made(run: &Run) -> bool {
     let made = &run.preparation;
     let is_ours = made.workspace == Place::Ready { created: true };
     let lacks_files = run.spec.workspace.strategy == Strategy::Worktree && !made.is_checked_out;
     let lacks_hook = run.spec.hooks.after_create.is_some() && made.after_create != Done::Well;
-    is_ours && (lacks_files || lacks_hook)
+    run.recovered.is_none() && is_ours && (lacks_files || lacks_hook)
 }
 
 /// True if nothing keeps a finishing run from its end any more.

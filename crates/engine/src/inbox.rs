@@ -1,5 +1,7 @@
 //! Messages to a run, until a committed turn has taken them.
 
+use std::sync::Arc;
+
 use crate::Time;
 
 /// More than this wait for no run.
@@ -23,9 +25,9 @@ pub struct Message {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inbox {
-    /// Not yet taken, the oldest first.
-    pub unread: Vec<Message>,
-    ids: Vec<String>,
+    /// Not yet taken, the oldest first. Shared, as the ids are: a run is copied with every step.
+    pub unread: Vec<Arc<Message>>,
+    ids: Arc<Vec<String>>,
 }
 
 impl Inbox {
@@ -43,11 +45,12 @@ impl Inbox {
     }
 
     pub(crate) fn receive(&mut self, message: Message) {
-        if self.ids.len() >= REMEMBERED {
-            self.ids.remove(0);
+        let ids = Arc::make_mut(&mut self.ids);
+        if ids.len() >= REMEMBERED {
+            ids.remove(0);
         }
-        self.ids.push(message.id.clone());
-        self.unread.push(message);
+        ids.push(message.id.clone());
+        self.unread.push(Arc::new(message));
     }
 
     /// The turn that was given these has committed.

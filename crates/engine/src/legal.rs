@@ -3,7 +3,7 @@
 //! One place, asked by every append, every replay and every test. It decides nothing; it refuses.
 
 use crate::run::{Emission, Removal};
-use crate::{Fact, Run, State, StateName, Step, children};
+use crate::{Fact, Order, Run, State, StateName, Step, children};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Illegal {
@@ -28,6 +28,16 @@ pub(crate) fn check(run: &Run, fact: &Fact) -> Result<(), Illegal> {
 fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
     match fact {
         Fact::RunCreated { .. } => Some("a run is created once"),
+        Fact::ClockSet { .. } | Fact::JournalRestored { .. } => {
+            unless(!run.has_ended(), "the run has ended")
+        }
+        Fact::RunRecovered { turns_committed, errands, .. } => first_of([
+            unless(!run.has_ended(), "the run has ended"),
+            unless(run.live().is_none(), "an attempt is alive"),
+            unless(run.live_errand().is_none(), "an errand is alive"),
+            unless(*turns_committed >= run.turns_committed, "what was committed stays committed"),
+            unless(*errands >= run.errands, "errands are not forgotten"),
+        ]),
         Fact::StateChanged { from, to, cause, verdict, .. } => first_of([
             unless(*from == run.state.name(), "it leaves a state the run is not in"),
             unless(may_follow(*from, *to), "there is no such transition"),
@@ -115,10 +125,11 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(!run.inbox.has_had(message), "that message has come already"),
             unless(!run.inbox.is_full() || children::is_sender(from), "the inbox is full"),
         ]),
-        Fact::PauseRequested { all, now, .. } => first_of([
+        Fact::PauseRequested { all, now, order, .. } => first_of([
+            taken_before(run, order),
             unless(!run.has_ended(), "the run has ended"),
             unless(
-                *now || if *all { !run.is_held } else { !run.is_paused },
+                *now || if *all { !run.is_held } else { !run.is_paused || order.id.is_some() },
                 "it is paused already",
             ),
             unless(!now || run.live().is_some(), "nothing is alive that could be ended for it"),
@@ -126,10 +137,25 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         Fact::ResumeRequested { all: true, .. } => {
             unless(run.is_held, "it was not paused with the others")
         }
-        Fact::ResumeRequested { all: false, .. } => {
-            unless(run.is_paused || run.state == State::Blocked, "it is neither paused nor blocked")
-        }
-        Fact::Answered { .. } => unless(run.state == State::Blocked, "it is not blocked"),
+        Fact::ResumeRequested { all: false, order, .. } => first_of([
+            taken_before(run, order),
+            unless(
+                run.is_paused || run.state == State::Blocked,
+                "it is neither paused nor blocked",
+            ),
+            unless(
+                order.answers.is_none_or(|seq| run.releases(Some(seq)) == Some(seq)),
+                "it answers neither the pause nor the block",
+            ),
+        ]),
+        Fact::Answered { order, .. } => first_of([
+            taken_before(run, order),
+            unless(run.state == State::Blocked, "it is not blocked"),
+            unless(
+                order.answers.is_none_or(|seq| run.asks().is_some_and(|it| it.seq == seq)),
+                "that question is not open",
+            ),
+        ]),
         Fact::RemovalRequested { .. } => first_of([
             unless(run.ended_at.is_some(), "the run has not ended"),
             unless(run.removal != Removal::Removed, "the workspace is gone already"),
@@ -137,9 +163,14 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         Fact::WorkspaceRemoved { .. } | Fact::WorkspaceKept { .. } => {
             unless(run.removal == Removal::Asked, "nobody asked for that")
         }
-        Fact::StopRequested { mode, .. } => first_of([
+        Fact::StopRequested { mode, order, .. } => first_of([
+            taken_before(run, order),
             unless(run.is_open(), "there is nothing left to stop"),
-            unless(run.stop.is_none_or(|asked| asked <= *mode), "a stop is never taken back"),
+            // An order with an id is kept as it was given; the stronger of two stops holds.
+            unless(
+                order.id.is_some() || run.stop.is_none_or(|asked| asked <= *mode),
+                "a stop is never taken back",
+            ),
         ]),
         Fact::LimitReached { .. } => first_of([
             unless(!run.has_ended(), "the run has ended"),
@@ -189,7 +220,7 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
 fn may_follow(from: StateName, to: StateName) -> bool {
     use StateName::{Blocked, Finishing, Preparing, Queued, Running, Verifying, Waiting};
     match from {
-        Queued => matches!(to, Preparing | Running | Waiting | Finishing),
+        Queued => matches!(to, Preparing | Running | Waiting | Blocked | Finishing),
         Preparing => matches!(to, Running | Waiting | Blocked | Finishing),
         Running => matches!(to, Waiting | Verifying | Blocked | Finishing),
         Waiting => {
@@ -270,6 +301,10 @@ fn may_have_errands(run: &Run) -> bool {
         State::Ended { .. } => run.removal == Removal::Asked,
         State::Queued | State::Waiting { .. } | State::Blocked => false,
     }
+}
+
+fn taken_before(run: &Run, order: &Order) -> Option<&'static str> {
+    unless(!run.orders.has(order), "that order has been taken already")
 }
 
 fn unless(condition: bool, objection: &'static str) -> Option<&'static str> {

@@ -27,7 +27,9 @@ mod ids;
 mod inbox;
 mod legal;
 mod limits;
+mod line;
 mod notice;
+mod order;
 mod outcome;
 mod phase;
 mod prepare;
@@ -53,21 +55,23 @@ pub use due::Effect;
 pub use errand::{Errand, Hook, Purpose};
 pub use event::{Actor, Event, Fact, Reason};
 pub use handle::{
-    Budget, ChildEnd, Custody, End, EndCause, Exceeded, Hold, Input, Moment, Nearing, Report, Slot,
-    Started, TreeNews, create,
+    Budget, CannotRecover, ChildEnd, Custody, End, EndCause, Exceeded, Found, FoundAttempt,
+    FoundEnd, Hold, Input, Moment, Nearing, Report, Slot, Started, TreeNews, create, recover,
 };
 pub use health::{Condition, Health, Seen};
 pub use ids::{BootId, RunId, Time};
 pub use inbox::{Inbox, LONGEST_MESSAGE, MOST_MESSAGES, Message};
 pub use legal::Illegal;
+pub use line::Line;
 pub use notice::{Notice, NoticeKind};
+pub use order::{Asked, By, LONGEST_ORDER_ID, Order, Orders, Question, Taken, Verb};
 pub use outcome::{Exit, NeverStarted, Outcome, Survivor};
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
 pub use rest::is_held_back;
 pub use row::Row;
 pub use run::{
-    Attempt, CallOutcome, CallResult, Claim, Clock, Counters, FailedCheck, Place, Preparation,
-    Previous, Removal, Run, Settling,
+    Attempt, CallMade, CallOutcome, CallResult, Claim, Clock, CompletedCall, Counters, FailedCheck,
+    Place, Preparation, Previous, Recovered, Removal, Run, Settling,
 };
 pub use spec::{
     Agent, Checks, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin, OutputPolicy,

@@ -77,6 +77,27 @@ impl Outcome {
         matches!(self, Self::Interrupted { by } if by == PAUSE)
     }
 
+    /// True if a step that ended so may have run although its start was not seen. Of one that another boot
+    /// interrupted, what was written says whether it had started.
+    pub(crate) fn may_have_run(&self) -> bool {
+        match self {
+            Self::NeverStarted { .. } => false,
+            Self::Interrupted { .. } => self.is_by_pause(),
+            Self::Exited { .. }
+            | Self::Signaled { .. }
+            | Self::Stalled { .. }
+            | Self::TimedOut { .. }
+            | Self::BadResponse { .. }
+            | Self::Stopped { .. }
+            | Self::Lost => true,
+        }
+    }
+
+    /// Nothing ran, because the host lacked something just then.
+    pub fn is_shortage(&self) -> bool {
+        matches!(self, Self::NeverStarted { code: NeverStarted::NoResources, .. })
+    }
+
     /// The exit that somebody saw, if somebody did.
     pub fn exit(&self) -> Option<Exit> {
         match self {

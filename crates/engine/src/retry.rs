@@ -1,14 +1,22 @@
 //! Whether a failed attempt is tried again, and after how long.
 
-use crate::{OnInterrupt, Outcome, Run};
+use crate::{NeverStarted, OnInterrupt, Outcome, Run};
 
 /// How often an attempt in which nothing ran, by no fault of the command, is made again for free.
 const FREE_ATTEMPTS: u32 = 5;
 const FREE_BACKOFF_MS: u64 = 100;
 
+/// The longest wait between two tries while the host lacks something.
+const LONGEST_SHORTAGE_WAIT_MS: u64 = 30_000;
+
 /// The delay before the next attempt; `None` if there is none.
 pub(crate) fn delay_ms(run: &Run, outcome: &Outcome) -> Option<u64> {
     match outcome {
+        // The host's shortage lasts as long as it lasts; it ends no run.
+        Outcome::NeverStarted { code: NeverStarted::NoResources, .. } => {
+            let free = run.counters.free_attempts;
+            Some(jittered(backoff_ms(FREE_BACKOFF_MS, LONGEST_SHORTAGE_WAIT_MS, free), run))
+        }
         Outcome::NeverStarted { code, .. } if code.is_ours() => {
             let free = run.counters.free_attempts;
             let delay = backoff_ms(FREE_BACKOFF_MS, run.spec.retry.max_backoff_ms, free);

@@ -8,15 +8,17 @@ use std::sync::Arc;
 
 use crate::emit::{self, Emit};
 use crate::{
-    Charge, Condition, Errand, Heartbeat, Held, Inbox, Limit, Message, Outcome, Reason,
-    RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StopMode, Survivor, Time, ToolCall,
-    TurnStatus, Verdict, Wait, WaitCause, Watch,
+    Charge, Condition, Errand, Heartbeat, Held, Inbox, Limit, Line, Message, Orders, Outcome,
+    Reason, RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StopMode, Survivor, Time,
+    ToolCall, TurnStatus, Verdict, Wait, WaitCause, Watch,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     pub id: RunId,
     pub(crate) seq: u64,
+    /// When the last event happened that says what the run did.
+    pub seen_at: Time,
     /// Shared: a run is copied with every step, and this never changes.
     pub spec: Arc<RunSpec>,
     pub state: State,
@@ -24,10 +26,14 @@ pub struct Run {
     pub why: Reason,
     /// When it came into this state.
     pub since: Time,
+    /// The number of the event that brought it there.
+    pub state_seq: u64,
     pub created_at: Time,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
     pub clock: Clock,
+    /// The line of time that its times are on; `None` in a journal of before there were lines.
+    pub(crate) line: Option<Line>,
     pub preparation: Preparation,
     /// The current attempt, or the last one there was.
     pub attempt: Option<Attempt>,
@@ -48,10 +54,15 @@ pub struct Run {
     pub inbox: Inbox,
     pub spend: Spend,
     pub counters: Counters,
-    /// Completed calls by their keys.
-    pub calls: BTreeMap<String, CallResult>,
+    /// Completed calls by their keys. Shared: it grows with the run, and few steps change it.
+    pub calls: Arc<BTreeMap<String, CompletedCall>>,
+    /// What it was told to do last, so that an order that comes again is known.
+    pub orders: Orders,
     /// By a person, this run alone.
     pub is_paused: bool,
+    /// The number of the last order to rest, and of the last to go on.
+    pub(crate) paused_seq: u64,
+    pub(crate) resumed_seq: u64,
     /// With every other run, by one word for all.
     pub is_held: bool,
     /// True from a person's word until a blocked run goes on.
@@ -70,6 +81,18 @@ pub struct Run {
     /// What each of its watches has told.
     pub watches: Vec<Watch>,
     pub heartbeat: Heartbeat,
+    /// Set if the run was rebuilt from its directory.
+    pub recovered: Option<Recovered>,
+}
+
+/// The journal had forgotten the run, or stood behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    pub at: Time,
+    /// What its directory does not prove, in words.
+    pub missing: Vec<String>,
+    /// True until a person lets the run go on: before that it starts nothing.
+    pub awaits_look: bool,
 }
 
 /// How much of its time a run has used. Time at rest, waiting for a person or for others, is not counted.
@@ -184,10 +207,26 @@ pub struct CallResult {
     pub name: String,
     pub key: String,
     pub outcome: CallOutcome,
-    /// The end of what it wrote.
-    pub output: String,
-    /// The errand that made it, and whose directory has all of it.
-    pub errand: Option<u32>,
+    /// What made it; `None` for a call that was refused.
+    pub made: Option<CallMade>,
+}
+
+/// Where the journal has what a call wrote. The text itself is no part of a run's state: it is read when a
+/// request is made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallMade {
+    /// The errand that made the call, and whose directory has all of its output.
+    pub errand: u32,
+    /// The number of the event that says how it ended, with the end of its output.
+    pub seq: u64,
+}
+
+/// A call that is never made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompletedCall {
+    /// The tool's.
+    pub name: String,
+    pub made: CallMade,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -279,7 +318,7 @@ impl Run {
     /// that comes later is the next turn's, however late the attempt is launched.
     pub fn given(&self) -> impl Iterator<Item = &Message> {
         let mark = self.attempt.as_ref().map_or(0, |attempt| attempt.messages);
-        self.inbox.unread.iter().filter(move |message| message.seq <= mark)
+        self.inbox.unread.iter().map(Arc::as_ref).filter(move |message| message.seq <= mark)
     }
 
     /// True when the journal says that the run is over.
@@ -310,6 +349,21 @@ impl Run {
             State::Waiting { cause, .. } => cause == WaitCause::Slot,
             _ => false,
         }
+    }
+
+    /// True while nothing happens to the run until a person says so: no process of it lives, no time is due.
+    pub fn waits_for_person(&self) -> bool {
+        let is_left_to_one = match self.state {
+            State::Blocked => true,
+            State::Waiting { .. } => self.is_to_rest(),
+            State::Queued
+            | State::Preparing
+            | State::Running
+            | State::Verifying
+            | State::Finishing { .. }
+            | State::Ended { .. } => false,
+        };
+        is_left_to_one && !self.is_busy() && self.due().is_empty() && self.due_at().is_none()
     }
 
     /// True if nothing new is to be started for it, for now.
@@ -396,8 +450,7 @@ impl Previous {
                     reason_code: refusal.reason_code.clone(),
                     why: refusal.why.clone(),
                 },
-                output: String::new(),
-                errand: None,
+                made: None,
             })
         };
         Self {

@@ -2,7 +2,9 @@
 
 mod story;
 
-use outlast_engine::{Input, RunSpec, Tool, ToolCall, ToolClass, ToolCost, TurnStatus};
+use outlast_engine::{
+    End, Exit, Fact, Input, RunSpec, Tool, ToolCall, ToolClass, ToolCost, TreeNews, TurnStatus,
+};
 use story::{Story, a_loop, says};
 
 use TurnStatus::{Blocked, Continue};
@@ -82,6 +84,59 @@ fn a_call_nobody_saw_the_end_of_is_made_again_unless_that_may_harm() {
     let mut harm = Story::of(tooled(ToolClass::Unsafe));
     harm.answers(calls(&["a"])).is_lost();
     assert_eq!(harm.is_at(), "blocked (unknown_call_outcome), blocked");
-    harm.tell(Input::ResumeAsked);
+    harm.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(harm.is_at(), "running (released), turn 2 attempt 1");
+}
+
+#[test]
+fn a_run_does_not_grow_with_what_its_calls_wrote() {
+    let mut spec = tooled(ToolClass::Keyed);
+    spec.limits.max_turns = None;
+    let mut story = Story::of(spec);
+    let output = "o".repeat(32 << 10);
+    let call = |story: &mut Story, key: &str| {
+        story.answers(calls(&[key]));
+        let at = story.now.plus_ms(3);
+        story.report(|report| {
+            report.end = Some(End::Exited { at, exit: Exit::Code(0), cause: None });
+            report.tree = TreeNews::Empty;
+            report.tail.clone_from(&output);
+        });
+    };
+    // All that a run holds, written out; the last errand has its own words with it.
+    let size = |story: &Story| format!("{:?}", story.run()).len();
+    call(&mut story, "first");
+    let after_one = size(&story);
+    for n in 0..40 {
+        call(&mut story, &format!("key{n}"));
+    }
+    let each = (size(&story) - after_one) / 40;
+    assert!(each < 300, "{each} bytes for each call of {} bytes", output.len());
+    let run = story.run();
+    assert_eq!(run.calls.len(), 41);
+    // Where it is written is remembered, also for a call that is answered without being made.
+    let first = run.calls["first"].made;
+    story.answers(calls(&["first"]));
+    let run = story.run();
+    let result = run.previous.as_ref().and_then(|it| it.results[0].as_ref()).expect("a result");
+    assert_eq!((result.name.as_str(), result.made), ("fetch", Some(first)));
+    let said = &story.events[usize::try_from(first.seq - 1).expect("it is small")];
+    assert_eq!(said.seq, first.seq);
+    assert!(
+        matches!(&said.fact, Fact::ErrandEnded { errand, tail, .. } if *errand == first.errand && *tail == output)
+    );
+}
+
+#[test]
+fn a_run_is_copied_without_the_messages_that_wait_for_it() {
+    let mut story = Story::of(a_loop());
+    story.tell(Input::Sent {
+        message: "m".to_owned(),
+        from: "user".to_owned(),
+        text: "t".repeat(64 << 10),
+        by: None,
+    });
+    let run = story.run();
+    let copy = run.clone();
+    assert!(std::sync::Arc::ptr_eq(&run.inbox.unread[0], &copy.inbox.unread[0]));
 }

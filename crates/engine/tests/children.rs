@@ -26,7 +26,8 @@ fn ended(name: &str, state: Verdict) -> Input {
 }
 
 fn send(text: &str) -> Input {
-    Input::Sent { message: text.to_owned(), from: "user".to_owned(), text: text.to_owned() }
+    let (from, by) = ("user".to_owned(), None);
+    Input::Sent { message: text.to_owned(), from, text: text.to_owned(), by }
 }
 
 fn waits_for(wait: Wait) -> Response {

@@ -127,7 +127,7 @@ fn a_blocked_run_waits_for_a_person_and_says_what_for() {
         ("waiting_human", "waits for an answer: agent_blocked")
     );
     assert_eq!(story.run().condition.since, story.run().since);
-    story.tell(Input::ResumeAsked);
+    story.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(changes(&story), ["waiting_human", "not waiting_human"]);
 }
 
@@ -138,7 +138,7 @@ fn an_agent_that_was_sent_away_waits_out_its_rate_limit_whatever_it_is_told() {
     story.answers(Response { wait: Some(Wait::RateLimit(until)), ..says(Continue) });
     assert_eq!((word(&story), story.run().due_at()), ("rate_limited", Some(until)));
     let (message, from, text) = ("m1".to_owned(), "user".to_owned(), "hurry".to_owned());
-    story.tell(Input::Sent { message, from, text });
+    story.tell(Input::Sent { message, from, text, by: None });
     assert_eq!(story.is_at(), "waiting (rate_limit), rate_limit");
     story.wakes_after(10 * MINUTE_MS);
     assert_eq!(changes(&story), ["rate_limited", "not rate_limited"]);

@@ -12,7 +12,8 @@ use story::{Story, a_loop, says};
 use TurnStatus::{Blocked, Continue, Done, Failed};
 
 fn send(id: &str, text: &str) -> Input {
-    Input::Sent { message: id.to_owned(), from: "user".to_owned(), text: text.to_owned() }
+    let (from, by) = ("user".to_owned(), None);
+    Input::Sent { message: id.to_owned(), from, text: text.to_owned(), by }
 }
 
 fn checked() -> RunSpec {
@@ -105,7 +106,7 @@ fn done_in_vain_too_often_is_blocked_and_a_person_lets_it_go_on() {
     assert_eq!(story.is_at(), "blocked (done_check_failed), blocked");
     story.wakes_after(10_000_000);
     assert_eq!(story.is_at(), "blocked (done_check_failed), blocked");
-    story.tell(Input::ResumeAsked);
+    story.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "running (released), turn 4 attempt 1");
 }
 
@@ -180,7 +181,7 @@ fn stalls_are_counted_apart_and_a_committed_turn_ends_the_row() {
     }
     assert_eq!(story.is_at(), "blocked (stall_restarts_exhausted), blocked");
     assert_eq!(story.run().counters.attempts, 0, "a stall is no failed attempt");
-    story.tell(Input::ResumeAsked);
+    story.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "running (released), turn 2 attempt 5");
 }
 
@@ -311,7 +312,7 @@ fn a_failed_preflight_blocks_and_is_asked_again_on_resume() {
     let mut story = Story::of(hooked());
     story.tell(Input::WorkspaceMade { created: false }).exits(1);
     assert_eq!(story.is_at(), "blocked (preflight_failed), blocked");
-    story.tell(Input::ResumeAsked);
+    story.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "preparing (released), check before_run 1/1");
     story.exits(0).exits(0);
     assert_eq!(story.is_at(), "running (ready), turn 1 attempt 1");
@@ -323,15 +324,33 @@ fn a_stop_reaches_a_hook_and_the_hook_after_the_run_is_not_stopped_by_it() {
     story.tell(Input::WorkspaceMade { created: false }).exits(0).exits(0);
     story.answers(says(Continue));
     assert_eq!(story.is_at(), "running (ready), hook after_turn");
-    story.tell(Input::StopAsked { mode: outlast_engine::StopMode::Gracefully });
+    story.tell(Input::StopAsked {
+        mode: outlast_engine::StopMode::Gracefully,
+        order: outlast_engine::Order::default(),
+    });
     assert!(matches!(story.run().due()[..], [Effect::Ensure { .. }, Effect::Stop { .. }]));
     story.is_ended_for(EndCause::Stopped);
     assert_eq!(story.is_at(), "finishing (stopped), hook after_run");
     assert!(matches!(story.run().due()[..], [Effect::Ensure { .. }]));
-    story.tell(Input::StopAsked { mode: outlast_engine::StopMode::Now });
+    story.tell(Input::StopAsked {
+        mode: outlast_engine::StopMode::Now,
+        order: outlast_engine::Order::default(),
+    });
     assert!(matches!(story.run().due()[..], [Effect::Ensure { .. }, Effect::Stop { .. }]));
     story.is_ended_for(EndCause::Stopped).tell(Input::Finished);
     assert_eq!(story.is_at(), "stopped (stopped), ended");
+}
+
+#[test]
+fn a_hook_that_the_host_has_no_resources_for_is_tried_until_it_has() {
+    let mut story = Story::of(hooked());
+    story.tell(Input::WorkspaceMade { created: false }).exits(0);
+    for _ in 0..20 {
+        assert_eq!(story.is_at(), "preparing (slot_free), hook before_run");
+        story.finds_no_resources();
+    }
+    story.exits(0);
+    assert_eq!(story.is_at(), "running (ready), turn 1 attempt 1");
 }
 
 #[test]
@@ -416,7 +435,10 @@ fn whom_the_hook_after_a_stopped_run_left_behind_can_be_stopped_too() {
     let hooks = Hooks { after_run: Some("echo bye".to_owned()), ..Hooks::default() };
     let mut story = Story::of(RunSpec { hooks, ..a_loop() });
     story.tell(Input::WorkspaceMade { created: false });
-    let now = || Input::StopAsked { mode: outlast_engine::StopMode::Now };
+    let now = || Input::StopAsked {
+        mode: outlast_engine::StopMode::Now,
+        order: outlast_engine::Order::default(),
+    };
     story.tell(now()).is_ended_for(EndCause::Stopped);
     let left = vec![outlast_engine::Survivor { pid: 5, start: 5, command: "x".to_owned() }];
     story.report(|report| {
@@ -452,16 +474,20 @@ fn an_agent_waits_for_a_time_or_a_message_and_a_message_ends_both() {
 #[test]
 fn a_pause_lets_the_turn_end_and_keeps_what_is_left_of_a_delay() {
     let mut story = Story::of(a_loop());
-    story.tell(Input::PauseAsked).tell(Input::PauseAsked);
+    story
+        .tell(Input::PauseAsked(outlast_engine::Order::default()))
+        .tell(Input::PauseAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "running (slot_free), turn 1 attempt 1");
     story.answers(says(Continue));
     assert_eq!(story.is_at(), "waiting (paused), paused");
-    story.tell(Input::ResumeAsked).tell(Input::ResumeAsked);
+    story
+        .tell(Input::ResumeAsked(outlast_engine::Order::default()))
+        .tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "running (resumed), turn 2 attempt 1");
-    story.exits(1).tell(Input::PauseAsked);
+    story.exits(1).tell(Input::PauseAsked(outlast_engine::Order::default()));
     let due = story.run().wake_at();
     assert_eq!(due, None, "a paused run is woken by a person only");
-    story.tell(Input::ResumeAsked);
+    story.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "waiting (exit_code), backoff");
     story.wakes_after(20_000);
     assert_eq!(story.is_at(), "running (backoff_over), turn 2 attempt 2");
@@ -475,7 +501,11 @@ fn an_agent_that_is_blocked_rests_until_it_is_answered() {
     story.tell(send("m", "a message alone does not release it")).wakes_after(9_999_999);
     assert_eq!(story.is_at(), "blocked (agent_blocked), blocked");
     let reply = Some(("a1".to_owned(), "use the other key".to_owned()));
-    story.tell(Input::Answered { decision: Decision::Reply, message: reply });
+    story.tell(Input::Answered {
+        decision: Decision::Reply,
+        message: reply,
+        order: outlast_engine::Order::default(),
+    });
     assert_eq!(story.is_at(), "running (released), turn 2 attempt 1");
     assert_eq!(story.run().inbox.unread.len(), 2);
 }
@@ -483,11 +513,15 @@ fn an_agent_that_is_blocked_rests_until_it_is_answered() {
 #[test]
 fn what_needs_approval_is_emitted_only_when_it_is_given() {
     let output = OutputPolicy { require_approval_before_emit: true, ..OutputPolicy::default() };
-    let answer = |decision| Input::Answered { decision, message: None };
+    let answer = |decision| Input::Answered {
+        decision,
+        message: None,
+        order: outlast_engine::Order::default(),
+    };
     let mut story = Story::of(RunSpec { output, ..a_loop() });
     story.answers(says(Continue));
     assert_eq!(story.is_at(), "blocked (needs_approval), blocked");
-    story.tell(Input::ResumeAsked).tell(answer(Decision::Reply));
+    story.tell(Input::ResumeAsked(outlast_engine::Order::default())).tell(answer(Decision::Reply));
     assert_eq!(story.is_at(), "blocked (needs_approval), blocked", "it wants a yes or a no");
     story.tell(answer(Decision::Approve));
     assert_eq!(story.is_at(), "running (released), turn 2 attempt 1");
@@ -531,6 +565,6 @@ fn a_turn_with_nothing_to_say_is_settled_all_the_same() {
     let mut asked = Story::of(a_loop());
     asked.answers(outlast_engine::Response { summary: String::new(), ..says(Blocked) });
     assert_eq!(asked.is_at(), "blocked (agent_blocked), blocked");
-    asked.tell(Input::ResumeAsked);
+    asked.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(asked.is_at(), "running (released), turn 2 attempt 1");
 }

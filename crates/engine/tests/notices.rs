@@ -46,7 +46,10 @@ fn each_kind_of_end_has_its_word() {
     done.exits(0).tell(Input::Finished);
     assert_eq!(kinds(&done), ["run.completed"]);
     let mut stopped = Story::of(told(command()));
-    stopped.tell(Input::StopAsked { mode: StopMode::Now }).exits(0).tell(Input::Finished);
+    stopped
+        .tell(Input::StopAsked { mode: StopMode::Now, order: outlast_engine::Order::default() })
+        .exits(0)
+        .tell(Input::Finished);
     assert_eq!(kinds(&stopped), ["run.stopped"]);
     let limits = Limits { max_turns: Some(1), ..Limits::default() };
     let mut spent = Story::of(told(RunSpec { limits, ..a_loop() }));
@@ -60,14 +63,18 @@ fn a_run_that_needs_a_person_says_so_each_time() {
     story.answers(says(TurnStatus::Blocked));
     assert_eq!(kinds(&story), ["run.blocked"]);
     assert_eq!(notices(&story.events)[0].summary.as_deref(), Some("blocked it is"));
-    story.tell(Input::ResumeAsked).answers(says(TurnStatus::Blocked));
+    story
+        .tell(Input::ResumeAsked(outlast_engine::Order::default()))
+        .answers(says(TurnStatus::Blocked));
     assert_eq!(kinds(&story), ["run.blocked", "run.blocked"]);
 }
 
 #[test]
 fn nobody_is_told_when_nobody_asked() {
     let mut story = Story::of(a_loop());
-    story.answers(says(TurnStatus::Blocked)).tell(Input::ResumeAsked);
+    story
+        .answers(says(TurnStatus::Blocked))
+        .tell(Input::ResumeAsked(outlast_engine::Order::default()));
     story.answers(says(TurnStatus::Done)).tell(Input::Finished);
     assert_eq!(notices(&story.events), []);
 }
@@ -93,7 +100,9 @@ fn what_a_turn_says_belongs_to_that_turn_and_goes_where_it_should() {
 #[test]
 fn the_same_journal_makes_the_same_notices() {
     let mut story = Story::of(told(a_loop()));
-    story.answers(says(TurnStatus::Blocked)).tell(Input::ResumeAsked);
+    story
+        .answers(says(TurnStatus::Blocked))
+        .tell(Input::ResumeAsked(outlast_engine::Order::default()));
     story.answers(says(TurnStatus::Done)).tell(Input::Finished);
     let (once, again) = (notices(&story.events), notices(&story.events));
     assert_eq!(once, again);

@@ -3,7 +3,9 @@
 mod story;
 
 use outlast_engine::TurnStatus::{Blocked, Continue};
-use outlast_engine::{Budget, Exceeded, Hold, Input, Moment, Nearing, Run, RunId, Time, create};
+use outlast_engine::{
+    Budget, Exceeded, Fact, Hold, Input, Moment, Nearing, Order, Run, RunId, Time, create,
+};
 use story::{Story, a_loop, command, says};
 
 fn spent(until: Option<Time>, then: Exceeded) -> Budget {
@@ -28,15 +30,45 @@ fn everything_rests_while_the_word_for_all_holds_and_goes_on_after_it() {
 }
 
 #[test]
+fn who_said_the_word_for_all_is_in_the_journal_of_each_run_that_follows_it() {
+    let given = |id: &str| {
+        let by = Some(outlast_engine::By::User { uid: 7 });
+        Order { id: Some(id.to_owned()), by, answers: None }
+    };
+    let mut story = Story::of(a_loop());
+    // Ids are the clients' own: an order to this run alone may have had the same one.
+    story.report(|_| {}).tell(Input::PauseAsked(given("same")));
+    story.tell(Input::ResumeAsked(given("back")));
+    (story.hold, story.word) = (Hold::On, Some(given("same").into()));
+    story.tell(Input::Woke);
+    (story.hold, story.word) = (Hold::Off, Some(given("other").into()));
+    story.tell(Input::Woke);
+    let words: Vec<&Order> = story
+        .events
+        .iter()
+        .filter_map(|event| match &event.fact {
+            Fact::PauseRequested { all: true, order, .. }
+            | Fact::ResumeRequested { all: true, order, .. } => Some(order),
+            _ => None,
+        })
+        .collect();
+    let nameless = Order { id: None, ..given("same") };
+    assert_eq!(words, [&nameless, &given("other")]);
+    // An order to this run under the id of a word for all is an order of its own.
+    story.tell(Input::PauseAsked(given("other")));
+    assert!(story.run().is_paused);
+}
+
+#[test]
 fn a_persons_own_pause_and_a_block_are_not_undone_by_the_word_for_all() {
     let mut paused = Story::of(a_loop());
-    paused.report(|_| {}).tell(Input::PauseAsked);
+    paused.report(|_| {}).tell(Input::PauseAsked(outlast_engine::Order::default()));
     paused.hold = Hold::On;
     paused.answers(says(Continue));
     paused.hold = Hold::Off;
     paused.tell(Input::Woke);
     assert_eq!(paused.is_at(), "waiting (paused), paused");
-    paused.tell(Input::ResumeAsked);
+    paused.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(paused.is_at(), "running (resumed), turn 2 attempt 1");
 
     let mut blocked = Story::of(a_loop());
@@ -51,9 +83,9 @@ fn a_persons_own_pause_and_a_block_are_not_undone_by_the_word_for_all() {
 #[test]
 fn one_run_cannot_be_resumed_out_of_the_word_for_all() {
     let mut story = Story::of(a_loop());
-    story.report(|_| {}).tell(Input::PauseAsked);
+    story.report(|_| {}).tell(Input::PauseAsked(outlast_engine::Order::default()));
     story.hold = Hold::On;
-    story.answers(says(Continue)).tell(Input::ResumeAsked);
+    story.answers(says(Continue)).tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "waiting (paused), paused");
     story.hold = Hold::Off;
     story.tell(Input::Woke);
@@ -89,7 +121,10 @@ fn what_is_ended_for_a_pause_of_all_is_made_again_and_costs_no_try() {
     stopped.report(|_| {});
     stopped.hold = Hold::On;
     stopped.tell(Input::HoldNow);
-    stopped.tell(Input::StopAsked { mode: outlast_engine::StopMode::Gracefully });
+    stopped.tell(Input::StopAsked {
+        mode: outlast_engine::StopMode::Gracefully,
+        order: outlast_engine::Order::default(),
+    });
     stopped.is_ended_for(outlast_engine::EndCause::Stopped).tell(Input::Finished);
     assert_eq!(stopped.is_at(), "stopped (stopped), ended");
 }
@@ -109,7 +144,10 @@ fn a_run_that_is_made_while_the_word_holds_rests_and_one_that_is_stopped_then_en
     story.events = events;
     story.hold = Hold::On;
     story
-        .tell(Input::StopAsked { mode: outlast_engine::StopMode::Gracefully })
+        .tell(Input::StopAsked {
+            mode: outlast_engine::StopMode::Gracefully,
+            order: outlast_engine::Order::default(),
+        })
         .tell(Input::Finished);
     assert_eq!(story.is_at(), "stopped (stopped), ended");
 }

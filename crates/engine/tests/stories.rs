@@ -72,7 +72,10 @@ fn the_end_is_stamped_with_when_it_happened() {
 #[test]
 fn stopped_is_said_only_when_the_tree_is_empty() {
     let mut story = Story::of(command());
-    story.report(|_| {}).tell(Input::StopAsked { mode: StopMode::Gracefully });
+    story.report(|_| {}).tell(Input::StopAsked {
+        mode: StopMode::Gracefully,
+        order: outlast_engine::Order::default(),
+    });
     let at = story.now;
     let end = End::Exited { at, exit: Exit::Signal(15), cause: Some(EndCause::Stopped) };
     story.report(|report| {
@@ -142,6 +145,27 @@ fn what_never_ran_is_launched_again_for_free() {
 }
 
 #[test]
+fn what_the_host_has_no_resources_for_is_tried_until_it_has() {
+    let mut story = Story::of(command());
+    for _ in 0..50 {
+        story.finds_no_resources();
+        assert_eq!(story.is_at().split(',').next(), Some("waiting (never_started)"));
+        let wake_at = story.run().wake_at().expect("it is tried again");
+        assert!(wake_at.ms_since(story.now) <= 33_003, "within half a minute, give or take");
+        story.wakes_after(40_000);
+    }
+    story.exits(0);
+    assert_eq!(story.run().turns_committed, 1);
+    assert_eq!(story.run().counters.attempts, 1, "only the one that ran counts");
+
+    let mut stopped = Story::of(command());
+    stopped.finds_no_resources();
+    let order = outlast_engine::Order::default();
+    stopped.tell(Input::StopAsked { mode: StopMode::Gracefully, order }).tell(Input::Finished);
+    assert_eq!(stopped.is_at(), "stopped (stopped), ended");
+}
+
+#[test]
 fn a_reboot_interrupts_unless_the_end_was_seen_before_it() {
     let mut interrupted = Story::of(command());
     interrupted.report(|report| report.custody = Custody::Rebooted);
@@ -170,7 +194,10 @@ fn survivors_of_a_finished_run_are_watched_and_stop_removes_them() {
     story.tell(Input::Finished);
     assert!(story.run().has_ended() && story.run().is_open());
     assert!(matches!(story.run().due()[..], [Effect::Ensure { .. }]));
-    story.tell(Input::StopAsked { mode: StopMode::Gracefully });
+    story.tell(Input::StopAsked {
+        mode: StopMode::Gracefully,
+        order: outlast_engine::Order::default(),
+    });
     assert!(matches!(story.run().due()[..], [Effect::Ensure { .. }, Effect::Stop { .. }]));
     story.report(|report| {
         report.end = Some(end);
@@ -228,7 +255,10 @@ fn the_run_timeout_ends_the_attempt_and_exhausts_the_run() {
 #[test]
 fn a_stop_before_anything_ran_is_a_stop() {
     let mut story = Story::of(retried(5));
-    story.exits(1).wakes_after(100).tell(Input::StopAsked { mode: StopMode::Now });
+    story
+        .exits(1)
+        .wakes_after(100)
+        .tell(Input::StopAsked { mode: StopMode::Now, order: outlast_engine::Order::default() });
     let stopped_at = story.now;
     story.tell(Input::Finished);
     assert_eq!(story.run().state.name().word(), "stopped");
@@ -238,7 +268,7 @@ fn a_stop_before_anything_ran_is_a_stop() {
         "it was stopped when it was, not when it had failed"
     );
     let count = story.events.len();
-    story.tell(Input::StopAsked { mode: StopMode::Now });
+    story.tell(Input::StopAsked { mode: StopMode::Now, order: outlast_engine::Order::default() });
     assert_eq!(story.events.len(), count, "stopping what has ended is no event");
 }
 
@@ -246,7 +276,7 @@ fn a_stop_before_anything_ran_is_a_stop() {
 fn a_journal_reads_back_from_its_json() {
     let mut story = Story::of(retried(2));
     story.exits(7).wakes_after(20_000).report(|report| report.custody = Custody::Orphan);
-    story.tell(Input::StopAsked { mode: StopMode::Now });
+    story.tell(Input::StopAsked { mode: StopMode::Now, order: outlast_engine::Order::default() });
     for event in &story.events {
         let json = serde_json::to_string(event).expect("events serialize");
         assert_eq!(
@@ -274,7 +304,9 @@ fn survivors_do_not_survive_a_reboot() {
 #[test]
 fn a_failed_stop_is_noted_also_when_the_end_comes_with_it() {
     let mut story = Story::of(command());
-    story.report(|_| {}).tell(Input::StopAsked { mode: StopMode::Now });
+    story
+        .report(|_| {})
+        .tell(Input::StopAsked { mode: StopMode::Now, order: outlast_engine::Order::default() });
     let at = story.now;
     story.report(|report| {
         report.end = Some(End::Exited { at, exit: Exit::Code(1), cause: None });
@@ -282,7 +314,7 @@ fn a_failed_stop_is_noted_also_when_the_end_comes_with_it() {
     });
     assert_eq!(story.run().reason_code().as_deref(), Some("stop_incomplete"));
     let count = story.events.len();
-    story.tell(Input::StopAsked { mode: StopMode::Now });
+    story.tell(Input::StopAsked { mode: StopMode::Now, order: outlast_engine::Order::default() });
     assert_eq!(story.events.len(), count + 1, "asking again is another try");
 }
 

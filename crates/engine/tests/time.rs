@@ -54,7 +54,10 @@ fn time_at_rest_is_not_the_runs_time() {
     let limits = Limits { run_timeout_ms: Some(10_000), ..a_loop().limits };
     let mut story = Story::of(RunSpec { limits, ..a_loop() });
     story.now = story.now.plus_ms(4_000);
-    story.answers(says(Blocked)).wakes_after(1_000_000).tell(Input::ResumeAsked);
+    story
+        .answers(says(Blocked))
+        .wakes_after(1_000_000)
+        .tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "running (released), turn 2 attempt 1");
     let used = story.run().clock.used_ms(story.now);
     assert!((4_000..5_000).contains(&used), "{used}");
@@ -96,10 +99,10 @@ fn an_end_stamped_by_a_clock_that_was_set_uses_up_no_time_and_gives_none_back() 
 fn the_clock_stands_while_a_run_is_paused_also_in_a_delay() {
     let limits = Limits { run_timeout_ms: Some(60_000), ..a_loop().limits };
     let mut story = Story::of(RunSpec { limits, ..a_loop() });
-    story.exits(1).tell(Input::PauseAsked);
+    story.exits(1).tell(Input::PauseAsked(outlast_engine::Order::default()));
     story.wakes_after(10_000_000);
     assert_eq!(story.is_at(), "waiting (paused), paused", "its delay is over and it rests");
-    story.tell(Input::ResumeAsked);
+    story.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "running (resumed), turn 1 attempt 2");
     assert!(story.run().clock.used_ms(story.now) < 1_000);
 }
@@ -110,7 +113,11 @@ fn a_run_that_waited_for_a_word_ends_after_it() {
     let mut story = Story::of(RunSpec { output, ..a_loop() });
     story.answers(says(Done));
     story.now = story.now.plus_ms(3_600_000);
-    story.tell(Input::Answered { decision: Decision::Approve, message: None });
+    story.tell(Input::Answered {
+        decision: Decision::Approve,
+        message: None,
+        order: outlast_engine::Order::default(),
+    });
     story.tell(Input::Finished);
     let times: Vec<_> = story.events.iter().map(|event| event.at).collect();
     assert!(times.is_sorted(), "{times:?}");
@@ -138,17 +145,77 @@ fn an_answer_that_finds_the_inbox_full_or_comes_twice_does_no_harm() {
     story.answers(says(Blocked));
     for n in 0..MOST_MESSAGES {
         let message = format!("m{n}");
-        story.tell(Input::Sent { message, from: "user".to_owned(), text: "more".to_owned() });
+        story.tell(Input::Sent {
+            message,
+            from: "user".to_owned(),
+            text: "more".to_owned(),
+            by: None,
+        });
     }
     let reply = |id: &str| Input::Answered {
         decision: Decision::Reply,
         message: Some((id.to_owned(), "go".to_owned())),
+        order: outlast_engine::Order::default(),
     };
     story.tell(reply("a"));
     assert_eq!(story.is_at(), "blocked (agent_blocked), blocked", "what was said is not lost");
-    story.tell(Input::ResumeAsked);
+    story.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "running (released), turn 2 attempt 1");
     let events = story.events.len();
-    story.tell(reply("b")).tell(Input::ResumeAsked);
+    story.tell(reply("b")).tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.events.len(), events);
+}
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// By both ways of being wrong, and by more than any limit.
+#[test]
+fn a_clock_that_is_set_ends_no_run_and_gives_no_time_back() {
+    for by_ms in [3 * HOUR_MS, -3 * HOUR_MS] {
+        let limits = Limits { run_timeout_ms: Some(60_000), ..a_loop().limits };
+        let mut story = Story::on_a_line(RunSpec { limits, ..a_loop() });
+        story.report(|_| {}).wakes_after(20_000);
+        let used = story.run().clock.used_ms(story.now);
+        story.clock_is_set(by_ms);
+        assert_eq!(story.run().clock.used_ms(story.now), used + 10, "{by_ms}");
+        assert_eq!(story.is_at(), "running (slot_free), turn 1 attempt 1", "{by_ms}");
+        let left = story.run().due_at().expect("it has a limit").ms_since(story.now);
+        assert_eq!(left, 60_000 - used - 10, "{by_ms}");
+        // Stamped by the clock as it was set.
+        assert_eq!(story.events.last().expect("it was told").at, story.now);
+        story.wakes_after(60_000);
+        assert_eq!(story.run().limit, Some(outlast_engine::Limit::RunTimeout), "{by_ms}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_makes_a_delay_neither_longer_nor_shorter_and_leaves_a_time_of_day_alone() {
+    for by_ms in [3 * HOUR_MS, -3 * HOUR_MS] {
+        let mut story = Story::on_a_line(a_loop());
+        story.exits(1);
+        let left = story.run().due_at().expect("it tries again").ms_since(story.now);
+        story.clock_is_set(by_ms);
+        let after = story.run().due_at().expect("it tries again").ms_since(story.now);
+        assert_eq!(after, left - 10, "{by_ms}");
+        assert_eq!(story.is_at(), "waiting (exit_code), backoff", "{by_ms}");
+    }
+    let mut story = Story::on_a_line(a_loop());
+    let until = story.now.plus_ms(10 * HOUR_MS.cast_unsigned());
+    let wait = Some(outlast_engine::Wait::Until(until));
+    story.answers(outlast_engine::Response { wait, ..says(Continue) });
+    story.clock_is_set(3 * HOUR_MS);
+    assert_eq!(story.run().due_at(), Some(until));
+}
+
+#[test]
+fn a_line_of_another_boot_is_noted_and_moves_nothing() {
+    let mut story = Story::on_a_line(a_loop());
+    story.exits(1);
+    let due = story.run().due_at();
+    story.boot = outlast_engine::BootId("boot-2".to_owned());
+    story.clock_is_set(50);
+    assert_eq!(story.run().due_at(), due);
+    let told = story.events.len();
+    story.tell(Input::Woke);
+    assert_eq!(story.events.len(), told, "it is said once");
 }

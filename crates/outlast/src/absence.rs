@@ -5,7 +5,8 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 use outlast_wire::layout::Layout;
-use serde_json::Value;
+
+use crate::lock;
 
 /// A daemon that is no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,17 +16,9 @@ pub(crate) struct Absence {
     pub(crate) was_asked: bool,
 }
 
-/// Who says to hold the lock, or to have held it last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Holder {
-    pub(crate) pid: u64,
-    pub(crate) version: String,
-    pub(crate) started_at: String,
-}
-
 /// `None` if there has never been a daemon here.
 pub(crate) fn absence(layout: &Layout) -> Option<Absence> {
-    holder(layout)?;
+    lock::last_holder(&layout.daemon_lock())?;
     if let Some(since) = modified(layout.stopped_marker()) {
         return Some(Absence { since, was_asked: true });
     }
@@ -39,18 +32,6 @@ pub(crate) fn absence(layout: &Layout) -> Option<Absence> {
         [layout.daemon_log(), layout.clock(), layout.daemon_lock(), beside(""), beside("-wal")];
     let since = signs.into_iter().filter_map(modified).max()?;
     Some(Absence { since, was_asked: false })
-}
-
-/// What the lock says of who took it last.
-pub(crate) fn holder(layout: &Layout) -> Option<Holder> {
-    let text = std::fs::read(layout.daemon_lock()).ok()?;
-    let said: Value = serde_json::from_slice(&text).ok()?;
-    let word = |key: &str| said[key].as_str().map(str::to_owned);
-    Some(Holder {
-        pid: said["pid"].as_u64()?,
-        version: word("version")?,
-        started_at: word("started_at")?,
-    })
 }
 
 fn modified(path: PathBuf) -> Option<Timestamp> {
@@ -91,6 +72,6 @@ mod tests {
         assert_eq!(absence(&layout), Some(Absence { since: at(500), was_asked: false }));
         put(layout.stopped_marker(), "", 400);
         assert_eq!(absence(&layout), Some(Absence { since: at(400), was_asked: true }));
-        assert_eq!(holder(&layout).map(|it| it.pid), Some(7));
+        assert_eq!(lock::last_holder(&layout.daemon_lock()).map(|it| it.pid), Some(7));
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Ask {
     pub(crate) target: String,
     pub(crate) accept: &'static str,
     pub(crate) upgrade: Option<&'static str>,
+    /// Of the run that we are called from.
+    pub(crate) token: Option<String>,
     pub(crate) body: Bytes,
     /// After this long without an answer the daemon counts as unreachable.
     pub(crate) patience: Duration,
@@ -29,6 +31,7 @@ impl Ask {
             target: path.to_owned(),
             accept: "application/json",
             upgrade: None,
+            token: None,
             body: Bytes::new(),
             patience: PATIENCE,
         }
@@ -45,11 +48,6 @@ impl Ask {
     pub(crate) fn post(path: &str, body: &impl Serialize) -> Self {
         let body = serde_json::to_vec(body).expect("what we send is plain data").into();
         Self { body, ..Self::new(Method::POST, path) }
-    }
-
-    /// An order that needs no words.
-    pub(crate) fn order(path: &str) -> Self {
-        Self::new(Method::POST, path)
     }
 
     pub(crate) fn query(mut self, name: &str, value: impl Display) -> Self {
@@ -73,6 +71,10 @@ impl Ask {
 
     pub(crate) fn upgrade(self, protocol: &'static str) -> Self {
         Self { upgrade: Some(protocol), ..self }
+    }
+
+    pub(crate) fn token(self, token: Option<String>) -> Self {
+        Self { token, ..self }
     }
 
     /// For questions that the daemon answers when something has happened, or after `wait`.

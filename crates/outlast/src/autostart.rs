@@ -6,6 +6,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use outlast_wire::api::ErrorInfo;
+use outlast_wire::holder::Left;
 use outlast_wire::layout::Layout;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::pipe::Receiver;
@@ -13,13 +14,19 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::client::Connection;
 use crate::connect::try_connect;
+use crate::holder;
 use crate::lock::{self, Lock};
 use crate::problem::{Problem, REFUSED, UNREACHABLE};
 use crate::world::World;
 
 const START_MAX: Duration = Duration::from_secs(15);
+/// Looking at the journal, waiting for the old one to leave, and loading every open run.
+const REPLACE_MAX: Duration = Duration::from_secs(90);
 /// A daemon that dies as it starts is not started for ever.
 const STARTS_MAX: u32 = 4;
+/// How long the successor of a daemon that was replaced may take to get the lock.
+const SUCCESSOR_WITHIN: Duration = Duration::from_secs(3);
+const NUDGES_MAX: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
@@ -41,6 +48,8 @@ pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
     let mut starting: Option<Lines<BufReader<Receiver>>> = None;
     let mut starts = 0;
     let mut pause = FIRST_PAUSE;
+    let mut nudges = 0;
+    let mut successor_until = None;
     while Instant::now() < deadline {
         if let Some(connection) = try_connect(layout).await? {
             return Ok(connection);
@@ -54,15 +63,51 @@ pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
             },
             // Whoever holds the lock is about to listen, so another daemon would have nothing to do.
             None if starts < STARTS_MAX && lock::probe(&layout.daemon_lock()) == Lock::Free => {
+                // One that was replaced has a successor, which may be of a newer build than ours would be.
+                let now = Instant::now();
+                let until = *successor_until.get_or_insert(now + SUCCESSOR_WITHIN);
+                if now < until && was_replaced(layout) {
+                    sleep(pause).await;
+                    continue;
+                }
                 starts += 1;
-                starting = Some(listen(world.start_daemon()?)?);
+                starting = Some(listen(world.start_daemon(&[])?)?);
                 continue;
             }
-            None => sleep(pause).await,
+            None => {
+                // One that has not listened for a while may not know that its socket is gone.
+                if pause == LONGEST_PAUSE && nudges < NUDGES_MAX {
+                    nudges += 1;
+                    holder::nudge(world, layout);
+                }
+                sleep(pause).await;
+            }
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
     Err(stuck(layout))
+}
+
+/// Starts a daemon that takes the place of the one that runs, and waits until it has it.
+pub(crate) async fn replace(world: &World) -> Result<(), Problem> {
+    let mut pipe = listen(world.start_daemon(&["--replace"])?)?;
+    match timeout(REPLACE_MAX, next_line(&mut pipe)).await {
+        Ok(Said::Ready) => Ok(()),
+        Ok(Said::Error(info)) => Err(refused(info)),
+        Ok(Said::Nothing) => Err(Problem::unreachable("the successor ended without a word")
+            .hint("outlast daemon logs --tail 50 may have its last words")),
+        Err(_elapsed) => {
+            let seconds = REPLACE_MAX.as_secs();
+            Err(Problem::unreachable(format_args!(
+                "the successor did not start within {seconds} s"
+            )))
+        }
+    }
+}
+
+fn was_replaced(layout: &Layout) -> bool {
+    let last = lock::last_holder(&layout.daemon_lock());
+    last.is_some_and(|holder| holder.left == Some(Left::Replaced))
 }
 
 fn listen(mut child: Child) -> Result<Lines<BufReader<Receiver>>, Problem> {
@@ -101,15 +146,23 @@ fn refused(info: ErrorInfo) -> Problem {
 
 fn stuck(layout: &Layout) -> Problem {
     let seconds = START_MAX.as_secs();
-    let log = layout.daemon_log();
-    let problem = match lock::probe(&layout.daemon_lock()) {
-        Lock::Held => Problem::unreachable(format_args!(
-            "it holds {} and has not answered for {seconds} s",
-            layout.daemon_lock().display()
-        )),
-        Lock::Free => Problem::unreachable(format_args!("it did not start within {seconds} s")),
-    };
-    problem.hint(format_args!("its log is {}", log.display()))
+    let (lock, log) = (layout.daemon_lock(), layout.daemon_log());
+    match lock::probe(&lock) {
+        Lock::Held => {
+            let who =
+                lock::holder(&lock).map(|it| format!(", pid {},", it.pid)).unwrap_or_default();
+            let lock = lock.display();
+            Problem::unreachable(format_args!(
+                "it holds {lock}{who} and has not answered for {seconds} s"
+            ))
+            .hint(format_args!(
+                "outlast daemon stop ends it, also if it hangs; its log is {}",
+                log.display()
+            ))
+        }
+        Lock::Free => Problem::unreachable(format_args!("it did not start within {seconds} s"))
+            .hint(format_args!("its log is {}", log.display())),
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use outlast_wire::api::{ErrorBody, ErrorInfo};
+use outlast_wire::api::{ErrorBody, ErrorInfo, TOKEN_HEADER};
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -81,7 +81,10 @@ async fn collect(ask: &Ask, response: Response<Incoming>) -> Result<Bytes, Faile
 
 fn too_slow(ask: &Ask) -> Failed {
     let seconds = ask.patience.as_secs();
-    Failed::Answered(Problem::unreachable(format_args!("no answer within {seconds} s")))
+    let problem = Problem::unreachable(format_args!("no answer within {seconds} s"));
+    Failed::Answered(
+        problem.hint("outlast doctor says why; outlast daemon stop ends a daemon that hangs"),
+    )
 }
 
 fn request(ask: &Ask) -> Request<Full<Bytes>> {
@@ -92,6 +95,9 @@ fn request(ask: &Ask) -> Request<Full<Bytes>> {
         .header(ACCEPT, ask.accept);
     if !ask.body.is_empty() {
         request = request.header(CONTENT_TYPE, "application/json");
+    }
+    if let Some(token) = &ask.token {
+        request = request.header(TOKEN_HEADER, token);
     }
     if let Some(protocol) = ask.upgrade {
         request = request.header(CONNECTION, "Upgrade").header(UPGRADE, protocol);
@@ -105,6 +111,7 @@ fn error_info(status: StatusCode, body: &[u8]) -> ErrorInfo {
             code: "unreadable_answer".to_owned(),
             message: format!("the daemon answered {status} without saying why"),
             hint: None,
+            run: None,
         },
         |body| body.error,
     )

@@ -10,6 +10,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::autostart;
 use crate::client::{Connection, Failed};
+use crate::holder::{self, Sent};
+use crate::lock::{self, Lock};
 use crate::problem::Problem;
 use crate::world::{Autostart, World};
 
@@ -20,10 +22,14 @@ const SOCKET_PATH_MAX: usize = 100;
 /// How long a client looks for a daemon that went away under it.
 pub(crate) const RECONNECT: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_millis(50);
+/// How long a client that waits holds out after a `daemon stop`, in case a `daemon start` follows.
+const STOPPED_FOR: Duration = Duration::from_secs(5);
+/// How long a daemon may take to listen anew once it is told that its socket is gone.
+const MEND_WITHIN: Duration = Duration::from_secs(3);
 
 /// A connection for a command that needs the daemon.
 pub(crate) async fn connect(world: &World) -> Result<Connection, Problem> {
-    if let Some(connection) = try_connect(world.layout()?).await? {
+    if let Some(connection) = meet(world).await? {
         return Ok(connection);
     }
     if world.is_in_run() {
@@ -37,36 +43,78 @@ pub(crate) async fn connect(world: &World) -> Result<Connection, Problem> {
     }
 }
 
-/// A connection after one broke, until `deadline`. A daemon that somebody stopped stays stopped.
+/// A connection after one broke, until `deadline`. A daemon that was stopped and is not started again at once stays
+/// stopped.
 pub(crate) async fn reconnect(world: &World, deadline: Instant) -> Result<Connection, Problem> {
     let layout = world.layout()?;
+    // One that lives and lost its socket is told so.
+    holder::nudge(world, layout);
+    let mut stopped_until = None;
     loop {
         if let Some(connection) = try_connect(layout).await? {
             return Ok(connection);
         }
+        let now = Instant::now();
         if layout.stopped_marker().exists() {
-            return Err(Problem::unreachable("it was stopped")
-                .hint("runs go on without it; outlast daemon start"));
-        }
-        // A daemon that we start would be a process of our run's tree and go with it, so its shim comes first.
-        let is_late = Instant::now() >= deadline;
-        if world.autostart() == Autostart::Allowed && (is_late || !world.is_in_run()) {
-            return autostart::start(world).await;
-        }
-        if is_late {
-            return Err(not_running());
+            // `daemon stop` and then `daemon start` is how many an upgrade goes.
+            if now >= *stopped_until.get_or_insert(now + STOPPED_FOR) {
+                return Err(Problem::unreachable("it was stopped")
+                    .hint("runs go on without it; outlast daemon start"));
+            }
+        } else {
+            stopped_until = None;
+            // A daemon that we start would be a process of our run's tree and go with it, so its shim comes first.
+            let is_late = now >= deadline;
+            if world.autostart() == Autostart::Allowed && (is_late || !world.is_in_run()) {
+                return autostart::start(world).await;
+            }
+            if is_late {
+                return Err(not_running());
+            }
         }
         sleep(RETRY).await;
     }
 }
 
+/// A connection if a daemon lives. One that holds the lock and has lost its socket is told to listen anew.
+pub(crate) async fn meet(world: &World) -> Result<Option<Connection>, Problem> {
+    let layout = world.layout()?;
+    if let Some(connection) = try_connect(layout).await? {
+        return Ok(Some(connection));
+    }
+    if holder::nudge(world, layout) != Sent::Yes {
+        return Ok(None);
+    }
+    let deadline = Instant::now() + MEND_WITHIN;
+    while Instant::now() < deadline && lock::probe(&layout.daemon_lock()) == Lock::Held {
+        sleep(RETRY).await;
+        if let Some(connection) = try_connect(layout).await? {
+            return Ok(Some(connection));
+        }
+    }
+    Ok(None)
+}
+
 /// A connection if a daemon listens; `None` if none does.
 pub(crate) async fn try_connect(layout: &Layout) -> Result<Option<Connection>, Problem> {
-    let stream = match open(layout).await {
+    let lock = layout.daemon_lock();
+    match lock::socket(layout) {
+        Some(socket) => connect_to(&socket).await,
+        None => match std::fs::File::open(&lock) {
+            // Another user's: to say that no daemon runs would be a guess.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                Err(Problem::unreachable(format_args!("{}: {error}", lock.display())))
+            }
+            Ok(_) | Err(_) => Ok(None),
+        },
+    }
+}
+
+async fn connect_to(socket: &Path) -> Result<Option<Connection>, Problem> {
+    let stream = match open(socket).await {
         Ok(stream) => stream,
         Err(error) if is_nobody(&error) => return Ok(None),
         Err(error) => {
-            let socket = layout.socket();
             return Err(Problem::unreachable(format_args!("{}: {error}", socket.display())));
         }
     };
@@ -92,13 +140,12 @@ pub(crate) fn not_running() -> Problem {
     Problem::unreachable("it is not running")
 }
 
-async fn open(layout: &Layout) -> io::Result<UnixStream> {
-    let socket = layout.socket();
+async fn open(socket: &Path) -> io::Result<UnixStream> {
     #[cfg(target_os = "linux")]
     if socket.as_os_str().len() > SOCKET_PATH_MAX {
-        return open_through_directory(&socket).await;
+        return open_through_directory(socket).await;
     }
-    UnixStream::connect(&socket).await
+    UnixStream::connect(socket).await
 }
 
 #[cfg(target_os = "linux")]
@@ -130,13 +177,13 @@ mod tests {
         let layout = Layout::under(&home.path().join("deep".repeat(40)));
         std::fs::create_dir_all(&layout.runtime).expect("directories");
         runtime().block_on(async {
-            assert!(matches!(try_connect(&layout).await, Ok(None)));
+            assert!(matches!(connect_to(&layout.socket()).await, Ok(None)));
             // Bound by way of a short link, as the daemon has to as well.
             let link = home.path().join("link");
             std::os::unix::fs::symlink(&layout.runtime, &link).expect("a link");
             let _listener =
                 tokio::net::UnixListener::bind(link.join("daemon.sock")).expect("a socket");
-            assert!(matches!(try_connect(&layout).await, Ok(Some(_))));
+            assert!(matches!(connect_to(&layout.socket()).await, Ok(Some(_))));
         });
     }
 
@@ -147,7 +194,7 @@ mod tests {
         std::fs::create_dir_all(&layout.runtime).expect("a directory");
         runtime().block_on(async {
             drop(tokio::net::UnixListener::bind(layout.socket()).expect("a socket"));
-            assert!(matches!(try_connect(&layout).await, Ok(None)));
+            assert!(matches!(connect_to(&layout.socket()).await, Ok(None)));
         });
     }
 }

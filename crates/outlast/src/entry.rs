@@ -1,4 +1,4 @@
-//! The two other lives of this binary: the daemon and the shim.
+//! The other lives of this binary: the daemon, the shim, the waiter and the guard.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,7 +10,21 @@ pub(crate) fn shim(dir: Option<OsString>) -> ExitCode {
     outlast_shim::main(Path::new(&dir))
 }
 
+/// `outlast __wait PLAN`
+pub(crate) fn waiter(plan: Option<OsString>) -> ExitCode {
+    let Some(plan) = plan else { return ExitCode::from(crate::problem::REFUSED) };
+    outlast_shim::wait(Path::new(&plan))
+}
+
+/// `outlast __guard`, with a socket on its standard input
+pub(crate) fn guard() -> ExitCode {
+    outlast_shim::guard()
+}
+
 /// `outlast daemon run`
 pub(crate) fn daemon(options: outlast_daemon::Options) -> ExitCode {
+    // Started by way of /proc/self/exe we would be called `exe`; a name that cannot be set is only a name.
+    #[cfg(target_os = "linux")]
+    let _is_only_a_name = rustix::thread::set_name(c"outlast");
     outlast_daemon::run(options)
 }

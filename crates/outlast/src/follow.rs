@@ -41,8 +41,17 @@ pub(crate) enum Until {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    Data { stream: Stream, at_ms: u64, bytes: Vec<u8> },
-    Gap { from: u64, to: u64 },
+    Data {
+        stream: Stream,
+        at_ms: u64,
+        bytes: Vec<u8>,
+    },
+    Gap {
+        from: u64,
+        to: u64,
+    },
+    /// What follows of this attempt has neither streams nor times.
+    Damaged,
     End,
 }
 
@@ -52,7 +61,9 @@ pub(crate) struct Output<'w> {
     selection: Selection,
     place: Place,
     source: Option<Source>,
-    /// Since when it has been broken, while nothing new comes.
+    /// The attempts whose output is no longer there, in words.
+    gone: Vec<String>,
+    /// Since when it has been broken, while nothing comes.
     broken_since: Option<Instant>,
 }
 
@@ -65,7 +76,8 @@ struct Source {
 impl<'w> Output<'w> {
     pub(crate) fn new(session: Session<'w>, run: &str, selection: Selection) -> Self {
         let place = Place::default();
-        Self { session, run: run.to_owned(), selection, place, source: None, broken_since: None }
+        let (source, gone, broken_since) = (None, Vec::new(), None);
+        Self { session, run: run.to_owned(), selection, place, source, gone, broken_since }
     }
 
     pub(crate) async fn next(&mut self) -> Result<Piece, Problem> {
@@ -80,12 +92,27 @@ impl<'w> Output<'w> {
                 }
             };
             let frame = source.frames.next().map_err(|error| session::unreadable(&error))?;
+            if let Some((OutputFrame::Failed { message }, _)) = frame {
+                let hint = "`outlast doctor` looks at the state directory";
+                return Err(Problem::refusal("output_unreadable", message).hint(hint));
+            }
+            if let Some((OutputFrame::Gone { bytes }, _)) = frame {
+                self.place.gone(bytes).into_iter().for_each(|words| self.gone.push(words));
+                continue;
+            }
+            if let Some((OutputFrame::End, _)) = frame
+                && !self.gone.is_empty()
+            {
+                return Err(output_gone(&std::mem::take(&mut self.gone)));
+            }
             if let Some((frame, data)) = frame {
                 if let Some(piece) = self.place.take(frame, data) {
                     self.broken_since = None;
                     return Ok(piece);
                 }
             } else if let Some(bytes) = source.more().await {
+                // A daemon has answered, if only with what is known: it was restarted, and is not broken.
+                self.broken_since = None;
                 source.frames.feed(&bytes);
             } else {
                 self.source = None;
@@ -132,6 +159,13 @@ impl Source {
     }
 }
 
+/// Nothing missing is proof that nothing was printed.
+pub(crate) fn output_gone(attempts: &[String]) -> Problem {
+    let message = format!("the output is gone from the disk: {}", attempts.join(", "));
+    Problem::refusal("output_gone", message)
+        .hint("the journal is whole: `outlast show` and `outlast events` say what is known")
+}
+
 /// How far the output has been read; what comes again after a reconnect is recognised by it.
 #[derive(Debug, Default)]
 struct Place {
@@ -139,6 +173,8 @@ struct Place {
     seen: Option<(u32, u32, u64)>,
     /// Turn and attempt of the frames that come now.
     current: (u32, u32),
+    /// The last attempt whose index was said to be damaged.
+    damaged: Option<(u32, u32)>,
 }
 
 impl Place {
@@ -176,8 +212,25 @@ impl Place {
                 let from = self.advance(from, to)?;
                 Some(Piece::Gap { from, to })
             }
+            // Said again after a reconnect, it is no news.
+            OutputFrame::Damaged => {
+                let is_known = self.damaged.replace(self.current) == Some(self.current);
+                (!is_known).then_some(Piece::Damaged)
+            }
+            OutputFrame::Failed { .. } | OutputFrame::Gone { .. } => None,
             OutputFrame::End => Some(Piece::End),
         }
+    }
+
+    /// What is said of an output that is gone; `None` if that was said before, or is of no news.
+    fn gone(&mut self, bytes: Option<u64>) -> Option<String> {
+        let (turn, attempt) = self.current;
+        let is_news = self.seen.is_none_or(|(turn, attempt, _)| (turn, attempt) < self.current);
+        self.seen = if is_news { Some((turn, attempt, 0)) } else { self.seen };
+        is_news.then(|| match bytes {
+            Some(bytes) => format!("t{turn}.a{attempt} ({bytes} bytes)"),
+            None => format!("t{turn}.a{attempt}"),
+        })
     }
 
     /// The output of this attempt will begin at `offset`.
@@ -232,6 +285,7 @@ mod tests {
             .map(|piece| match piece {
                 Piece::Data { bytes, .. } => String::from_utf8(bytes).expect("text"),
                 Piece::Gap { from, to } => format!("[{from}..{to}]"),
+                Piece::Damaged => "!".to_owned(),
                 Piece::End => "$".to_owned(),
             })
             .collect()

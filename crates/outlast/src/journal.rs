@@ -94,6 +94,9 @@ impl<'w> Journal<'w> {
                 }
             };
             if let Some(event) = source.events.next() {
+                if let sse::Event::Error(why) = &event {
+                    return Err(self.cut_off(why).await);
+                }
                 if let Some(event) = self.take(event)? {
                     return Ok(Some(event));
                 }
@@ -134,11 +137,34 @@ impl<'w> Journal<'w> {
 
     /// A stream that stopped without the end of the run broke off, unless the end was before its start.
     async fn is_over(&mut self) -> Result<bool, Problem> {
-        let view: RunView = self.session.call(&Ask::get(&run_path(&self.run, ""))).await?;
+        let view = self.view().await?;
         let is_terminal = view.ended_at.is_some()
             && exit_status(&view.state, view.reason_code.as_deref()).is_some();
         Ok(is_terminal && view.seq <= self.last)
     }
+}
+
+impl Journal<'_> {
+    async fn view(&mut self) -> Result<RunView, Problem> {
+        let asked = self.session.call(&Ask::get(&run_path(&self.run, ""))).await;
+        asked.map_err(|problem| match problem.has_code("unknown_run") {
+            true => removed(&self.run),
+            false => problem,
+        })
+    }
+
+    /// Why the daemon sends no more events, although it answers.
+    async fn cut_off(&mut self, why: &str) -> Problem {
+        match self.view().await {
+            Err(problem) => problem,
+            Ok(_) => Problem::unreachable(why),
+        }
+    }
+}
+
+/// It was there when it was first asked for.
+fn removed(run: &str) -> Problem {
+    Problem::refusal("run_removed", format_args!("run {run} was removed while it was followed"))
 }
 
 impl Source {

@@ -1,8 +1,14 @@
-//! Whether a daemon lives, by its lock: the kernel frees it on any death.
+//! Whether a daemon lives, by its lock: the kernel frees it on any death. While it is held, its file says who
+//! the daemon is and where it listens.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use outlast_wire::holder::Holder;
+use outlast_wire::layout::Layout;
+
+use crate::process;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lock {
@@ -24,11 +30,30 @@ pub(crate) fn probe(path: &Path) -> Lock {
     }
 }
 
-/// Who says to hold the daemon's lock; `None` while nobody has said so.
-pub(crate) fn holder(path: &Path) -> Option<u32> {
-    let bytes = std::fs::read(path).ok()?;
-    let holder: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-    holder["pid"].as_u64()?.try_into().ok()
+/// The daemon that holds the lock; `None` if none does, or it has not said who it is.
+pub(crate) fn holder(path: &Path) -> Option<Holder> {
+    // The words are read first: a daemon that takes the lock in between has not written them.
+    let holder = last_holder(path)?;
+    (probe(path) == Lock::Held).then_some(holder)
+}
+
+/// The daemon that held the lock last, and may hold it still.
+pub(crate) fn last_holder(path: &Path) -> Option<Holder> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// Where the daemon listens, whatever this environment says: the lock names it while it is held. `None` if no
+/// daemon lives, or it does not listen yet. Another path would lead to another Outlast's daemon.
+pub(crate) fn socket(layout: &Layout) -> Option<PathBuf> {
+    let holder = holder(&layout.daemon_lock())?;
+    match (holder.socket(), holder.start) {
+        // Words of a daemon that is gone: the one that holds the lock now has not written its own yet.
+        (Some(_), Some(start)) if process::start(holder.pid) != Some(start) => None,
+        (Some(socket), _) => Some(socket.to_owned()),
+        (None, Some(_)) => None,
+        // An earlier daemon listens where its environment said, which is likely to be ours.
+        (None, None) => Some(layout.socket()),
+    }
 }
 
 #[cfg(test)]
@@ -45,5 +70,20 @@ mod tests {
         assert_eq!(probe(&path), Lock::Held);
         drop(file);
         assert_eq!(probe(&path), Lock::Free);
+    }
+
+    #[test]
+    fn a_lock_names_the_socket_for_as_long_as_it_is_held() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let layout = Layout::under(dir.path());
+        std::fs::create_dir_all(&layout.state).expect("a directory");
+        assert_eq!(socket(&layout), None);
+        let mut file = File::create(layout.daemon_lock()).expect("a file");
+        let said =
+            r#"{"pid":7,"version":"0.1.0","epoch":1,"started_at":"x","socket":"/elsewhere"}"#;
+        std::io::Write::write_all(&mut file, said.as_bytes()).expect("written");
+        assert_eq!(socket(&layout), None, "nobody holds it");
+        file.lock().expect("a lock");
+        assert_eq!(socket(&layout), Some(PathBuf::from("/elsewhere")));
     }
 }

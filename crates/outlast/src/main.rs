@@ -1,4 +1,4 @@
-//! `outlast`: the one shipped binary, as its users, its daemon and its shims see it.
+//! `outlast`: the one shipped binary, as its users, its daemon, its shims and its guards see it.
 //!
 //! Reads the environment and the arguments, and turns what a command answers into an exit code.
 
@@ -8,6 +8,7 @@ mod ask;
 mod attached;
 mod attention;
 mod autostart;
+mod builds;
 mod client;
 mod commands;
 mod connect;
@@ -15,6 +16,7 @@ mod duration;
 mod entry;
 mod follow;
 mod frames;
+mod holder;
 mod journal;
 mod keys;
 mod lock;
@@ -23,7 +25,10 @@ mod money;
 mod output;
 mod printer;
 mod problem;
+mod process;
+mod program;
 mod progress;
+mod rows;
 mod run_id;
 mod service;
 mod session;
@@ -46,9 +51,13 @@ use crate::world::World;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    // A shim lives as long as its command and there may be thousands: nothing is set up before it.
-    if args.next().is_some_and(|verb| verb == "__shim") {
-        return entry::shim(args.next());
+    // A shim lives as long as its command and there may be thousands: nothing is set up before it. The waiter
+    // and the guard have to be small.
+    match args.next() {
+        Some(verb) if verb == "__shim" => return entry::shim(args.next()),
+        Some(verb) if verb == "__wait" => return entry::waiter(args.next()),
+        Some(verb) if verb == outlast_wire::guard::GUARD_VERB => return entry::guard(),
+        Some(_) | None => {}
     }
     let world = World::new(environment());
     let cli = match args::parse() {

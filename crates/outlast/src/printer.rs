@@ -21,6 +21,8 @@ pub(crate) struct Printer {
     mid_line: [bool; 2],
 }
 
+const DAMAGED: &str = "outlast: the index of this output is damaged; its bytes follow without their streams and times\n";
+
 impl Printer {
     pub(crate) fn new(timestamps: Timestamps) -> Self {
         Self { timestamps, ..Self::default() }
@@ -32,10 +34,13 @@ impl Printer {
                 let target = target_of(stream);
                 match self.timestamps {
                     Timestamps::None => (target, bytes),
+                    // When it came is not known.
+                    Timestamps::EachLine if at_ms == 0 => (target, bytes),
                     Timestamps::EachLine => (target, self.stamped(target, at_ms, &bytes)),
                 }
             }
             Piece::Gap { from, to } => (Target::Stderr, gap_line(from, to).into_bytes()),
+            Piece::Damaged => (Target::Stderr, DAMAGED.into()),
             Piece::End => (Target::Stdout, Vec::new()),
         }
     }

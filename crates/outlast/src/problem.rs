@@ -28,7 +28,8 @@ pub(crate) enum Problem {
 
 impl Problem {
     pub(crate) fn new(exit: u8, code: &str, message: impl Display) -> Self {
-        let info = ErrorInfo { code: code.to_owned(), message: message.to_string(), hint: None };
+        let (code, message) = (code.to_owned(), message.to_string());
+        let info = ErrorInfo { code, message, hint: None, run: None };
         Self::Told { info, exit }
     }
 
@@ -75,6 +76,14 @@ impl Problem {
         match self {
             Self::Told { exit, .. } => *exit,
             Self::OutputClosed => OUTPUT_CLOSED,
+        }
+    }
+
+    /// The id of the run that a refusal is about, if the daemon said it.
+    pub(crate) fn run(&self) -> Option<&str> {
+        match self {
+            Self::Told { info, .. } => info.run.as_deref(),
+            Self::OutputClosed => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Conversation with the daemon that outlives the daemon: what got no answer is asked again.
 //!
-//! Every question is safe to repeat. A run is created under an id of our own choice, and a stop that
-//! was asked for twice is one stop.
+//! Every question is safe to repeat. A run is created and an order is given under an id of our own choice, so
+//! that the daemon knows it when it comes again.
 
 use std::time::Duration;
 
@@ -60,10 +60,11 @@ impl<'w> Session<'w> {
 
     /// The answer as it came.
     pub(crate) async fn fetch(&mut self, ask: &Ask) -> Result<Bytes, Problem> {
-        let deadline = Instant::now() + RECONNECT;
+        let ask = &ask.clone().token(self.world.token());
+        let mut patience = Patience::default();
         self.was_repeated = false;
         loop {
-            let mut connection = self.take(deadline).await?;
+            let mut connection = self.take(patience.deadline()).await?;
             match connection.fetch(ask).await {
                 Ok(body) => {
                     self.link = Link::Open(connection);
@@ -75,7 +76,7 @@ impl<'w> Session<'w> {
                 }
                 Err(Failed::Lost(why)) => {
                     self.was_repeated = true;
-                    pause(deadline, &why).await?;
+                    patience.pause(&why).await?;
                 }
             }
         }
@@ -86,16 +87,17 @@ impl<'w> Session<'w> {
         &mut self,
         ask: &Ask,
     ) -> Result<(Connection, Response<Incoming>), Problem> {
-        let deadline = Instant::now() + RECONNECT;
+        let ask = &ask.clone().token(self.world.token());
+        let mut patience = Patience::default();
         loop {
-            let mut connection = self.take(deadline).await?;
+            let mut connection = self.take(patience.deadline()).await?;
             match connection.send(ask).await {
                 Ok(response) => return Ok((connection, response)),
                 Err(Failed::Answered(problem)) => {
                     self.link = Link::Open(connection);
                     return Err(problem);
                 }
-                Err(Failed::Lost(why)) => pause(deadline, &why).await?,
+                Err(Failed::Lost(why)) => patience.pause(&why).await?,
             }
         }
     }
@@ -109,12 +111,26 @@ impl<'w> Session<'w> {
     }
 }
 
-async fn pause(deadline: Instant, why: &str) -> Result<(), Problem> {
-    if Instant::now() >= deadline {
-        return Err(Problem::unreachable(why));
+/// For how long a daemon that went away is looked for: from when it was missed, however long ago it was asked.
+#[derive(Debug, Default)]
+struct Patience {
+    until: Option<Instant>,
+}
+
+impl Patience {
+    fn deadline(&self) -> Instant {
+        self.until.unwrap_or_else(|| Instant::now() + RECONNECT)
     }
-    sleep(RETRY).await;
-    Ok(())
+
+    /// Before the question is asked again.
+    async fn pause(&mut self, why: &str) -> Result<(), Problem> {
+        let until = *self.until.get_or_insert_with(|| Instant::now() + RECONNECT);
+        if Instant::now() >= until {
+            return Err(Problem::unreachable(why));
+        }
+        sleep(RETRY).await;
+        Ok(())
+    }
 }
 
 pub(crate) fn unreadable(error: &serde_json::Error) -> Problem {

@@ -1,8 +1,9 @@
 //! The world as the client sees it: environment, time, chance, terminals, and the processes it starts.
 
 use std::ffi::{OsStr, OsString};
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::io::{self, IsTerminal};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
@@ -10,11 +11,13 @@ use outlast_wire::layout::{Environment, Layout};
 use outlast_wire::shim::{Window, not_inherited};
 
 use crate::problem::Problem;
+use crate::program::{self, OWN, Program};
 use crate::progress::StatusLine;
 
 pub(crate) struct World {
     pub(crate) env: Vec<(OsString, OsString)>,
     layout: Option<Layout>,
+    program: Program,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +29,8 @@ pub(crate) enum Autostart {
 impl World {
     pub(crate) fn new(env: Vec<(OsString, OsString)>) -> Self {
         let layout = Layout::from_environment(&directories(&env));
-        Self { env, layout }
+        let program = Program::find(&env, std::env::args_os().next());
+        Self { env, layout, program }
     }
 
     pub(crate) fn layout(&self) -> Result<&Layout, Problem> {
@@ -46,6 +50,12 @@ impl World {
     /// True if we are called by an attempt or errand of a run, whose shim sees to it that there is a daemon.
     pub(crate) fn is_in_run(&self) -> bool {
         lookup(&self.env, "OUTLAST_RUN_ID").is_some()
+    }
+
+    /// What proves to the daemon which run we are called from. One that no header can carry is none.
+    pub(crate) fn token(&self) -> Option<String> {
+        let token = lookup(&self.env, "OUTLAST_TOKEN")?.to_str()?;
+        token.bytes().all(|byte| byte.is_ascii_graphic()).then(|| token.to_owned())
     }
 
     /// True if whoever started us waits to be told that we are ready, as a service manager does. What we only
@@ -90,10 +100,12 @@ impl World {
         Timestamp::now()
     }
 
-    pub(crate) fn exe(&self) -> Result<PathBuf, Problem> {
-        std::env::current_exe().map_err(|error| {
-            Problem::failure(format_args!("cannot tell where the outlast binary is: {error}"))
-        })
+    /// The name of this program that leads to the installed version also after an upgrade.
+    pub(crate) fn program(&self) -> Result<PathBuf, Problem> {
+        self.program
+            .lasting()
+            .map(Path::to_owned)
+            .ok_or_else(|| Problem::failure("cannot tell where the outlast binary is"))
     }
 
     pub(crate) fn current_dir(&self) -> Result<PathBuf, Problem> {
@@ -115,10 +127,16 @@ impl World {
     /// Another of our own verbs, on the terminal that we have just put back.
     #[expect(clippy::disallowed_methods, reason = "a verb that is run as the shell would run it")]
     pub(crate) fn run_verb(&self, args: &[&str]) -> Result<Child, Problem> {
-        let exe = self.exe()?;
-        Command::new(&exe).args(args).spawn().map_err(|error| {
-            Problem::failure(format_args!("cannot start {}: {error}", exe.display()))
-        })
+        // The version that is on the screen, whatever was installed since.
+        let name = self.program()?;
+        Command::new(OWN)
+            .arg0(&name)
+            .args(args)
+            .spawn()
+            .or_else(|_no_proc| Command::new(&name).args(args).spawn())
+            .map_err(|error| {
+                Problem::failure(format_args!("cannot start {}: {error}", name.display()))
+            })
     }
 
     /// Stops us and whoever was started with us, until a shell lets us go on. Where no shell could, nobody
@@ -135,24 +153,36 @@ impl World {
         }
     }
 
-    /// Starts a daemon that outlives us. Its standard output carries the line that says it is ready.
+    /// Starts a daemon that outlives us, of the version that is installed. Its standard output carries the line that
+    /// says it is ready.
+    pub(crate) fn start_daemon(&self, more: &[&str]) -> Result<Child, Problem> {
+        let mut failed = None;
+        for program in self.program.candidates() {
+            match self.spawn_daemon(&program, more) {
+                Ok(child) => return Ok(child),
+                Err(error) if program::is_missing(&error) => failed = Some((program, error)),
+                Err(error) => {
+                    failed = Some((program, error));
+                    break;
+                }
+            }
+        }
+        let (program, error) = failed.expect("there is always a candidate");
+        let program = program.display();
+        Err(Problem::unreachable(format_args!("cannot start {program}: {error}")))
+    }
+
     #[expect(clippy::disallowed_methods, reason = "the one process that outlives its client")]
-    pub(crate) fn start_daemon(&self) -> Result<Child, Problem> {
-        let exe = self.exe()?;
-        let mut command = Command::new(&exe);
+    fn spawn_daemon(&self, program: &Path, more: &[&str]) -> io::Result<Child> {
+        let mut command = Command::new(program);
+        if let (true, Some(name)) = (program == Path::new(OWN), self.program.lasting()) {
+            command.arg0(name);
+        }
         for name in not_inherited() {
             command.env_remove(name);
         }
-        command
-            .args(["daemon", "run", "--detached"])
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| {
-                Problem::unreachable(format_args!("cannot start {}: {error}", exe.display()))
-            })
+        command.args(["daemon", "run", "--detached"]).args(more).current_dir("/");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
     }
 }
 

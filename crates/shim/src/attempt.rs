@@ -15,7 +15,7 @@ use outlast_wire::shim::{NeverStarted, News, Record, Spec, Window};
 use rustix::event::PollFlags;
 
 use crate::clock::{self, earlier};
-use crate::command::Failure;
+use crate::command::{Failure, is_shortage};
 use crate::control::Control;
 use crate::disk::Disk;
 use crate::ending::Ending;
@@ -24,7 +24,7 @@ use crate::live::{Live, READ_BYTES, ROUND_BYTES};
 use crate::records::Records;
 use crate::revive::Reviver;
 use crate::serve::{Source, Waited};
-use crate::setup::Inherited;
+use crate::setup::{self, Inherited};
 use crate::signals::Signals;
 use crate::trim;
 
@@ -88,16 +88,23 @@ impl Attempt {
         hook!("shim.locked");
         let mut records = Records::open(&dir.events()).map_err(|_| Unopened::BadFiles)?;
         let spec = read_spec(&dir, &mut records)?;
-        let mut control = Control::bind(&dir).map_err(|_| Unopened::BadFiles)?;
+        setup::restore_limits(spec.revive.soft_limits);
+        clock::go_by(spec.booted_at_ms);
+        let mut control =
+            Control::bind(&dir, &spec.revive.daemon_lock).map_err(|_| Unopened::BadFiles)?;
         hook!("shim.bound");
         let now = clock::now();
         if let Some(stream) = inherited.connection {
-            control.admit(stream, now);
+            control.take(stream, now);
         }
         let mut reviver = Reviver::new(spec.revive.clone());
         reviver.daemon_gone(now);
         Ok(Self {
-            stage: if records.is_settled() { Stage::Bygone } else { Stage::Gate },
+            stage: if records.is_settled() || has_begun(&dir) {
+                Stage::Bygone
+            } else {
+                Stage::Gate
+            },
             window: spec.tty,
             umask: spec.umask.unwrap_or(inherited.umask),
             dir,
@@ -363,6 +370,12 @@ impl Attempt {
     }
 }
 
+/// True if there is output, which is made only for a command that is started: an earlier shim has, and its records
+/// are gone. What cannot be looked at may be there.
+fn has_begun(dir: &AttemptDir) -> bool {
+    [dir.output(), dir.index()].iter().any(|left| left.try_exists().unwrap_or(true))
+}
+
 fn lock(dir: &AttemptDir) -> Result<File, Unopened> {
     let options =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.lock());
@@ -375,7 +388,12 @@ fn lock(dir: &AttemptDir) -> Result<File, Unopened> {
 
 /// A spec that cannot be read is an attempt that never starts, and that is written down.
 fn read_spec(dir: &AttemptDir, records: &mut Records) -> Result<Spec, Unopened> {
-    let read = std::fs::read(dir.spec()).map_err(|error| error.to_string());
+    let read = match std::fs::read(dir.spec()) {
+        Ok(bytes) => Ok(bytes),
+        // Nothing is said of an attempt that the next shim may well start.
+        Err(error) if is_shortage(&error) => return Err(Unopened::BadFiles),
+        Err(error) => Err(error.to_string()),
+    };
     let parsed =
         read.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
     parsed.map_err(|why| {

@@ -4,11 +4,13 @@
 //! would give. Starts nothing.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use outlast_wire::shim::{EnvVar, NeverStarted, Spec};
 use rustix::fs::Access;
+use rustix::io::Errno;
 
 /// Where commands are when the run's environment has no PATH, as in a shell.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -24,6 +26,20 @@ impl Failure {
     pub(crate) fn new(code: NeverStarted, why: impl Into<String>) -> Self {
         Self { code, why: why.into() }
     }
+
+    /// A file that cannot be used. What the host lacks now may be there for the next attempt.
+    pub(crate) fn of_files(error: &io::Error, what: &str) -> Self {
+        let is_short = is_shortage(error);
+        let code = if is_short { NeverStarted::NoResources } else { NeverStarted::BadSpec };
+        Self::new(code, format!("{what}: {error}"))
+    }
+}
+
+/// True if the host lacked room, descriptors, processes or memory: the fault is not the command's.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let short = [Errno::AGAIN, Errno::NOMEM, Errno::NFILE, Errno::MFILE, Errno::NOBUFS];
+    is_full || Errno::from_io_error(error).is_some_and(|errno| short.contains(&errno))
 }
 
 /// A command line that the kernel can take as it is.
@@ -37,36 +53,35 @@ pub(crate) struct Command {
 
 impl Command {
     pub(crate) fn prepare(spec: &Spec) -> Result<Self, Failure> {
-        let env = environment(spec)?;
-        if !spec.dir.is_dir() {
-            let why = format!("{}: no such directory", spec.dir.display());
+        Self::new(&spec.argv, &spec.dir, &environment(spec)?)
+    }
+
+    pub(crate) fn new(argv: &[String], dir: &Path, env: &[EnvVar]) -> Result<Self, Failure> {
+        if !dir.is_dir() {
+            let why = format!("{}: no such directory", dir.display());
             return Err(Failure::new(NeverStarted::NoDirectory, why));
         }
-        let Some(name) = spec.argv.first() else {
+        let Some(name) = argv.first() else {
             return Err(Failure::new(NeverStarted::BadSpec, "the command is empty"));
         };
         let path =
             env.iter().find(|var| var.name.as_os_str() == "PATH").map(|var| var.value.as_os_str());
-        let program = resolve(name, &spec.dir, path.unwrap_or(OsStr::new(DEFAULT_PATH)))?;
+        let program = resolve(name, dir, path.unwrap_or(OsStr::new(DEFAULT_PATH)))?;
         Ok(Self {
             program: c_string(program.as_os_str())?,
-            argv: spec
-                .argv
-                .iter()
-                .map(|arg| c_string(OsStr::new(arg)))
-                .collect::<Result<_, _>>()?,
-            env: assignments(&env)?,
-            dir: c_string(spec.dir.as_os_str())?,
+            argv: argv.iter().map(|arg| c_string(OsStr::new(arg))).collect::<Result<_, _>>()?,
+            env: assignments(env)?,
+            dir: c_string(dir.as_os_str())?,
         })
     }
 }
 
 /// A file of environment variables, as the daemon leaves them for us.
 pub(crate) fn read_env(path: &Path) -> Result<Vec<EnvVar>, Failure> {
-    let unreadable =
-        |why: String| Failure::new(NeverStarted::BadSpec, format!("{}: {why}", path.display()));
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))
+    let shown = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| Failure::of_files(&error, &shown))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Failure::new(NeverStarted::BadSpec, format!("{shown}: {error}")))
 }
 
 /// `NAME=value` strings for `execve`.

@@ -12,6 +12,8 @@ use std::time::Instant;
 
 use outlast_wire::shim::{Decoder, FRAME_MAX, Frame, News, Order};
 
+use crate::peer::Door;
+
 /// What a viewer may be behind by before its backlog is dropped.
 const SCREEN_MAX: usize = 256 << 10;
 /// What anybody may be behind by: the longest message and some.
@@ -25,6 +27,8 @@ pub(crate) struct Connection {
     pub(crate) peer: Peer,
     /// Tell this peer once there are more bytes of output than this.
     pub(crate) watch: Option<u64>,
+    /// True if the daemon that started us had it ready for us.
+    is_handed: bool,
     stream: UnixStream,
     decoder: Decoder,
     queue: VecDeque<Outgoing>,
@@ -77,6 +81,7 @@ impl Connection {
             id,
             peer: Peer::Stranger,
             watch: None,
+            is_handed: false,
             stream,
             decoder: Decoder::default(),
             queue: VecDeque::new(),
@@ -84,6 +89,21 @@ impl Connection {
             queued: 0,
             life: Life::Until { at: hello_by, is_ending: false },
         }
+    }
+
+    /// The same, from the daemon that started us.
+    pub(crate) fn handed(id: u64, stream: UnixStream, hello_by: Instant) -> Self {
+        Self { is_handed: true, ..Self::new(id, stream, hello_by) }
+    }
+
+    /// True if the peer may say that it is the daemon.
+    pub(crate) fn is_daemons(&self, door: &Door) -> bool {
+        self.is_handed || door.lets_in(&self.stream)
+    }
+
+    /// True if the peer was the daemon and has been replaced since.
+    pub(crate) fn is_replaced(&self, door: &Door) -> bool {
+        door.turns_away(&self.stream)
     }
 
     /// Said Hello as `peer`.

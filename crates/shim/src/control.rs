@@ -1,6 +1,7 @@
 //! `ctl.sock` and everybody connected to it.
 //!
-//! Lets in peers of the same user, up to a number, and keeps the highest epoch that a daemon came with.
+//! Lets in peers of the same user, up to a number, and as the daemon only the process that holds its lock; keeps
+//! the highest epoch that a daemon came with.
 //! Carries orders and news; obeys none itself.
 
 use std::io;
@@ -14,6 +15,7 @@ use outlast_wire::shim::{Frame, News, Order, Refusal};
 
 use crate::clock::earlier;
 use crate::connection::{Connection, Peer, View};
+use crate::peer::Door;
 
 /// More connections than this are closed as they come.
 const CONNECTIONS_MAX: usize = 64;
@@ -28,18 +30,21 @@ pub(crate) struct Control {
     connections: Vec<Connection>,
     epoch: u64,
     next_id: u64,
+    /// Who is let in as the daemon.
+    door: Door,
 }
 
 impl Control {
     /// Binds the socket; the caller holds the attempt's lock, so one that is there is stale.
-    pub(crate) fn bind(dir: &AttemptDir) -> io::Result<Self> {
+    pub(crate) fn bind(dir: &AttemptDir, daemon_lock: &Path) -> io::Result<Self> {
         match std::fs::remove_file(dir.socket()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
         let listener = bind(&dir.socket())?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, connections: Vec::new(), epoch: 0, next_id: 0 })
+        let door = Door::of(daemon_lock);
+        Ok(Self { listener, connections: Vec::new(), epoch: 0, next_id: 0, door })
     }
 
     pub(crate) fn listener(&self) -> BorrowedFd<'_> {
@@ -59,11 +64,32 @@ impl Control {
         }
     }
 
-    pub(crate) fn admit(&mut self, stream: UnixStream, now: Instant) {
+    /// The connection that the daemon which started us had ready.
+    pub(crate) fn take(&mut self, stream: UnixStream, now: Instant) {
+        self.next_id += 1;
+        self.connections.push(Connection::handed(self.next_id, stream, now + HELLO_WITHIN));
+    }
+
+    fn admit(&mut self, stream: UnixStream, now: Instant) {
         if self.connections.len() < CONNECTIONS_MAX && is_same_user(&stream) {
             self.next_id += 1;
             self.connections.push(Connection::new(self.next_id, stream, now + HELLO_WITHIN));
         }
+    }
+
+    /// True if that connection's peer may say that it is the daemon.
+    pub(crate) fn is_daemons(&mut self, id: u64) -> bool {
+        let Self { connections, door, .. } = self;
+        connections
+            .iter()
+            .find(|connection| connection.id == id)
+            .is_some_and(|it| it.is_daemons(door))
+    }
+
+    /// True if that connection's peer was the daemon, and another process is by now.
+    pub(crate) fn is_replaced(&self, id: u64) -> bool {
+        let connection = self.connections.iter().find(|connection| connection.id == id);
+        connection.is_some_and(|it| it.is_replaced(&self.door))
     }
 
     pub(crate) fn get(&mut self, id: u64) -> Option<&mut Connection> {
@@ -74,7 +100,12 @@ impl Control {
         self.get(id).map(Connection::receive).unwrap_or_default()
     }
 
-    /// Whether a peer of `epoch` may speak; the highest that did is remembered.
+    /// Whether a viewer that a daemon of `epoch` carries may speak. A viewer claims nothing.
+    pub(crate) fn accepts_viewer(&self, epoch: u64) -> bool {
+        epoch >= self.epoch
+    }
+
+    /// Whether a daemon of `epoch` may speak; the highest that did is remembered.
     pub(crate) fn accepts_epoch(&mut self, epoch: u64) -> bool {
         self.epoch = self.epoch.max(epoch);
         epoch == self.epoch

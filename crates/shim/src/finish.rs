@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use outlast_wire::hook;
 use outlast_wire::shim::{EndCause, News, Record};
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::retry_on_intr;
 use rustix::process::Signal;
 
 use crate::attempt::{Attempt, Stage};
@@ -22,11 +23,11 @@ use crate::tree;
 /// for itself. What is no plain file is no answer, and what cannot be synced is read as it is found.
 pub(crate) fn sync_answer(path: &Path) {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(answer) = rustix::fs::open(path, flags, Mode::empty()) else { return };
+    let Ok(answer) = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())) else { return };
     let is_file = rustix::fs::fstat(&answer)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
     if is_file {
-        let _as_it_is = rustix::fs::fsync(&answer);
+        let _as_it_is = retry_on_intr(|| rustix::fs::fsync(&answer));
     }
 }
 
@@ -143,6 +144,9 @@ impl Attempt {
         }
         hook!("shim.main-exited");
         let exit = *exit;
+        if let Some(terminal) = &mut live.terminal {
+            terminal.let_go();
+        }
         let drained = live.drain(&mut self.buffer, &mut self.control, now);
         if drained.is_err() {
             self.noted(drained, now);

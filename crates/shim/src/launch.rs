@@ -2,12 +2,11 @@
 //!
 //! Each record is down before the step after it. A child that cannot be written down is never released.
 
-use std::io::ErrorKind;
 use std::time::Instant;
 
 use outlast_wire::hook;
 use outlast_wire::output::Stream;
-use outlast_wire::shim::{NeverStarted, Record};
+use outlast_wire::shim::Record;
 
 use crate::attempt::Attempt;
 use crate::clock;
@@ -32,7 +31,8 @@ impl Attempt {
     /// A daemon of `epoch` said Start, for the first time.
     pub(crate) fn start(&mut self, epoch: u64, now: Instant) {
         hook!("shim.start-ordered");
-        let starting = Record::Starting { at_ms: clock::wall_ms(), epoch };
+        let starting =
+            Record::Starting { at_ms: clock::wall_ms(), epoch, booted_at_ms: clock::line() };
         let launched = self.record(starting, now).map_err(bad_files).and_then(|()| {
             hook!("shim.starting");
             self.launch(now)
@@ -87,11 +87,6 @@ impl Attempt {
     }
 }
 
-/// A disk that is full now may have room for the next attempt.
 fn bad_files(error: std::io::Error) -> Failure {
-    let code = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => NeverStarted::NoResources,
-        _ => NeverStarted::BadSpec,
-    };
-    Failure::new(code, format!("attempt directory: {error}"))
+    Failure::of_files(&error, "attempt directory")
 }

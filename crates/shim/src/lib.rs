@@ -4,6 +4,9 @@
 //! place, a `poll(2)` loop. What it knows is in `events.jsonl` before it acts on it, so that whoever comes
 //! after it, a daemon or another shim, reads the truth from the attempt's directory.
 //!
+//! `waiter` and `guard` are other lives of this crate: the process that starts a daemon again when no shim lives to do
+//! it, and the one that stays above whatever a command of a sink or a poll leaves behind.
+//!
 //! In reading order: `setup` makes the process fit to be a shim, `serve` waits, `attempt` decides and
 //! does, with one file for each thing that it does.
 
@@ -33,6 +36,7 @@ mod tree;
 
 mod connection;
 mod control;
+mod peer;
 
 mod screen;
 mod screen_input;
@@ -40,10 +44,14 @@ mod terminal;
 
 mod clock;
 mod disk;
+mod guard;
 mod revive;
 mod trim;
+mod waiter;
 
+pub use guard::main as guard;
 pub use trim::give_back;
+pub use waiter::main as wait;
 
 use std::path::Path;
 use std::process::ExitCode;

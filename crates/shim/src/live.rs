@@ -94,7 +94,7 @@ impl Output {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Step::Empty,
-                // A terminal that nobody has open any more says EIO.
+                // A terminal that nothing has open any more says EIO, which is after its program has ended.
                 Err(_) => return Step::Ended,
             }
         }

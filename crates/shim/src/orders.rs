@@ -16,8 +16,16 @@ impl Attempt {
     pub(crate) fn obey(&mut self, id: u64, frame: Frame<Order>, now: Instant) {
         let Some(peer) = self.control.get(id).map(|connection| connection.peer) else { return };
         match (peer, frame) {
-            (_, Frame::Message(Order::Hello { proto: _, epoch, role })) => {
+            (Peer::Stranger, Frame::Message(Order::Hello { proto: _, epoch, role }))
+            | (
+                Peer::Daemon { .. },
+                Frame::Message(Order::Hello { proto: _, epoch, role: role @ Role::Daemon }),
+            ) => {
                 self.hello(id, epoch, role, now);
+            }
+            // What a viewer says comes from a client, by way of the daemon: it does not speak for the daemon.
+            (Peer::Viewer(_) | Peer::Daemon { .. }, Frame::Message(Order::Hello { .. })) => {
+                self.control.dismiss(id, Refusal::Protocol, "you have said who you are", now);
             }
             (Peer::Stranger, _) => {
                 self.control.dismiss(id, Refusal::Protocol, "say hello first", now);
@@ -45,7 +53,15 @@ impl Attempt {
     }
 
     fn hello(&mut self, id: u64, epoch: u64, role: Role, now: Instant) {
-        if !self.control.accepts_epoch(epoch) {
+        if role == Role::Daemon && !self.control.is_daemons(id) {
+            let message = "only the process that holds the daemon's lock is the daemon";
+            return self.control.dismiss(id, Refusal::NotTheDaemon, message, now);
+        }
+        let is_accepted = match role {
+            Role::Daemon => self.control.accepts_epoch(epoch),
+            Role::Viewer => self.control.accepts_viewer(epoch),
+        };
+        if !is_accepted {
             let message = "a daemon of a higher epoch was here";
             return self.control.dismiss(id, Refusal::StaleEpoch, message, now);
         }
@@ -88,6 +104,11 @@ impl Attempt {
             return self.control.dismiss(id, Refusal::StaleEpoch, message, now);
         }
         match self.stage {
+            // A daemon that was frozen when it launched us may thaw long after another has seen to this step.
+            Stage::Gate if self.control.is_replaced(id) => {
+                let message = "another process holds the daemon's lock";
+                self.control.dismiss(id, Refusal::NotTheDaemon, message, now);
+            }
             Stage::Gate => self.start(epoch, now),
             Stage::Bygone | Stage::Live(_) | Stage::Over { .. } => {}
         }

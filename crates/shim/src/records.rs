@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn starting() -> Record {
-        Record::Starting { at_ms: 1, epoch: 7 }
+        Record::Starting { at_ms: 1, epoch: 7, booted_at_ms: None }
     }
 
     #[test]

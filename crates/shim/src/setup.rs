@@ -1,4 +1,4 @@
-//! Turns a freshly exec'd process into a shim: session, signals, umask, descriptors, subreaper.
+//! Turns a freshly exec'd process into a shim, a waiter or a guard: session, signals, umask, descriptors, subreaper.
 //!
 //! Opens no file of the attempt. Each step is best effort where its absence only weakens a guarantee
 //! that a later step states for itself (a shim that is no subreaper finds no descendants to prove gone).
@@ -7,8 +7,10 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use outlast_wire::shim::SoftLimits;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::tolerate;
 
@@ -17,6 +19,10 @@ use crate::tolerate;
 /// write that fails.
 const IGNORED: [libc::c_int; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM, libc::SIGXFSZ];
+
+/// Signals that must not end a waiter. TERM ends it: that is how a daemon that was asked to stop orders it.
+const IGNORED_BY_WAITER: [libc::c_int; 4] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE];
 
 /// What the starting daemon left us with.
 #[derive(Debug)]
@@ -28,14 +34,64 @@ pub(crate) struct Inherited {
 
 pub(crate) fn become_shim() -> Inherited {
     close_inherited();
+    take_name();
     let connection = take_stdin();
     occupy_standard_descriptors();
-    ignore_signals();
+    ignore_signals(&IGNORED);
     // Fails only for a process group leader, which has its own group already.
     tolerate(rustix::process::setsid());
     let umask = rustix::process::umask(Mode::from_raw_mode(0o077)).as_raw_mode();
     become_subreaper();
     Inherited { connection, umask }
+}
+
+/// A guard is what a shim is, to a command that leaves no records. It pins no directory.
+pub(crate) fn become_guard() -> Inherited {
+    let inherited = become_shim();
+    // A guard that cannot go there works as well where it is.
+    tolerate(rustix::process::chdir("/"));
+    inherited
+}
+
+/// Takes what the daemon gave us for the command's output, so that we hold none of it open.
+pub(crate) fn take_outputs() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let stdout = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    let stderr = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3)?;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let null = rustix::fs::open("/dev/null", flags, Mode::empty())?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok((stdout, stderr))
+}
+
+/// A waiter has no connection and no children; it pins no directory.
+pub(crate) fn become_waiter() {
+    close_inherited();
+    take_name();
+    occupy_standard_descriptors();
+    ignore_signals(&IGNORED_BY_WAITER);
+    // Fails only for a process group leader, which has its own group already.
+    tolerate(rustix::process::setsid());
+    rustix::process::umask(Mode::from_raw_mode(0o077));
+    // A waiter that cannot go there works as well where it is.
+    tolerate(rustix::process::chdir("/"));
+}
+
+/// Gives this process, and so its child or a daemon that it starts, the soft limits that the daemon was started
+/// with.
+pub(crate) fn restore_limits(before: SoftLimits) {
+    let limits = [(Resource::Nofile, before.open_files), (Resource::Nproc, before.processes)];
+    for (resource, before) in limits {
+        let Some(soft) = before else { continue };
+        let maximum = getrlimit(resource).maximum;
+        tolerate(setrlimit(resource, Rlimit { current: Some(soft), maximum }));
+    }
+}
+
+/// Started by way of /proc/self/exe we would be called `exe`.
+fn take_name() {
+    #[cfg(target_os = "linux")]
+    tolerate(rustix::thread::set_name(c"outlast"));
 }
 
 /// Whatever the starter left open above stderr is not ours to hold open for hours.
@@ -82,10 +138,13 @@ fn null() -> Option<File> {
 }
 
 #[expect(unsafe_code, reason = "rustix does not set signal dispositions")]
-fn ignore_signals() {
-    for signal in IGNORED {
+fn ignore_signals(ignored: &[libc::c_int]) {
+    // What the starter ignores was inherited.
+    // SAFETY: SIG_DFL runs no code of ours, and there is one thread.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_DFL) };
+    for signal in ignored {
         // SAFETY: SIG_IGN runs no code of ours, and there is one thread.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
+        unsafe { libc::signal(*signal, libc::SIG_IGN) };
     }
     // SAFETY: the set is initialised by sigemptyset before it is read.
     unsafe {

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 
-use crate::command::{Command, Failure};
+use crate::command::{Command, Failure, is_shortage};
 use crate::tolerate;
 
 /// A child that exists and waits.
@@ -105,6 +105,9 @@ const STEP_EXEC: u8 = 3;
 
 fn explain(step: u8, errno: Errno, name: &str) -> Failure {
     let (code, why) = match (step, errno) {
+        (_, errno) if is_shortage(&errno.into()) => {
+            (NeverStarted::NoResources, format!("{name}: {errno}"))
+        }
         (STEP_DIR, errno) => (NeverStarted::NoDirectory, format!("working directory: {errno}")),
         (STEP_EXEC, Errno::NOENT) => (
             NeverStarted::CommandNotFound,
@@ -114,16 +117,13 @@ fn explain(step: u8, errno: Errno, name: &str) -> Failure {
             (NeverStarted::NotExecutable, format!("{name}: {errno}"))
         }
         (STEP_EXEC, Errno::TOOBIG) => (NeverStarted::TooLong, format!("{name}: {errno}")),
-        (STEP_EXEC, Errno::AGAIN | Errno::NOMEM | Errno::NFILE | Errno::MFILE) => {
-            (NeverStarted::NoResources, format!("{name}: {errno}"))
-        }
         (STEP_TERMINAL, errno) => (NeverStarted::NoResources, format!("terminal: {errno}")),
         (_, errno) => (NeverStarted::NotExecutable, format!("{name}: {errno}")),
     };
     Failure { code, why }
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
+pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
     rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(no_resources)
 }
 
@@ -152,17 +152,15 @@ pub(crate) fn input(path: Option<&Path>) -> Result<OwnedFd, Failure> {
 /// Neither waits for a pipe's other end nor takes a terminal for ours.
 fn open_input(path: &Path) -> rustix::io::Result<OwnedFd> {
     let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, OFlags::RDONLY | careful, Mode::empty())?;
+    let file = rustix::io::retry_on_intr(|| {
+        rustix::fs::open(path, OFlags::RDONLY | careful, Mode::empty())
+    })?;
     rustix::io::ioctl_fionbio(&file, false)?;
     Ok(file)
 }
 
 fn unusable_input(path: &Path, errno: Errno) -> Failure {
-    let code = match errno {
-        Errno::NFILE | Errno::MFILE | Errno::NOMEM => NeverStarted::NoResources,
-        _ => NeverStarted::BadSpec,
-    };
-    Failure::new(code, format!("standard input {}: {errno}", path.display()))
+    Failure::of_files(&errno.into(), &format!("standard input {}", path.display()))
 }
 
 fn null() -> rustix::io::Result<OwnedFd> {
@@ -173,15 +171,17 @@ pub(crate) fn no_resources(error: impl Into<std::io::Error>) -> Failure {
     Failure::new(NeverStarted::NoResources, error.into().to_string())
 }
 
-/// Starts a process that is not our descendant but our sibling, with nothing of ours but its arguments.
+/// Starts a process that is not our descendant but our sibling, with nothing of ours but its arguments: the first of
+/// `programs` (null-terminated) that can be executed.
 ///
-/// Not reaped by us and not waited for: whether it came up shows elsewhere.
+/// Not reaped by us and not waited for: whether it came up shows elsewhere. Answers with a handle on it where the
+/// kernel has them; a process that is gone already has none.
 #[expect(unsafe_code, reason = "only clone makes a sibling")]
 pub(crate) fn sibling(
-    program: &CStr,
+    programs: &[*const libc::c_char],
     argv: &[*const libc::c_char],
     env: &[*const libc::c_char],
-) -> std::io::Result<()> {
+) -> std::io::Result<Option<OwnedFd>> {
     let null = null()?;
     let null_fd = null.as_raw_fd();
     // SAFETY: there is one thread; the child calls async-signal-safe functions only, on pointers that
@@ -196,13 +196,27 @@ pub(crate) fn sibling(
                 }
                 libc::chdir(c"/".as_ptr());
                 mark_rest_cloexec();
-                libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr());
+                for program in programs.iter().take_while(|program| !program.is_null()) {
+                    libc::execve(*program, argv.as_ptr(), env.as_ptr());
+                }
                 libc::_exit(127)
             }
             pid => pid,
         }
     };
-    if pid < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+    if pid < 0 { Err(std::io::Error::last_os_error()) } else { Ok(handle(pid)) }
+}
+
+#[cfg(target_os = "linux")]
+fn handle(pid: libc::c_long) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+/// Where the pid is that of a process in the middle.
+#[cfg(not(target_os = "linux"))]
+fn handle(_: libc::c_long) -> Option<OwnedFd> {
+    None
 }
 
 /// # Safety

@@ -21,6 +21,9 @@ const KEYS_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Terminal {
     master: OwnedFd,
+    /// Kept open while the program runs: a terminal that nothing has open ends its reader's output for good,
+    /// and the program may open it again.
+    slave: Option<OwnedFd>,
     screen: Screen,
     keys: Vec<u8>,
 }
@@ -36,9 +39,16 @@ impl Terminal {
     /// A new terminal, and its slave side for the child.
     pub(crate) fn open(window: Window) -> Result<(Self, OwnedFd), Failure> {
         let (master, slave) = open_pair().map_err(no_resources)?;
-        let terminal = Self { master, screen: Screen::new(window), keys: Vec::new() };
+        let kept = slave.try_clone().map_err(no_resources)?;
+        let (screen, keys) = (Screen::new(window), Vec::new());
+        let terminal = Self { master, slave: Some(kept), screen, keys };
         terminal.set_kernel_size(window);
         Ok((terminal, slave))
+    }
+
+    /// The program has ended: from here on the terminal is over once nothing else has it open.
+    pub(crate) fn let_go(&mut self) {
+        self.slave = None;
     }
 
     /// The side that the program's output comes from, for reading.

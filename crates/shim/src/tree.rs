@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 
+use outlast_wire::guard::GUARD_VERB;
 use outlast_wire::shim::{Identity, Survivor};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
@@ -38,6 +39,11 @@ pub(crate) fn identity(pid: Pid) -> io::Result<Identity> {
     Ok(Identity { boot: boot_id()?, pid, start })
 }
 
+/// When a process started, in clock ticks since boot.
+pub(crate) fn start_of(pid: u32) -> Option<u64> {
+    stat(pid).map(|stat| stat.start)
+}
+
 fn boot_id() -> io::Result<String> {
     #[cfg(debug_assertions)]
     {
@@ -54,14 +60,37 @@ fn boot_id() -> io::Result<String> {
 
 /// Every living descendant of this process, parents before their children.
 pub(crate) fn descendants() -> Vec<Process> {
+    descendants_but(&|_| false)
+}
+
+/// The same without the processes that are spared, and without all that is below them.
+pub(crate) fn descendants_but(is_spared: &dyn Fn(u32) -> bool) -> Vec<Process> {
     let root = std::process::id();
-    let listed = walk(root, &children);
+    let rest = |mut pids: Vec<u32>| {
+        pids.retain(|pid| !is_spared(*pid));
+        pids
+    };
+    let listed = walk(root, &|pid| rest(children(pid)));
     if !listed.is_empty() {
         return listed;
     }
     // The kernel's list of children may be missing, or may skip one while another exits.
     let families = scan();
-    walk(root, &|pid| families.get(&pid).cloned().unwrap_or_default())
+    walk(root, &|pid| rest(families.get(&pid).cloned().unwrap_or_default()))
+}
+
+/// True for a daemon, a shim, a waiter or a guard of Outlast.
+pub(crate) fn is_outlast(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| is_life(&line))
+}
+
+fn is_life(command_line: &[u8]) -> bool {
+    let mut words = command_line.split(|byte| *byte == 0).skip(1);
+    match words.next() {
+        Some(b"__shim" | b"__wait") => true,
+        Some(b"daemon") => words.next() == Some(b"run"),
+        word => word == Some(GUARD_VERB.as_bytes()),
+    }
 }
 
 pub(crate) fn survivors(processes: &[Process]) -> Vec<Survivor> {
@@ -183,6 +212,16 @@ mod tests {
         };
         assert!(is_dead("Z", 1) && is_dead("X", 0));
         assert!(!is_dead("Z", 2) && !is_dead("R", 1));
+    }
+
+    #[test]
+    fn the_lives_of_outlast_are_known_by_their_verbs() {
+        for line in ["o\0__shim\0/d\0", "o\0__wait\0/p\0", "o\0__guard\0", "o\0daemon\0run\0"] {
+            assert!(is_life(line.as_bytes()), "{line}");
+        }
+        for line in ["", "o\0", "o\0daemon\0status\0", "sh\0-c\0__guard\0", "__shim\0x\0"] {
+            assert!(!is_life(line.as_bytes()), "{line}");
+        }
     }
 
     #[test]

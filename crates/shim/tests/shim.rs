@@ -121,7 +121,7 @@ fn start_said_twice_executes_once() {
     let mut shim = attempt.start();
     shim.peer.until_started();
     shim.peer.say(Order::Start { turn: 1, attempt: 1, epoch: EPOCH });
-    let mut other = attempt.connect();
+    let mut other = attempt.connect_as_daemon();
     other.hello(EPOCH, Role::Daemon);
     other.say(Order::Start { turn: 1, attempt: 1, epoch: EPOCH });
     // Opens once the child does, so that it has run by then.
@@ -249,7 +249,7 @@ fn a_daemon_that_comes_back_finds_everything_said() {
     assert_eq!(shim.peer.until_output(0), 6);
     let harness::Shim { mut process, peer } = shim;
     drop(peer);
-    let mut next = attempt.connect();
+    let mut next = attempt.connect_as_daemon();
     let News::Hello { records, output_bytes, pid, .. } = next.hello(EPOCH + 1, Role::Daemon) else {
         panic!("no hello")
     };
@@ -264,14 +264,32 @@ fn an_older_daemon_is_refused_and_a_newer_one_replaces() {
     let attempt = Attempt::sh("sleep 100");
     let mut shim = attempt.start();
     shim.peer.until_started();
-    let refusal = attempt.connect().hello(EPOCH - 1, Role::Daemon);
+    let refusal = attempt.connect_as_daemon().hello(EPOCH - 1, Role::Daemon);
     assert!(matches!(refusal, News::Refused { code: Refusal::StaleEpoch, .. }), "{refusal:?}");
-    let mut newer = attempt.connect();
+    let mut newer = attempt.connect_as_daemon();
     newer.hello(EPOCH + 1, Role::Daemon);
     assert!(matches!(shim.peer.hear_news(), News::Refused { code: Refusal::StaleEpoch, .. }));
     assert_eq!(shim.peer.hear(), None);
     newer.say(Order::Stop { grace_ms: 0 });
     newer.until_over();
+}
+
+#[test]
+fn a_process_that_does_not_hold_the_daemons_lock_claims_no_epoch() {
+    let attempt = Attempt::sh("sleep 100");
+    let mut shim = attempt.start();
+    shim.peer.until_started();
+    let refusal = attempt.connect().hello(u64::MAX, Role::Daemon);
+    assert!(matches!(refusal, News::Refused { code: Refusal::NotTheDaemon, .. }), "{refusal:?}");
+    // Nor does one that comes as a viewer, and says later that it is more.
+    let mut viewer = attempt.connect();
+    assert!(matches!(viewer.hello(u64::MAX, Role::Viewer), News::Hello { .. }));
+    let refusal = viewer.hello(u64::MAX, Role::Daemon);
+    assert!(matches!(refusal, News::Refused { code: Refusal::Protocol, .. }), "{refusal:?}");
+    let mut next = attempt.connect_as_daemon();
+    assert!(matches!(next.hello(EPOCH + 1, Role::Daemon), News::Hello { .. }));
+    next.say(Order::Stop { grace_ms: 0 });
+    next.until_over();
 }
 
 #[test]
@@ -424,6 +442,23 @@ fn a_terminal_has_a_size_and_answers_while_nobody_is_attached() {
     assert!(output.contains("033   [   2   ;   1   R"), "{output:?}");
 }
 
+/// Nothing has the terminal open for a moment, which is not its end.
+#[test]
+fn a_terminal_that_was_closed_for_a_moment_is_heard_again() {
+    let script = "echo before; exec </dev/null >/dev/null 2>&1; echo closed > $T/closed;
+        read x < $T/fifo; echo after > /dev/tty; yes filler | head -c 300000 > /dev/tty; exit 4";
+    let mut attempt = Attempt::sh(script);
+    attempt.spec.tty = Some(Window { rows: 24, cols: 80 });
+    let fifo = attempt.fifo();
+    let mut shim = attempt.start();
+    harness::eventually(|| (attempt.text("closed") == "closed\n").then_some(()));
+    put(&fifo, b"go\n");
+    assert_eq!(exit_of(&shim.peer.until_over()), Some(Exit::Code(4)));
+    let output = String::from_utf8_lossy(&attempt.output()).into_owned();
+    assert!(output.starts_with("before\r\nafter\r\nfiller\r\n"), "{:?}", &output[..40]);
+    assert_eq!(output.matches("filler").count(), 42_857);
+}
+
 #[test]
 fn whoever_attaches_late_is_painted_the_screen_in_their_own_size() {
     let script = "printf 'lost\\033[?1049h\\033[2J\\033[3;5Hhere'; read x; stty size; echo got $x; read y; exit 9";
@@ -508,18 +543,20 @@ fn revived(attempt: &Attempt) -> (harness::KillOnDrop, u32) {
 
 #[test]
 fn a_dead_daemon_is_started_again_and_is_not_ended_with_the_run() {
-    let attempt = revivable("sleep 1000");
+    let attempt = revivable("exec sleep 1000");
     let mut shim = attempt.start();
     shim.peer.until_started();
-    let harness::Shim { process, peer } = shim;
+    let harness::Shim { mut process, peer } = shim;
     drop(peer);
     let (daemon, parent) = revived(&attempt);
     assert_ne!(parent, process.0.id(), "not a descendant of the shim");
     assert!(!attempt.text("daemon.env").contains("T="), "not the run's environment");
-    let mut next = attempt.connect();
-    next.hello(EPOCH + 1, Role::Daemon);
-    next.say(Order::Stop { grace_ms: 0 });
-    next.until_over();
+    let main = attempt.records().iter().find_map(|record| match record {
+        Record::Started { identity, .. } => Some(identity.pid),
+        _ => None,
+    });
+    drop(harness::KillOnDrop(main.expect("it was started")));
+    assert!(process.wait().success());
     assert!(is_alive(daemon.0), "the end of the run is not the end of the daemon");
 }
 

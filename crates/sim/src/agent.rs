@@ -70,7 +70,9 @@ impl World {
         };
         let site = self.site(key);
         site.said = answer.clone();
-        site.response = answer;
+        if site.exists {
+            site.response = answer;
+        }
     }
 }
 

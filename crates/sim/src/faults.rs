@@ -1,6 +1,6 @@
 //! What goes wrong, how often. Each seed draws its own mix, so that rare faults meet in some of them.
 
-use outlast_engine::{Answer, Budget, Exceeded, Hold, Moment, Seen};
+use outlast_engine::{Answer, Budget, Exceeded, Hold, Moment, Order, Seen};
 use outlast_store::Fault;
 
 use crate::rng::Rng;
@@ -14,8 +14,12 @@ pub(crate) struct Faults {
     pub(crate) daemon_crash: u64,
     pub(crate) shim_kill: u64,
     pub(crate) reboot: u64,
+    /// Of the files of a step going missing.
+    pub(crate) vanish: u64,
     /// Of starting a daemon while another one lives.
     pub(crate) overlap: u64,
+    /// Shims cannot look at the daemon's lock, as on systems without `/proc`: only epochs and records hold.
+    pub(crate) hides_lock: bool,
     /// Of an append.
     pub(crate) append: u64,
     pub(crate) clock_jump: u64,
@@ -43,12 +47,18 @@ pub(crate) struct Faults {
 
 impl Faults {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let vanish = if rng.chance(400) { rng.between(1, 6) } else { 0 };
+        // A daemon that was replaced is kept from a step by what the step's records say, or by the lock. A world in
+        // which the records vanish and the lock cannot be seen is promised nothing.
+        let hides_lock = vanish == 0 && rng.chance(750);
         let mut up_to = |most: u64| if rng.chance(650) { rng.between(1, most) } else { 0 };
         Self {
             daemon_crash: up_to(10),
-            shim_kill: up_to(15),
+            shim_kill: up_to(25),
             reboot: up_to(2),
+            vanish,
             overlap: up_to(12),
+            hides_lock,
             append: up_to(250),
             clock_jump: up_to(10),
             news: up_to(400),
@@ -69,7 +79,9 @@ impl Faults {
             daemon_crash: 0,
             shim_kill: 0,
             reboot: 0,
+            vanish: 0,
             overlap: 0,
+            hides_lock: false,
             append: 0,
             clock_jump: 0,
             news: 0,
@@ -108,6 +120,8 @@ impl World {
             }
         } else if self.rng.chance(self.faults.reboot) {
             self.reboot();
+        } else if self.rng.chance(self.faults.vanish) {
+            self.vanish();
         } else if self.rng.chance(self.faults.clock_jump) {
             self.jump_clock();
         } else if self.rng.chance(self.faults.hold) {
@@ -120,6 +134,9 @@ impl World {
     /// What the runs of a moment share, and what is heard of whoever is alive.
     pub(crate) fn draw_shared(&mut self, moment: &mut Moment) {
         moment.hold = if self.is_held { Hold::On } else { Hold::Off };
+        // A client that counts its orders uses the same id for an order to all and to one run.
+        let word = Order { id: Some("o1".to_owned()), by: None, answers: None };
+        moment.word = Some(std::sync::Arc::new(word));
         if self.rng.chance(self.faults.no_budget) {
             let until = Some(moment.now.plus_ms(self.rng.below(600_000)));
             // Now and then for good.
@@ -179,6 +196,35 @@ impl World {
         }
     }
 
+    /// A step loses its directory with all that is in it, or only what its shim wrote of it. Whoever has the
+    /// files open goes on, and writes where nobody reads.
+    fn vanish(&mut self) {
+        let keys: Vec<Key> = self.sites.keys().copied().collect();
+        let begun = keys.into_iter().filter(|key| self.sites[key].exists);
+        let begun: Vec<Key> = begun.filter(|key| !self.sites[key].has_ended).collect();
+        let Some(key) = self.rng.pick(&begun) else { return };
+        self.stats.vanished += 1;
+        let is_whole = self.rng.chance(600);
+        let what = if is_whole { "directory" } else { "records" };
+        self.note(|| format!("the {what} of {key} vanish"));
+        let site = self.site(key);
+        site.has_vanished = true;
+        site.records.clear();
+        site.synced = 0;
+        site.is_torn = false;
+        if is_whole {
+            site.exists = false;
+            (site.has_spec, site.has_output) = (false, false);
+            (site.lock, site.socket) = (None, None);
+            site.response = Answer::None;
+        }
+        let of_it = self.shims.values_mut().filter(|shim| shim.key == key);
+        for shim in of_it.filter(|shim| shim.stage != Stage::Spawned) {
+            // A file that was replaced is another file.
+            shim.is_cut_off = true;
+        }
+    }
+
     fn jump_clock(&mut self) {
         self.stats.clock_jumps += 1;
         let by = self.rng.pick(&[500, 20_000, 3_600_000]).expect("it is a list");
@@ -219,9 +265,10 @@ impl World {
 
     /// Time passes for the processes of one attempt.
     pub(crate) fn step_processes(&mut self, key: Key) {
+        let has_shim = self.shims.values().any(|shim| shim.key == key && shim.has_command());
         let Some(site) = self.sites.get_mut(&key) else { return };
         match site.tree.main {
-            Main::AtBarrier(_) if !site.lock.is_some_and(|shim| self.shims.contains_key(&shim)) => {
+            Main::AtBarrier(_) if !has_shim => {
                 site.tree.main = Main::Dead(None);
             }
             Main::Running(_) if !site.is_endless && self.rng.chance(300) => {

@@ -63,10 +63,12 @@ pub enum Sabotage {
     StartsTheLiving,
     /// A daemon that is started does not look for ends of children that parents have yet to hear of.
     ForgetsChildren,
+    /// A step without files is taken for one that was never launched.
+    AbsenceIsEvidence,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::NoBarrier,
         Self::StaleEpochsWrite,
         Self::StaleEpochsStart,
@@ -88,5 +90,6 @@ impl Sabotage {
         Self::LostNeverRan,
         Self::StartsTheLiving,
         Self::ForgetsChildren,
+        Self::AbsenceIsEvidence,
     ];
 }

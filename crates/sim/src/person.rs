@@ -1,7 +1,7 @@
 //! People who look after runs: they send, pause, stop and answer at odd times, and in peace they come back
 //! to whatever rests until it has ended.
 
-use outlast_engine::{Decision, Input, Removal, Run, State, StopMode, Usage, WaitCause};
+use outlast_engine::{By, Decision, Input, Order, Removal, Run, State, StopMode, Usage, WaitCause};
 
 use crate::conductor::{Asker, Message};
 use crate::world::{RunIndex, World};
@@ -14,11 +14,13 @@ pub(crate) struct Person {
     wants_removal: bool,
     /// Messages that were sent so far.
     sent: u64,
+    /// Orders that were given so far.
+    given: u64,
 }
 
 impl Person {
     pub(crate) fn draw(rng: &mut crate::rng::Rng) -> Self {
-        Self { patience: rng.below(5), wants_removal: rng.chance(300), sent: 0 }
+        Self { patience: rng.below(5), wants_removal: rng.chance(300), sent: 0, given: 0 }
     }
 }
 
@@ -28,9 +30,9 @@ impl World {
         let input = match self.rng.below(100) {
             0..=31 => self.something_to_say(run),
             32..=39 => return self.report_usage(run),
-            40..=45 => Input::PauseAsked,
+            40..=45 => Input::PauseAsked(self.an_order(run)),
             46..=47 => Input::HoldNow,
-            48..=67 => Input::ResumeAsked,
+            48..=67 => Input::ResumeAsked(self.an_order(run)),
             68..=87 => self.an_answer(run),
             88..=96 => return self.ask_removal(run),
             _ => return self.ask_stop(run),
@@ -55,7 +57,8 @@ impl World {
 
     pub(crate) fn ask_stop(&mut self, run: RunIndex) {
         let mode = if self.rng.chance(500) { StopMode::Gracefully } else { StopMode::Now };
-        self.ask(run, Input::StopAsked { mode });
+        let order = self.an_order(run);
+        self.ask(run, Input::StopAsked { mode, order });
     }
 
     fn ask(&mut self, run: RunIndex, input: Input) {
@@ -84,7 +87,7 @@ impl World {
         *sent += u64::from(!is_again);
         let number = if is_again { self.rng.below(*sent) } else { *sent - 1 };
         let (message, text) = (format!("m{number}"), "simulated".to_owned());
-        Input::Sent { message, from: "user".to_owned(), text }
+        Input::Sent { message, from: "user".to_owned(), text, by: Some(By::User { uid: 0 }) }
     }
 
     fn an_answer(&mut self, run: RunIndex) -> Input {
@@ -97,7 +100,29 @@ impl World {
             };
             (message, text)
         });
-        Input::Answered { decision, message }
+        let order = self.an_order(run);
+        let asked = self.runs[run].known.run().and_then(Run::asks).map(|it| it.seq);
+        // A giver who has seen no question answers whatever is open.
+        let answers = asked.filter(|_| order.answers.is_some());
+        Input::Answered { decision, message, order: Order { answers, ..order } }
+    }
+
+    /// A new order, or one that was given before by a client that had no answer.
+    fn an_order(&mut self, run: RunIndex) -> Order {
+        let given = self.runs[run].person.given;
+        if given == 0 || !self.rng.chance(300) {
+            return self.a_new_order(run);
+        }
+        let (number, seen) = (self.rng.below(given), self.runs[run].known.run().map(Run::seq));
+        let answers = seen.map(|seen| self.rng.below(seen + 1));
+        Order { id: Some(format!("o{number}")), by: Some(By::User { uid: 0 }), answers }
+    }
+
+    fn a_new_order(&mut self, run: RunIndex) -> Order {
+        let number = self.runs[run].person.given;
+        self.runs[run].person.given += 1;
+        let answers = self.runs[run].known.run().map(Run::seq).filter(|_| self.rng.chance(700));
+        Order { id: Some(format!("o{number}")), by: Some(By::User { uid: 0 }), answers }
     }
 
     /// In peace: lets a run go on that rests, as long as there is patience, and then ends it.
@@ -117,7 +142,8 @@ impl World {
             return;
         }
         if is_paused {
-            return self.ask(run, Input::ResumeAsked);
+            let order = self.a_new_order(run);
+            return self.ask(run, Input::ResumeAsked(order));
         }
         if self.runs[run].person.patience == 0 {
             return self.ask_stop(run);
@@ -125,7 +151,7 @@ impl World {
         self.runs[run].person.patience -= 1;
         let input = match self.runs[run].known.run().map(|known| &known.state) {
             Some(State::Blocked) if needs_decision || self.rng.chance(500) => self.an_answer(run),
-            Some(State::Blocked) => Input::ResumeAsked,
+            Some(State::Blocked) => Input::ResumeAsked(self.a_new_order(run)),
             _ => self.something_to_say(run),
         };
         self.ask(run, input);

@@ -27,6 +27,10 @@ pub(crate) struct Shim {
     ending: Ending,
     /// Steps without a daemon.
     alone: u32,
+    /// What it has written, which it remembers also when the file is gone.
+    records: Vec<Record>,
+    /// Its directory is gone: what it writes is read by nobody, and no way leads to it.
+    pub(crate) is_cut_off: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +84,9 @@ pub(crate) fn step(world: &mut World, id: ShimId) {
 impl Shim {
     pub(crate) fn new(id: ShimId, key: Key, conn: ConnId, asleep: u64) -> Self {
         let (stage, ending) = (Stage::Spawned, Ending::NotAsked);
-        Self { id, key, stage, conns: vec![conn], asleep, epoch: 0, ending, alone: 0 }
+        let (conns, records) = (vec![conn], Vec::new());
+        let (epoch, alone, is_cut_off) = (0, 0, false);
+        Self { id, key, stage, conns, asleep, epoch, ending, alone, records, is_cut_off }
     }
 
     /// True while it will see how the command ends.
@@ -113,6 +119,9 @@ impl Shim {
     }
 
     fn lock(&mut self, world: &mut World) -> Life {
+        if !world.site(self.key).exists {
+            return Life::Ends;
+        }
         let is_free = world.is_sabotaged(Sabotage::NoLock);
         let lock = &mut world.site(self.key).lock;
         if lock.is_some() && !is_free {
@@ -124,7 +133,12 @@ impl Shim {
     }
 
     fn bind(&mut self, world: &mut World) -> Life {
-        let is_settled = record::is_settled(&world.site(self.key).records);
+        if self.is_cut_off {
+            return Life::Ends;
+        }
+        self.records.clone_from(&world.site(self.key).records);
+        // Output is there only of a command that was started, whatever became of the records.
+        let is_settled = record::is_settled(&self.records) || world.site(self.key).has_output;
         if !world.site(self.key).has_spec {
             if !is_settled {
                 self.never_start(world, NeverStarted::BadSpec);
@@ -140,7 +154,9 @@ impl Shim {
 
     fn fork(&mut self, world: &mut World) {
         let Who { pid, start } = world.fresh_process();
-        world.site(self.key).tree.main = Main::AtBarrier(Who { pid, start });
+        let site = world.site(self.key);
+        site.has_output |= site.exists;
+        site.tree.main = Main::AtBarrier(Who { pid, start });
         self.stage = Stage::Forked;
         if world.is_sabotaged(Sabotage::NoBarrier) {
             world.exec(self.key);
@@ -212,7 +228,7 @@ impl Shim {
         if !self.accepts(epoch) && !serves_all {
             return self.refuse(world, conn);
         }
-        let records = world.site(self.key).records.clone();
+        let records = self.records.clone();
         if let Some(conn) = world.conns.get_mut(&conn) {
             conn.epoch = Some(epoch);
             conn.tell_daemon(News::Hello { records });
@@ -245,6 +261,11 @@ impl Shim {
         }
         if self.stage != Stage::Gate {
             return;
+        }
+        // The shim asks the kernel whether its peer holds the daemon's lock, which the last daemon has taken.
+        let is_seen = !world.faults.hides_lock && !world.is_sabotaged(Sabotage::StaleEpochsStart);
+        if is_seen && epoch != world.epoch {
+            return self.refuse(world, conn);
         }
         if is_stale {
             let run = Some(self.key.run);
@@ -301,7 +322,7 @@ impl Shim {
     fn tick_live(&mut self, world: &mut World) {
         let tree = &world.site(self.key).tree;
         let (main, is_empty) = (tree.main, tree.is_empty());
-        let has_exited = record::has_exited(&world.site(self.key).records);
+        let has_exited = record::has_exited(&self.records);
         match main {
             Main::Dead(None) => self.never_start(world, NeverStarted::CommandNotFound),
             Main::Dead(Some(exit)) if !has_exited => {
@@ -374,9 +395,8 @@ impl Shim {
     }
 
     fn admit(&mut self, world: &mut World) {
-        let site = world.site(self.key);
-        let survivors = site.tree.members();
-        let admitted = site.records.iter().rev().find_map(|record| match record {
+        let survivors = world.site(self.key).tree.members();
+        let admitted = self.records.iter().rev().find_map(|record| match record {
             Record::StopIncomplete { survivors } => Some(survivors.clone()),
             _ => None,
         });
@@ -389,7 +409,12 @@ impl Shim {
 
     /// Writes a fact down and tells it, in this order.
     fn record(&mut self, world: &mut World, record: Record, durability: Durability) {
-        world.record(self.key, record.clone(), durability);
+        self.records.push(record.clone());
+        if self.is_cut_off {
+            world.note(|| format!("  {}: record {record:?}, which nobody can read", self.key));
+        } else {
+            world.record(self.key, record.clone(), durability);
+        }
         for conn in &self.conns {
             if let Some(conn) = world.conns.get_mut(conn).filter(|conn| conn.epoch.is_some()) {
                 conn.tell_daemon(News::Record(record.clone()));

@@ -66,6 +66,7 @@ stats! {
     slow_shims,
     launches_given_up,
     reboots,
+    vanished,
     clock_jumps,
     late_news,
     repeated_news,

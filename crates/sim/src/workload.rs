@@ -92,6 +92,7 @@ impl World {
             person: Person::draw(&mut self.rng),
             place: if self.rng.chance(200) { Place::Whole } else { Place::Absent },
             version: 0,
+            launched: None,
         });
         self.runs.len() - 1
     }

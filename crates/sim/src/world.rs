@@ -14,7 +14,7 @@ use crate::record::Record;
 use crate::rng::Rng;
 use crate::shim::Shim;
 use crate::stats::Stats;
-use crate::tree::{Main, Tree};
+use crate::tree::{Main, Tree, Who};
 use crate::truth::{self, Known};
 use crate::wire::{Conn, ConnId};
 use crate::workload::Client;
@@ -64,7 +64,13 @@ pub(crate) struct World {
 /// A step's directory and its processes.
 #[derive(Debug)]
 pub(crate) struct Site {
+    /// There is a directory.
+    pub(crate) exists: bool,
     pub(crate) has_spec: bool,
+    /// The files that output goes to were made.
+    pub(crate) has_output: bool,
+    /// Files of it have vanished.
+    pub(crate) has_vanished: bool,
     pub(crate) lock: Option<ShimId>,
     pub(crate) socket: Option<ShimId>,
     pub(crate) records: Vec<Record>,
@@ -106,12 +112,17 @@ pub(crate) struct RunTruth {
     pub(crate) place: Place,
     /// How often an agent has changed the workspace.
     pub(crate) version: u64,
+    /// Which step was launched last, and its main process once a daemon has heard of it.
+    pub(crate) launched: Option<(Step, Option<Who>)>,
 }
 
 impl Site {
     fn new() -> Self {
         Self {
+            exists: false,
             has_spec: false,
+            has_output: false,
+            has_vanished: false,
             lock: None,
             socket: None,
             records: Vec::new(),

@@ -5,10 +5,11 @@ use outlast_sim::{Options, Sabotage, Stats, run_range, run_seed};
 #[test]
 fn a_slice_of_seeds_keeps_the_promise() {
     let stats =
-        run_range(0, 300, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        run_range(0, 400, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     for (what, count) in [
         ("daemon crashes", stats.daemon_crashes),
         ("reboots", stats.reboots),
+        ("steps whose files vanished", stats.vanished),
         ("lost acknowledgements", stats.lost_acks),
         ("adoptions", stats.adopted),
         ("orphans", stats.orphaned),

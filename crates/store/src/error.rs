@@ -26,6 +26,13 @@ pub enum Error {
     TriggerTaken { name: String },
     #[error("there is no trigger {name:?}")]
     UnknownTrigger { name: String },
+    #[error("notices of an earlier run {run} are remembered, so its id cannot be used again yet")]
+    IdInUse { run: RunId },
+    /// The database refuses what this order writes, and would again. Nothing of it was written.
+    #[error("the journal does not take this: {0}")]
+    Rejected(String),
+    #[error("{} is locked by another process", .0.display())]
+    Locked(PathBuf),
     #[error("no room left to write to: {0}")]
     Full(String),
     #[error("{} may not be written to", .0.display())]
@@ -38,6 +45,12 @@ pub enum Error {
     UnreadableRun { run: RunId, what: String },
     #[error("the journal could not be read or written: {0}")]
     Io(String),
+    /// The file at the path is not the one that is open. What is open is saved first, and this is tried again.
+    #[error("{} {what}, and what this daemon has open cannot be saved yet: {why}", .path.display())]
+    Unsaved { path: PathBuf, what: String, why: String },
+    /// The same, and this store will never write again: what was open is saved elsewhere, or cannot be.
+    #[error("{} {what}", .path.display())]
+    Gone { path: PathBuf, what: String },
     #[error("the journal is closed")]
     Closed,
 }
@@ -45,7 +58,7 @@ pub enum Error {
 impl Error {
     /// True if the same request may succeed later without anybody changing it.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Full(_) | Self::Io(_))
+        matches!(self, Self::Full(_) | Self::Io(_) | Self::Locked(_) | Self::Unsaved { .. })
     }
 
     /// True if a rule was broken, so that certainly nothing was written.
@@ -58,13 +71,18 @@ impl Error {
             | Self::UnknownRun { .. }
             | Self::StillOpen { .. }
             | Self::TriggerTaken { .. }
-            | Self::UnknownTrigger { .. } => true,
-            Self::Full(_)
+            | Self::UnknownTrigger { .. }
+            | Self::IdInUse { .. } => true,
+            Self::Rejected(_)
+            | Self::Locked(_)
+            | Self::Full(_)
             | Self::ReadOnly(_)
             | Self::Newer { .. }
             | Self::Corrupt { .. }
             | Self::UnreadableRun { .. }
             | Self::Io(_)
+            | Self::Unsaved { .. }
+            | Self::Gone { .. }
             | Self::Closed => false,
         }
     }
@@ -85,6 +103,10 @@ impl Error {
         let Some(code) = error.sqlite_error() else { return Self::Io(text) };
         match code.code {
             ErrorCode::DiskFull => Self::Full(text),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Locked(path.to_owned()),
+            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig => {
+                Self::Rejected(text)
+            }
             // SQLite says only that the shared index would not grow, which is how a full disk looks there.
             _ if code.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => Self::Full(text),
             ErrorCode::ReadOnly => Self::ReadOnly(path.to_owned()),

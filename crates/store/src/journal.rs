@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use outlast_engine::{Event, Fact, Row, RunId, StateName, Time};
 
-use crate::{Entry, Error, Ledger, Notes, Outbox, Triggers};
+use crate::{Depth, Entry, Error, Ledger, Notes, Outbox, Triggers};
 
 /// The events that one input led to. All of them become durable, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,15 @@ pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
 pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
     /// Raises the fencing number and returns it once it is durable. Whoever holds an older one can write
     /// nothing from here on.
-    fn take_epoch(&self) -> Result<u64, Error>;
+    fn take_epoch(&self) -> Result<u64, Error> {
+        self.take_epoch_above(0)
+    }
+
+    /// The same, with a number above `floor` too: one that was used although this store does not know of it.
+    fn take_epoch_above(&self, floor: u64) -> Result<u64, Error>;
+
+    /// The fencing number as it is.
+    fn epoch(&self) -> Result<u64, Error>;
 
     /// Queues the append; `done` is told once it is durable, or why it is not.
     fn append(&self, append: Append, done: Done);
@@ -75,6 +83,16 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
         visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), Error>;
 
+    /// Up to `most` rows that pass the filter, from the newest run on or from behind `before`. Looks at a bounded
+    /// number of runs, so a page may hold fewer rows than there are; the list ends where there is no `next`.
+    /// `filter.most` does not count here.
+    fn rows_page(
+        &self,
+        filter: &Filter,
+        before: Option<Cursor>,
+        most: usize,
+    ) -> Result<RowsPage, Error>;
+
     /// The same, all at once.
     fn rows(&self, filter: &Filter) -> Result<Vec<Row>, Error> {
         let mut rows = Vec::new();
@@ -88,6 +106,9 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
     /// The runs that were made as this one's children, the oldest first. One that does not parse is left out,
     /// as in a list.
     fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error>;
+
+    /// Every run there is, in no order; also one whose row does not parse.
+    fn run_ids(&self) -> Result<Vec<RunId>, Error>;
 
     /// The runs for which something still has to be done or watched, the oldest first.
     fn open_runs(&self) -> Result<Vec<RunId>, Error>;
@@ -105,7 +126,7 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
         for row in self.rows(&Filter { all: true, ..Filter::default() })? {
             let first = self.events(&row.id, 0, 1)?;
             let agent = first.first().and_then(|event| match &event.fact {
-                Fact::RunCreated { spec } => Some(spec.agent.kind.clone()),
+                Fact::RunCreated { spec, .. } => Some(spec.agent.kind.clone()),
                 _ => None,
             });
             *counted.entry((row.state, agent)).or_default() += 1;
@@ -119,6 +140,43 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
 
     /// Everything that is wrong with the store; empty for a sound one. Reads all of it.
     fn check(&self) -> Result<Vec<Problem>, Error>;
+
+    /// Sees to it that the journal's files are where they were opened, and puts them back if they are not. An error
+    /// says that nothing is acknowledged any more.
+    fn see_to_files(&self, _depth: Depth) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// What was put back so since the journal was opened, in words.
+    fn mended(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Where a list goes on: behind a run that was looked at, whether or not that is still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor(pub(crate) u64);
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowsPage {
+    pub rows: Vec<Row>,
+    /// `None` after the last run.
+    pub next: Option<Cursor>,
+}
+
+impl RowsPage {
+    /// As many runs are looked at for one page: few enough to be done within milliseconds.
+    pub(crate) const MOST_LOOKED_AT: usize = 2000;
+    /// A page ends with the row that brings its labels to this: they may be long.
+    const MOST_LABEL_BYTES: usize = 256 << 10;
+
+    /// True if the page takes no more rows.
+    pub(crate) fn is_full(&self, most: usize) -> bool {
+        let bytes = |row: &Row| row.labels.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
+        self.rows.len() >= most
+            || self.rows.iter().map(bytes).sum::<usize>() >= Self::MOST_LABEL_BYTES
+    }
 }
 
 /// Which rows to list.
@@ -135,7 +193,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn passes(&self, row: &Row) -> bool {
+    /// True if this row is to be listed.
+    pub fn passes(&self, row: &Row) -> bool {
         let is_open_enough = self.all || row.is_open;
         let is_in_state = self.state.is_none_or(|state| state == row.state);
         let has_labels = self.labels.iter().all(|(key, value)| row.labels.get(key) == Some(value));

@@ -14,8 +14,8 @@ use outlast_engine::{Event, Row, RunId, StateName};
 
 use crate::audit::{Stored, audit};
 use crate::{
-    Account, Amount, Append, Counts, Done, Entry, Error, Filter, Journal, Ledger, Notes, Problem,
-    Remove, Resolved, rules,
+    Account, Amount, Append, Counts, Cursor, Done, Entry, Error, Filter, Journal, Ledger, Notes,
+    Problem, Remove, Resolved, RowsPage, rules,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -77,10 +77,14 @@ impl Memory {
 }
 
 impl Journal for Memory {
-    fn take_epoch(&self) -> Result<u64, Error> {
+    fn take_epoch_above(&self, floor: u64) -> Result<u64, Error> {
         let mut shelf = self.shelf();
-        shelf.epoch += 1;
+        shelf.epoch = rules::next_epoch(shelf.epoch, floor);
         Ok(shelf.epoch)
+    }
+
+    fn epoch(&self) -> Result<u64, Error> {
+        Ok(self.shelf().epoch)
     }
 
     fn append(&self, append: Append, done: Done) {
@@ -118,9 +122,34 @@ impl Journal for Memory {
         Ok(())
     }
 
+    fn rows_page(
+        &self,
+        filter: &Filter,
+        before: Option<Cursor>,
+        most: usize,
+    ) -> Result<RowsPage, Error> {
+        let shelf = self.shelf();
+        let numbered = shelf.numbered_rows().rev();
+        let older = numbered.filter(|(no, _)| before.is_none_or(|Cursor(before)| *no < before));
+        let mut page = RowsPage { rows: Vec::new(), next: None };
+        for (looked_at, (no, row)) in older.enumerate() {
+            if page.is_full(most) || looked_at >= RowsPage::MOST_LOOKED_AT {
+                return Ok(page);
+            }
+            page.next = Some(Cursor(no));
+            page.rows.extend(filter.passes(row).then(|| row.clone()));
+        }
+        page.next = None;
+        Ok(page)
+    }
+
     fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error> {
         let shelf = self.shelf();
         Ok(shelf.rows().filter(|row| row.parent.as_ref() == Some(parent)).cloned().collect())
+    }
+
+    fn run_ids(&self) -> Result<Vec<RunId>, Error> {
+        Ok(self.shelf().numbers.keys().cloned().collect())
     }
 
     fn open_runs(&self) -> Result<Vec<RunId>, Error> {
@@ -177,12 +206,14 @@ impl Notes for Memory {
         Ok(self.shelf().notes.get(name).cloned())
     }
 
-    fn set_note(&self, name: &str, value: Option<&str>, epoch: u64) -> Result<(), Error> {
+    fn set_notes(&self, notes: &[(&str, Option<&str>)], epoch: u64) -> Result<(), Error> {
         let mut shelf = self.shelf();
         rules::check_epoch(epoch, shelf.epoch)?;
-        match value {
-            Some(value) => drop(shelf.notes.insert(name.to_owned(), value.to_owned())),
-            None => drop(shelf.notes.remove(name)),
+        for (name, value) in notes {
+            match value {
+                Some(value) => drop(shelf.notes.insert((*name).to_owned(), (*value).to_owned())),
+                None => drop(shelf.notes.remove(*name)),
+            }
         }
         Ok(())
     }
@@ -234,6 +265,7 @@ impl Shelf {
                 |row: &Row| row.name.as_ref() == Some(name) && !rules::has_ended(row.state);
             rules::check_name(name, self.holder(is_in_use))?;
         }
+        rules::check_id(&append.run, self.outbox.has(&append.run))?;
         self.last_number += 1;
         self.numbers.insert(append.run, self.last_number);
         self.runs.insert(self.last_number, Kept { row: append.row, events: append.events });
@@ -277,6 +309,10 @@ impl Shelf {
 
     fn rows(&self) -> impl DoubleEndedIterator<Item = &Row> {
         self.runs.values().map(|kept| &kept.row)
+    }
+
+    fn numbered_rows(&self) -> impl DoubleEndedIterator<Item = (u64, &Row)> {
+        self.runs.iter().map(|(number, kept)| (*number, &kept.row))
     }
 
     fn holder(&self, is_held: impl Fn(&Row) -> bool) -> Option<RunId> {

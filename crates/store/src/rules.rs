@@ -11,6 +11,11 @@ pub(crate) fn check_epoch(held: u64, current: u64) -> Result<(), Error> {
     if held == current { Ok(()) } else { Err(Error::StaleEpoch { held, current }) }
 }
 
+/// The fencing number of the next daemon.
+pub(crate) fn next_epoch(current: u64, floor: u64) -> u64 {
+    current.max(floor) + 1
+}
+
 /// Events continue the journal one by one, and there is at least one.
 pub(crate) fn check_numbers(append: &Append) -> Result<(), Error> {
     let run = || append.run.clone();
@@ -45,6 +50,11 @@ pub(crate) fn check_key(key: &str, holder: Option<RunId>) -> Result<(), Error> {
     }
 }
 
+/// Notices are told apart by their run's id, so an id is used again only once none is remembered.
+pub(crate) fn check_id(run: &RunId, has_notices: bool) -> Result<(), Error> {
+    if has_notices { Err(Error::IdInUse { run: run.clone() }) } else { Ok(()) }
+}
+
 /// `holder` is the run of this name that has not ended.
 pub(crate) fn check_name(name: &str, holder: Option<RunId>) -> Result<(), Error> {
     match holder {
@@ -66,6 +76,7 @@ pub(crate) fn check_removal(run: &RunId, is_open: Option<bool>, how: Remove) -> 
 pub(crate) fn check_trigger(change: &TriggerChange, is_known: bool) -> Result<(), Error> {
     let name = || change.trigger().to_owned();
     match (change, is_known) {
+        (TriggerChange::Noted { change, .. }, _) => check_trigger(change, is_known),
         (TriggerChange::Add(_), true) => Err(Error::TriggerTaken { name: name() }),
         (TriggerChange::Add(_), false) => Ok(()),
         (_, true) => Ok(()),

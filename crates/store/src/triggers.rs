@@ -3,6 +3,7 @@
 //! Remembers only. Whatever comes is kept before anybody makes a run of it, and is known for good once it is
 //! kept, so that nothing that comes twice makes a second run.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc;
 
 use outlast_engine::{RunId, Time};
@@ -85,6 +86,15 @@ pub enum TriggerChange {
         deliveries: Vec<Delivery>,
         state: Option<String>,
     },
+    /// What has come, unless the same was kept under another name a while ago. What is kept leaves its mark.
+    KeepUnlessMarked {
+        trigger: String,
+        delivery: Delivery,
+        /// What is the same about two deliveries; unlike every delivery's id.
+        mark: String,
+        /// For how long the mark counts.
+        within_ms: u64,
+    },
     Settle {
         trigger: String,
         id: String,
@@ -95,6 +105,12 @@ pub enum TriggerChange {
         trigger: String,
         but: u64,
     },
+    /// A change, and a note of the daemon's that is written with it or not at all.
+    Noted {
+        change: Box<Self>,
+        note: String,
+        value: String,
+    },
 }
 
 impl TriggerChange {
@@ -104,15 +120,18 @@ impl TriggerChange {
             Self::Update { trigger, .. }
             | Self::Remove { trigger }
             | Self::Keep { trigger, .. }
+            | Self::KeepUnlessMarked { trigger, .. }
             | Self::Settle { trigger, .. }
             | Self::Forget { trigger, .. } => trigger,
+            Self::Noted { change, .. } => change.trigger(),
         }
     }
 }
 
-/// How many deliveries are in which state.
+/// How many deliveries of a trigger are in which state, and how many of its runs are open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
+    pub open: u64,
     pub waiting: u64,
     pub made: u64,
     pub skipped: u64,
@@ -138,15 +157,32 @@ pub trait Triggers {
         answered.recv().unwrap_or(Err(Error::Closed))
     }
 
+    /// Up to `most` triggers after this name, by name, each with how many of its deliveries wait. No name comes
+    /// before the empty one.
+    fn triggers_page(&self, after: &str, most: usize) -> Result<Vec<(Trigger, u64)>, Error>;
+
     /// All of them, by name.
-    fn triggers(&self) -> Result<Vec<Trigger>, Error>;
+    fn triggers(&self) -> Result<Vec<Trigger>, Error> {
+        Ok(self.triggers_page("", usize::MAX)?.into_iter().map(|(trigger, _)| trigger).collect())
+    }
+
+    fn trigger(&self, name: &str) -> Result<Option<Trigger>, Error>;
 
     /// Up to `most` deliveries of which no run has been made yet, the oldest first.
     fn deliveries(&self, trigger: &str, most: usize) -> Result<Vec<Delivery>, Error>;
 
     fn is_known(&self, trigger: &str, id: &str) -> Result<bool, Error>;
 
-    fn tally(&self, trigger: &str) -> Result<Tally, Error>;
+    /// The run that was made of a delivery, also if that run has been removed since.
+    fn made_of(&self, trigger: &str, id: &str) -> Result<Option<RunId>, Error>;
+
+    /// The tallies of all triggers from the first of these names to the last; one to which nothing has come and
+    /// that has no open run may be missing.
+    fn tallies(&self, first: &str, last: &str) -> Result<BTreeMap<String, Tally>, Error>;
+
+    fn tally(&self, trigger: &str) -> Result<Tally, Error> {
+        Ok(self.tallies(trigger, trigger)?.remove(trigger).unwrap_or_default())
+    }
 
     /// The run that has this key.
     fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error>;

@@ -11,7 +11,8 @@ use common::{Held, create_run, creation, id, keyed, labelled, named, spec};
 use outlast_engine::{Input, Origin, RunId, RunSpec, StateName, StopMode, Time};
 use outlast_store::{
     Account, Amount, Append, Counts, Delivery, Entry, Error, Filter, Journal, Ledger, Memory,
-    Notes, Remove, Resolved, Settlement, Sqlite, Trigger, TriggerChange, Triggers,
+    Notes, Outbox, Outgoing, Remove, Resolved, Settlement, Sqlite, Tally, Trigger, TriggerChange,
+    Triggers,
 };
 use tempfile::TempDir;
 
@@ -58,6 +59,9 @@ macro_rules! each_store_promises {
 }
 
 each_store_promises! {
+    an_id_whose_notices_are_remembered_is_not_used_again,
+    an_epoch_is_taken_above_one_that_was_used_elsewhere,
+    a_notice_that_is_there_already_is_not_written_twice,
     reads_back_what_was_appended,
     pages_through_events,
     refuses_a_gap_and_an_empty_append,
@@ -72,6 +76,7 @@ each_store_promises! {
     rows_follow_the_events,
     resolves_ids_names_and_prefixes,
     lists_what_the_filter_asks_for,
+    pages_are_the_list,
     lists_open_runs_oldest_first,
     lists_the_children_of_a_run_oldest_first,
     counts_by_what_runs_are_up_to,
@@ -84,8 +89,12 @@ each_store_promises! {
     what_was_spent_stays_in_the_ledger,
     a_refused_append_spends_nothing,
     a_note_lasts_until_it_is_taken_back,
+    notes_are_set_together,
+    a_change_of_a_trigger_and_its_note_are_written_together,
     a_trigger_is_added_once_and_removed_whole,
+    triggers_are_read_and_counted_page_by_page,
     what_comes_twice_is_kept_once,
+    what_is_marked_is_kept_once_within_its_time,
     a_settled_delivery_stays_settled_and_known,
     a_stale_daemon_changes_no_trigger,
     a_delivery_and_how_far_its_trigger_came_are_one,
@@ -144,7 +153,11 @@ fn refuses_a_writer_that_is_behind<P: Place>() {
     let (_place, store, epoch) = fresh::<P>();
     let mut held = create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
     let behind = held.append_of(&held.started());
-    held.tell(&store, &Input::StopAsked { mode: StopMode::Now }).unwrap();
+    held.tell(
+        &store,
+        &Input::StopAsked { mode: StopMode::Now, order: outlast_engine::Order::default() },
+    )
+    .unwrap();
     let (expected, found) = (behind.expected_seq, held.run.seq());
     assert_eq!(store.append_wait(behind), Err(Error::Conflict { run: held.id(), expected, found }));
     assert_eq!(store.row(&held.id()).unwrap(), Some(held.run.row()));
@@ -257,6 +270,38 @@ fn resolves_ids_names_and_prefixes<P: Place>() {
         .for_each(|n| drop(create_run(&store, &format!("abc00000000{n}"), spec(), epoch).unwrap()));
     let Resolved::Many(some) = store.resolve("abc").unwrap() else { panic!("eight are meant") };
     assert_eq!(some.len(), 5);
+}
+
+fn pages_are_the_list<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let long = "x".repeat(100_000);
+    for n in 0..20 {
+        let color = if n % 3 == 0 { "red" } else { "blue" };
+        let labels = labelled(&[("c", color), ("long", if n < 10 { &long } else { "" })]);
+        create_run(&store, &format!("aaaa000000{n:02}"), labels, epoch).unwrap();
+    }
+    let red = vec![("c".to_owned(), "red".to_owned())];
+    for labels in [Vec::new(), red] {
+        let filter = Filter { all: true, labels, ..Filter::default() };
+        for most in [1, 3, 7, 100] {
+            let (mut paged, mut before) = (Vec::new(), None);
+            loop {
+                let page = store.rows_page(&filter, before, most).unwrap();
+                assert!(page.rows.len() <= most.min(13), "long labels end a page before");
+                paged.extend(page.rows);
+                // A run that is removed meanwhile is where the list goes on all the same.
+                before = page.next;
+                if before.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(paged, store.rows(&filter).unwrap(), "{most} at a time");
+        }
+    }
+    let first = store.rows_page(&Filter::default(), None, 5).unwrap();
+    store.remove(&first.rows[4].id, epoch, Remove::Any).unwrap();
+    let second = store.rows_page(&Filter::default(), first.next, 1).unwrap();
+    assert_eq!(second.rows[0].id, id("aaaa00000014"));
 }
 
 fn lists_what_the_filter_asks_for<P: Place>() {
@@ -491,6 +536,39 @@ fn a_note_lasts_until_it_is_taken_back<P: Place>() {
     assert_eq!(store.note("held").unwrap(), None);
 }
 
+fn notes_are_set_together<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    store.set_notes(&[("held", Some("1")), ("orders", Some("[1]"))], epoch).unwrap();
+    store.set_notes(&[("held", None), ("orders", Some("[1,2]"))], epoch).unwrap();
+    let stale = store.set_notes(&[("held", Some("3")), ("orders", None)], epoch + 1);
+    assert!(matches!(stale, Err(Error::StaleEpoch { .. })));
+    drop(store);
+    let store = place.open();
+    assert_eq!(store.note("held").unwrap(), None);
+    assert_eq!(store.note("orders").unwrap().as_deref(), Some("[1,2]"));
+}
+
+fn a_change_of_a_trigger_and_its_note_are_written_together<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    let noted = |change, value: &str| TriggerChange::Noted {
+        change: Box::new(change),
+        note: "orders".to_owned(),
+        value: value.to_owned(),
+    };
+    store.change_trigger_wait(noted(TriggerChange::Add(trigger("t")), "1"), epoch).unwrap();
+    let again = store.change_trigger_wait(noted(TriggerChange::Add(trigger("t")), "2"), epoch);
+    assert_eq!(again, Err(Error::TriggerTaken { name: "t".to_owned() }));
+    let open = place.open();
+    assert_eq!(open.note("orders").unwrap().as_deref(), Some("1"), "neither or both");
+    assert_eq!(open.triggers().unwrap(), [trigger("t")]);
+    assert_eq!(store.change_trigger_wait(noted(keep(&["1"], None), "3"), epoch), Ok(1));
+    let remove = TriggerChange::Remove { trigger: "t".to_owned() };
+    store.change_trigger_wait(noted(remove.clone(), "4"), epoch).unwrap();
+    let gone = store.change_trigger_wait(noted(remove, "5"), epoch);
+    assert_eq!(gone, Err(Error::UnknownTrigger { name: "t".to_owned() }));
+    assert_eq!(store.note("orders").unwrap().as_deref(), Some("4"));
+}
+
 fn trigger(name: &str) -> Trigger {
     Trigger {
         name: name.to_owned(),
@@ -545,6 +623,35 @@ fn a_trigger_is_added_once_and_removed_whole<P: Place>() {
     assert_eq!(store.change_trigger_wait(keep(&["1"], None), epoch), Err(gone));
 }
 
+fn triggers_are_read_and_counted_page_by_page<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    for name in ["b", "t", "a", "u"] {
+        store.change_trigger_wait(TriggerChange::Add(trigger(name)), epoch).unwrap();
+    }
+    store.change_trigger_wait(keep(&["1", "2", "3"], None), epoch).unwrap();
+    let made = Settlement::Made { run: id("aaaa00000001") };
+    store.change_trigger_wait(settle("1", made), epoch).unwrap();
+    let origin = Origin { trigger: "b".to_owned(), occurrence: "1".to_owned() };
+    let spec = RunSpec { origin: Some(origin), ..spec() };
+    create_run(&store, "aaaa00000002", spec, epoch).unwrap();
+    let store = place.open();
+    let page = |after: &str, most| {
+        let page = store.triggers_page(after, most).unwrap();
+        page.into_iter().map(|(it, waiting)| (it.name, waiting)).collect::<Vec<_>>()
+    };
+    let known = |name: &str, waiting| (name.to_owned(), waiting);
+    assert_eq!(page("", 2), [known("a", 0), known("b", 0)]);
+    assert_eq!(page("b", 2), [known("t", 2), known("u", 0)]);
+    assert_eq!(page("u", 2), []);
+    assert_eq!(store.trigger("t").unwrap(), Some(trigger("t")));
+    assert_eq!(store.trigger("c").unwrap(), None);
+    let tallies = store.tallies("b", "t").unwrap();
+    assert_eq!((tallies["b"].open, tallies["b"].waiting), (1, 0));
+    assert_eq!((tallies["t"].open, tallies["t"].waiting, tallies["t"].made), (0, 2, 1));
+    assert!(!tallies.contains_key("a") && !tallies.contains_key("u"));
+    assert_eq!(store.tally("a").unwrap(), Tally::default());
+}
+
 fn what_comes_twice_is_kept_once<P: Place>() {
     let (place, store, epoch) = fresh::<P>();
     store.change_trigger_wait(TriggerChange::Add(trigger("t")), epoch).unwrap();
@@ -554,6 +661,29 @@ fn what_comes_twice_is_kept_once<P: Place>() {
     assert_eq!(store.deliveries("t", 1).unwrap(), [delivery("1")]);
     assert_eq!(store.deliveries("elsewhere", 10).unwrap(), []);
     assert!(store.is_known("t", "3").unwrap() && !store.is_known("t", "4").unwrap());
+}
+
+fn what_is_marked_is_kept_once_within_its_time<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    store.change_trigger_wait(TriggerChange::Add(trigger("t")), epoch).unwrap();
+    let come = |id: &str, at: u64, mark: &str| {
+        let change = TriggerChange::KeepUnlessMarked {
+            trigger: "t".to_owned(),
+            delivery: Delivery { at: Time(at), ..delivery(id) },
+            mark: mark.to_owned(),
+            within_ms: 100,
+        };
+        place.open().change_trigger_wait(change, epoch).unwrap()
+    };
+    assert_eq!(come("1", 1000, "body a"), 1);
+    assert_eq!(come("2", 1099, "body a"), 0, "the same under another name");
+    assert_eq!(come("1", 1099, "body b"), 0, "the name is known");
+    assert_eq!(come("3", 1099, "body b"), 1, "what was not kept leaves no mark");
+    assert_eq!(come("4", 1100, "body a"), 1, "its time is over");
+    assert_eq!(come("5", 1199, "body a"), 0, "and begins anew");
+    assert_eq!(waiting(&store), ["1", "3", "4"]);
+    let tally = store.tally("t").unwrap();
+    assert_eq!((tally.waiting, tally.made, tally.skipped, tally.refused), (3, 0, 0, 0));
 }
 
 fn a_settled_delivery_stays_settled_and_known<P: Place>() {
@@ -635,4 +765,54 @@ fn runs_are_found_by_their_trigger<P: Place>() {
     let filter = Filter { all: true, trigger: Some("t".to_owned()), ..Filter::default() };
     let found: Vec<RunId> = store.rows(&filter).unwrap().into_iter().map(|row| row.id).collect();
     assert_eq!(found, [id("aaaa00000003"), id("aaaa00000001")]);
+}
+
+fn told(append: Append, sink: &str) -> Append {
+    let notice = Outgoing {
+        id: format!("{}/t1.a1/7", append.run),
+        sink: sink.to_owned(),
+        kind: "run.completed".to_owned(),
+        at: Time(1),
+        body: "{}".to_owned(),
+    };
+    Append { outbox: vec![notice], ..append }
+}
+
+/// Adversary's finding 21: the id of a removed run was used again while a notice of it was on its way.
+fn an_id_whose_notices_are_remembered_is_not_used_again<P: Place>() {
+    let place = P::new();
+    let store = place.open();
+    let epoch = store.take_epoch().unwrap();
+    let run = id("aaaa00000001");
+    let (append, _) = creation(&run, spec(), epoch);
+    store.append_wait(told(append.clone(), "mail")).unwrap();
+    store.remove(&run, epoch, Remove::Any).unwrap();
+    let error = store.append_wait(append).unwrap_err();
+    assert_eq!(error, Error::IdInUse { run });
+    assert!(error.is_refusal());
+    create_run(&store, "aaaa00000002", spec(), epoch).unwrap();
+}
+
+fn a_notice_that_is_there_already_is_not_written_twice<P: Place>() {
+    let place = P::new();
+    let store = place.open();
+    let epoch = store.take_epoch().unwrap();
+    let run = id("aaaa00000001");
+    let (append, mut held) = creation(&run, spec(), epoch);
+    store.append_wait(told(append, "mail")).unwrap();
+    let next = held.append_of(&held.next_news());
+    held.run = held.after(&next.events);
+    store.append_wait(told(next, "mail")).unwrap();
+    assert_eq!(store.notice_counts(&run).unwrap().pending, 1);
+}
+
+fn an_epoch_is_taken_above_one_that_was_used_elsewhere<P: Place>() {
+    let place = P::new();
+    let store = place.open();
+    assert_eq!(store.epoch().unwrap(), 0);
+    assert_eq!(store.take_epoch_above(41).unwrap(), 42);
+    assert_eq!(store.take_epoch_above(7).unwrap(), 43);
+    assert_eq!((store.take_epoch().unwrap(), store.epoch().unwrap()), (44, 44));
+    create_run(&store, "aaaa00000001", spec(), 44).unwrap();
+    assert_eq!(store.run_ids().unwrap(), [id("aaaa00000001")]);
 }

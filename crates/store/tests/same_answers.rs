@@ -90,7 +90,10 @@ impl Twins {
             Op::Create { run, name, key } => self.create(*run, *name, *key),
             Op::Tell { run } => self.tell(*run, Held::next_news),
             Op::Stop { run } => {
-                self.tell(*run, |_| Input::StopAsked { mode: StopMode::Gracefully });
+                self.tell(*run, |_| Input::StopAsked {
+                    mode: StopMode::Gracefully,
+                    order: outlast_engine::Order::default(),
+                });
             }
             Op::Complete { run } => {
                 self.tell(*run, |held| {

@@ -48,8 +48,14 @@ impl Layout {
         if self.state == self.config.join("state") { &self.config } else { &self.state }
     }
 
+    /// Where a daemon listens if it can. Where it does listen, its lock says.
     pub fn socket(&self) -> PathBuf {
         self.runtime.join("daemon.sock")
+    }
+
+    /// Where a daemon listens if it has no runtime directory, or has lost it.
+    pub fn state_socket(&self) -> PathBuf {
+        self.state.join("daemon.sock")
     }
 
     pub fn database(&self) -> PathBuf {
@@ -61,14 +67,34 @@ impl Layout {
         self.state.join("daemon.lock")
     }
 
-    /// Held by the one shim that is starting a daemon just now.
+    /// Held by the one shim or waiter that is starting a daemon just now.
     pub fn revive_lock(&self) -> PathBuf {
         self.state.join("revive.lock")
+    }
+
+    /// Held with flock by the one waiter, for its life; says who the waiter is.
+    pub fn waiter_lock(&self) -> PathBuf {
+        self.state.join("waiter.lock")
+    }
+
+    /// What the waiter goes by: a [`crate::shim::Waiter`] as JSON.
+    pub fn waiter_plan(&self) -> PathBuf {
+        self.state.join("waiter.json")
+    }
+
+    /// One byte, kept by the daemon: `0` while no run needs a daemon.
+    pub fn needed(&self) -> PathBuf {
+        self.state.join("daemon.needed")
     }
 
     /// Exists while the daemon is down because somebody asked for that.
     pub fn stopped_marker(&self) -> PathBuf {
         self.state.join("daemon.stopped")
+    }
+
+    /// The key that tokens of steps are made with.
+    pub fn token_key(&self) -> PathBuf {
+        self.state.join("token.key")
     }
 
     /// The environment that a daemon started by a shim gets.
@@ -86,6 +112,11 @@ impl Layout {
         self.state.join("starts.json")
     }
 
+    /// Which journal was served here last, and the highest epoch: kept outside the journal itself.
+    pub fn journal(&self) -> PathBuf {
+        self.state.join("journal.json")
+    }
+
     /// Where workspaces are made unless a loop file names another place.
     pub fn workspaces(&self) -> PathBuf {
         self.state.join("workspaces")
@@ -94,6 +125,11 @@ impl Layout {
     /// The operator's settings.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
+    }
+
+    /// Room that is given up when the disk is full.
+    pub fn reserve(&self) -> PathBuf {
+        self.state.join("reserve")
     }
 
     pub fn daemon_log(&self) -> PathBuf {
@@ -118,6 +154,17 @@ impl RunDir {
         self.0.join("spec.json")
     }
 
+    /// The run's spec while it is being made. It becomes [`RunDir::spec`] once the journal has the run and before
+    /// a client is told of it, so a directory that has only this belongs to a run that was never acknowledged.
+    pub fn unacknowledged_spec(&self) -> PathBuf {
+        self.0.join("spec.new")
+    }
+
+    /// Exists from the moment that a removal of the run was asked for.
+    pub fn removing(&self) -> PathBuf {
+        self.0.join("removing")
+    }
+
     /// The environment the run was started with, 0600, gone when the run has ended.
     pub fn env(&self) -> PathBuf {
         self.0.join("env.json")
@@ -136,6 +183,16 @@ impl RunDir {
     /// What the run's workspace is, and how far its life has come.
     pub fn workspace(&self) -> PathBuf {
         self.0.join("workspace.json")
+    }
+
+    /// How the run ended, from before its journal says that it has.
+    pub fn ended(&self) -> PathBuf {
+        self.0.join("ended.json")
+    }
+
+    /// Which step a daemon has had launched last, outside of that step's own directory.
+    pub fn launched(&self) -> PathBuf {
+        self.0.join("launched")
     }
 
     pub fn attempt(&self, turn: u32, attempt: u32) -> AttemptDir {
@@ -185,6 +242,12 @@ impl AttemptDir {
 
     pub fn request(&self) -> PathBuf {
         self.0.join("request.json")
+    }
+
+    /// All messages of the turn in whole, one JSON object a line; there only if the prompt or the request had to
+    /// cut one.
+    pub fn messages(&self) -> PathBuf {
+        self.0.join("messages.jsonl")
     }
 
     /// Written by the agent.

@@ -1,12 +1,16 @@
 //! What crosses a process boundary, as plain data.
 //!
-//! Two boundaries: `shim` is what a daemon and a shim say to each other and leave on disk for each
-//! other; `api` is what a client and the daemon say. Nothing here opens, reads or decides anything.
+//! Three boundaries: `shim` is what a daemon and a shim say to each other and leave on disk for each
+//! other; `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say. Nothing
+//! here opens, reads or decides anything.
 
 pub mod api;
+pub mod guard;
+pub mod holder;
 pub mod hook;
 pub mod layout;
 pub mod output;
+pub mod pretended;
 pub mod shim;
 pub mod text;
 pub mod version;

@@ -71,11 +71,11 @@ impl Header {
 impl Chunk {
     /// Where chunk `number` is in the file.
     pub fn position(number: u64) -> u64 {
-        HEADER_BYTES as u64 + number * CHUNK_BYTES as u64
+        (HEADER_BYTES as u64).saturating_add(number.saturating_mul(CHUNK_BYTES as u64))
     }
 
     pub fn end(&self) -> u64 {
-        self.offset + u64::from(self.length)
+        self.offset.saturating_add(u64::from(self.length))
     }
 
     /// `offset: u64, at_ms: u48, stream: u8, zero: u8, length: u32, check: u32`

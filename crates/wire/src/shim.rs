@@ -11,15 +11,16 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::OsText;
+use crate::guard::GUARD_NAME;
 
 /// A frame's payload is never longer than this, in either direction.
 pub const FRAME_MAX: usize = 1 << 20;
 
 /// By these an attempt's processes are told what they belong to, and known by it; `OUTLAST_ERRAND` names a
-/// host command: a hook, a check or a tool call. No daemon or shim may have them in its own environment, also
+/// host command: a hook, a check or a tool call, and `OUTLAST_TOKEN` proves the run to the daemon. No daemon or shim may have them in its own environment, also
 /// if it was started from within a run.
-pub const ATTEMPT_NAMES: [&str; 4] =
-    ["OUTLAST_RUN_ID", "OUTLAST_TURN", "OUTLAST_ATTEMPT", "OUTLAST_ERRAND"];
+pub const ATTEMPT_NAMES: [&str; 5] =
+    ["OUTLAST_RUN_ID", "OUTLAST_TURN", "OUTLAST_ATTEMPT", "OUTLAST_ERRAND", "OUTLAST_TOKEN"];
 
 /// By these a service manager talks to the one process that it has started itself.
 pub const SERVICE_NAMES: [&str; 14] = [
@@ -41,7 +42,7 @@ pub const SERVICE_NAMES: [&str; 14] = [
 
 /// What no daemon and no shim may get from whoever starts it.
 pub fn not_inherited() -> impl Iterator<Item = &'static str> {
-    ATTEMPT_NAMES.into_iter().chain(SERVICE_NAMES)
+    ATTEMPT_NAMES.into_iter().chain([GUARD_NAME]).chain(SERVICE_NAMES)
 }
 
 /// Everything a shim needs to know about the attempt that it owns.
@@ -70,6 +71,25 @@ pub struct Spec {
     pub limits: Limits,
     pub spool: Spool,
     pub revive: Revive,
+    /// When the machine was started, as the daemon has it. The shim's times are this and CLOCK_BOOTTIME, so a wall
+    /// clock that is set meanwhile stamps nothing wrongly. Without it they are the wall's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub booted_at_ms: Option<i64>,
+}
+
+/// Soft limits as they were before the daemon raised its own; `None` for one that was not raised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SoftLimits {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+}
+
+impl SoftLimits {
+    pub fn are_untouched(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +127,7 @@ impl Default for Spool {
     }
 }
 
-/// How a shim starts a daemon when its own has died.
+/// How a shim or the waiter starts a daemon when its own has died.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revive {
     pub exe: PathBuf,
@@ -116,10 +136,35 @@ pub struct Revive {
     pub env_file: PathBuf,
     /// Held by a living daemon.
     pub daemon_lock: PathBuf,
-    /// Held by the one shim that is starting a daemon just now.
+    /// Held by the one shim or waiter that is starting a daemon just now.
     pub revive_lock: PathBuf,
     /// Exists while the daemon is down because somebody asked for that.
     pub stopped_marker: PathBuf,
+    /// The shim or waiter sets these for itself, and so for its child and for a daemon that it starts.
+    #[serde(default, skip_serializing_if = "SoftLimits::are_untouched")]
+    pub soft_limits: SoftLimits,
+}
+
+/// What the waiter goes by, written by each daemon at its start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiter {
+    pub revive: Revive,
+    /// Held by the waiter for its life; holds its [`WaiterIdentity`].
+    pub lock: PathBuf,
+    /// One byte, kept by the daemon: [`NOT_NEEDED`] while no run needs a daemon. Anything else, and a file
+    /// that cannot be read, means that one is needed.
+    pub needed: PathBuf,
+}
+
+pub const NEEDED: u8 = b'1';
+pub const NOT_NEEDED: u8 = b'0';
+
+/// Which process of this boot the waiter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaiterIdentity {
+    pub pid: u32,
+    /// Clock ticks since boot at its start.
+    pub start: u64,
 }
 
 /// One line of `events.jsonl`: a fact about the attempt, in the order it became true.
@@ -127,7 +172,13 @@ pub struct Revive {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Record {
     /// A daemon of `epoch` said Start. The child does not exist yet.
-    Starting { at_ms: u64, epoch: u64 },
+    Starting {
+        at_ms: u64,
+        epoch: u64,
+        /// On which line of time every time of this attempt is (see [`Spec::booted_at_ms`]).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        booted_at_ms: Option<i64>,
+    },
     /// The child exists and waits at the barrier; from here on it may have run.
     Started { at_ms: u64, identity: Identity },
     /// The child was never exec'd, and never will be in this attempt.
@@ -198,7 +249,8 @@ pub struct Survivor {
 #[serde(tag = "say", rename_all = "snake_case")]
 pub enum Order {
     /// First on every connection. A shim answers with [`News::Hello`], or with [`News::Refused`] if it
-    /// has served a higher epoch.
+    /// has served a higher epoch, or if the peer says that it is the daemon and does not hold its lock. Said
+    /// again, it is answered again.
     Hello { proto: u32, epoch: u64, role: Role },
     /// Run the command. Safe to repeat: a shim starts its child once.
     Start { turn: u32, attempt: u32, epoch: u64 },
@@ -259,6 +311,8 @@ pub enum Refusal {
     OtherAttempt,
     NoTerminal,
     Protocol,
+    /// The peer does not hold the daemon's lock.
+    NotTheDaemon,
 }
 
 /// One frame in either direction.

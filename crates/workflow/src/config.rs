@@ -20,6 +20,7 @@ pub struct Config {
     pub ceilings: Ceilings,
     pub concurrency: Concurrency,
     pub supervision: Supervision,
+    pub approvals: Approvals,
     /// What a loop file may ask of the environment, as names that may end in `*`; `None` is everything.
     pub env_allow: Option<Vec<String>>,
     pub tools_deny: BTreeSet<String>,
@@ -58,6 +59,15 @@ pub struct Concurrency {
     /// By `k` or `k=v`.
     pub per_label: BTreeMap<String, u32>,
     pub min_free_memory_mb: Option<u64>,
+}
+
+/// Who may answer a blocked run besides a person.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Approvals {
+    /// A call from inside a run may answer the runs below that run.
+    pub parents_may_answer: bool,
+    /// The commands that the daemon runs for sinks and polls may answer.
+    pub commands_may_answer: bool,
 }
 
 /// How a daemon goes on after one that ended.
@@ -140,6 +150,7 @@ impl Config {
                 min_free_memory_mb: number(root, "concurrency.min_free_memory_mb"),
             },
             supervision: supervision(root),
+            approvals: approvals(root),
             env_allow: texts("env.allow"),
             tools_deny: texts("tools.deny").unwrap_or_default().into_iter().collect(),
             listen: listen(root),
@@ -169,6 +180,14 @@ fn ceilings(root: &Node) -> Ceilings {
         Some((entry.key.clone(), Ceiling { most, line: entry.node.line }))
     });
     Ceilings(kept.collect())
+}
+
+fn approvals(root: &Node) -> Approvals {
+    let flag = |path| root.get(path).and_then(Node::flag).unwrap_or(false);
+    Approvals {
+        parents_may_answer: flag("approvals.parents_may_answer"),
+        commands_may_answer: flag("approvals.commands_may_answer"),
+    }
 }
 
 fn listen(root: &Node) -> Listen {

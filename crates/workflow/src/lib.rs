@@ -36,7 +36,9 @@ pub mod notify;
 pub mod template;
 
 pub use budgets::{Period, SharedBudget};
-pub use config::{Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision};
+pub use config::{
+    Approvals, Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision,
+};
 pub use last_good::{LastGood, News, Stamp};
 pub use outline::config_outline;
 pub use problem::Problem;

@@ -74,6 +74,7 @@ pub(crate) mod code {
     pub(crate) const CONFIG_PARSE: &str = "config_parse_error";
     pub(crate) const TEMPLATE_PARSE: &str = "template_parse_error";
     pub(crate) const TEMPLATE_RENDER: &str = "template_render_error";
+    pub(crate) const TEMPLATE_BUDGET: &str = "template_budget_exceeded";
     pub(crate) const UNKNOWN_KEY: &str = "unknown_key";
     pub(crate) const NO_EFFECT: &str = "no_effect";
     pub(crate) const MISSING_SECRET: &str = "missing_secret";

@@ -20,6 +20,7 @@ const ADOPTED_MAX: Duration = Duration::from_secs(60);
 const IDLE_MIB: f64 = 12.0;
 const THOUSAND_MIB: f64 = 60.0;
 const SHIM_MIB: f64 = 2.5;
+const WAITER_MIB: f64 = 0.3;
 const ADOPTED_S: f64 = 3.0;
 
 pub(super) fn measure(context: &Context) -> Result<Vec<Row>> {
@@ -27,6 +28,7 @@ pub(super) fn measure(context: &Context) -> Result<Vec<Row>> {
     let outlast = context.outlast()?;
     let daemon = outlast.start_daemon()?;
     let mut rows = vec![wakeups("idle", daemon, "with no run")?, idle_memory(daemon)?];
+    rows.extend(waiter(&outlast)?);
     let ids = (0..runs).map(|_| start(&outlast)).collect::<Result<Vec<_>>>()?;
     rows.push(wakeups("idle-live", daemon, &format!("with {runs} silent runs"))?);
     rows.push(live_memory(daemon, runs)?);
@@ -47,6 +49,25 @@ pub(super) fn wakeups(name: &'static str, daemon: u32, when: &str) -> Result<Row
     let count = process::sleeps(daemon)? - before;
     let how = format!("wakeups of the daemon's threads in {} s {when}", WATCHED.as_secs());
     Ok(Row::figure(name, count as f64, "", Target::AtMost(0.0), how))
+}
+
+/// The process that starts a daemon again: what it costs while the daemon lives.
+fn waiter(outlast: &Private) -> Result<Vec<Row>> {
+    let lock = outlast.home().join("state/waiter.lock");
+    let said = std::fs::read(&lock).with_context(|| format!("reading {}", lock.display()))?;
+    let said: Value = serde_json::from_slice(&said).context("who the waiter is")?;
+    let pid = said["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+    let pid = pid.context("there is no waiter")?;
+    let before = process::sleeps(pid)?;
+    interrupt::pause(WATCHED);
+    let woken = process::sleeps(pid)? - before;
+    let how = format!("wakeups of the waiter in {} s", WATCHED.as_secs());
+    let own = "the waiter's own memory (private pages)".to_owned();
+    let mib = process::own_kib(pid)? as f64 / 1024.0;
+    Ok(vec![
+        Row::figure("idle-waiter", woken as f64, "", Target::AtMost(0.0), how),
+        Row::figure("memory-waiter", mib, "MiB", Target::AtMost(WAITER_MIB), own),
+    ])
 }
 
 fn idle_memory(daemon: u32) -> Result<Row> {

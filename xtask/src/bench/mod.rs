@@ -3,6 +3,7 @@
 //! Always the release build, on the disk that `target` is on, in a home of its own. Nothing here fails a
 //! build: a figure out of reach is printed as such.
 
+mod beside;
 mod context;
 mod floor;
 mod history;
@@ -40,6 +41,9 @@ pub(crate) struct Args {
     /// Measure this program instead of building one
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
+    /// Compare with the release builds of `outlast` and `xtask` in this directory, measured by turns
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["binary", "json"])]
+    beside: Option<PathBuf>,
     /// Where to work; made and removed if absent
     #[arg(long, hide = true)]
     scratch: Option<PathBuf>,
@@ -61,6 +65,9 @@ const GROUPS: [Group; 8] = [
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     interrupt::listen()?;
+    if let Some(before) = &args.beside {
+        return beside::run(args, before);
+    }
     match (&args.scratch, &args.binary) {
         (Some(scratch), Some(binary)) => measure(args, scratch, binary),
         (None, Some(binary)) => in_scratch(|scratch| measure(args, scratch, binary)),

@@ -5,6 +5,7 @@
 
 mod audit;
 mod chaos;
+mod hostile;
 mod workload;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 
 use self::workload::{Kind, Workload};
 use crate::private::{self, Private};
@@ -26,9 +28,18 @@ const LIVE_MAX: usize = 24;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How long to go on starting runs
-    #[arg(long, default_value_t = 5.0)]
-    minutes: f64,
+    /// How long to go on starting runs: 5 if not said, 10 with an adversary
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// With an adversary in the machine, not only a killer
+    #[arg(long)]
+    hostile: bool,
+    /// Of the adversary's hazards only these
+    #[arg(long, value_delimiter = ',', requires = "hostile")]
+    only: Vec<hostile::Hazard>,
+    /// All of the adversary's hazards but these
+    #[arg(long, value_delimiter = ',', requires = "hostile", conflicts_with = "only")]
+    without: Vec<hostile::Hazard>,
     /// Repeats a workload; chosen and printed if absent
     #[arg(long)]
     seed: Option<u64>,
@@ -38,6 +49,17 @@ pub(crate) struct Args {
     /// Soak this program instead of building one
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
+}
+
+impl Args {
+    fn plan(&self, seed: u64) -> hostile::Plan {
+        let is_meant = |hazard: &hostile::Hazard| match self.only.is_empty() {
+            true => !self.without.contains(hazard),
+            false => self.only.contains(hazard),
+        };
+        let hazards = hostile::Hazard::value_variants().iter().copied().filter(is_meant).collect();
+        hostile::Plan { minutes: self.minutes.unwrap_or(10.0), seed, hazards }
+    }
 }
 
 /// A run that was acknowledged, and what is known of it.
@@ -76,6 +98,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 .join("outlast")
         }
     };
+    if args.hostile {
+        return hostile::run(&binary, &args.plan(seed));
+    }
     let scratch = tempfile::Builder::new()
         .prefix("soak-")
         .tempdir_in(root::target())
@@ -93,9 +118,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn soak(outlast: &Private, args: &Args, seed: u64) -> Result<()> {
-    println!("soak: seed {seed}, {} min, home {}", args.minutes, outlast.home().display());
+    let minutes = args.minutes.unwrap_or(5.0);
+    println!("soak: seed {seed}, {minutes} min, home {}", outlast.home().display());
     let shared = Shared::default();
-    let end = Instant::now() + Duration::from_secs_f64(args.minutes * 60.0);
+    let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
     let mut random = Random::new(seed);
     let mut chaos = chaos::Chaos::new(outlast, &shared, Random::new(random.next()));
     let workload = Workload::new(outlast, seed)?;

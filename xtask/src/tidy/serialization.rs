@@ -4,13 +4,17 @@ use super::Finding;
 use super::tree::File;
 
 /// Where types may be `Serialize` or `Deserialize`, and why.
-const HOMES: [(&str, &str); 9] = [
+const HOMES: [(&str, &str); 13] = [
     ("crates/wire/src/", "what crosses a process boundary"),
     ("crates/engine/src/", "events, which are on disk for good"),
     ("crates/agents/src/response/", "the walk over what an agent wrote, before it is read"),
     ("crates/daemon/src/api/", "the queries of the API"),
     ("crates/daemon/src/triggers/progress.rs", "how far a trigger has come, for the next daemon"),
     ("crates/daemon/src/instance.rs", "what one daemon leaves for the next"),
+    ("crates/daemon/src/lineage.rs", "what one daemon leaves for the next"),
+    ("crates/daemon/src/order_book.rs", "what one daemon leaves for the next"),
+    ("crates/daemon/src/keeper/launched.rs", "what one daemon leaves for the next"),
+    ("crates/daemon/src/ended.rs", "what a run leaves for an older journal"),
     ("crates/daemon/src/starts.rs", "what one daemon leaves for the next"),
     ("crates/outlast/src/commands/events.rs", "the few fields of an event that the table shows"),
     ("crates/outlast/src/commands/ps.rs", "the few fields of a run that the table shows"),

@@ -45,10 +45,14 @@ pub(crate) async fn attach(
     };
     let socket = supervisor.layout.run(id.as_str()).attempt(live.turn, live.number).socket();
     let window = Window { rows: query.rows.max(1), cols: query.cols.max(1) };
-    let mut shim = dial(&socket, supervisor.epoch, window).await.map_err(|error| {
-        Refusal::new("no_terminal", format!("the terminal of run {id} does not answer: {error}"))
+    let mut shim =
+        dial(&socket, supervisor.lineage.shim_epoch(), window).await.map_err(|error| {
+            Refusal::new(
+                "no_terminal",
+                format!("the terminal of run {id} does not answer: {error}"),
+            )
             .hint("try again in a moment")
-    })?;
+        })?;
     let upgrade = hyper::upgrade::on(request);
     #[expect(clippy::disallowed_methods, reason = "ends when either side does")]
     let _carrier = tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! What is said to a run while it goes on: messages, answers, pause and resume. Durable before it is
-//! answered, and safe to say again.
+//! What is said to a run while it goes on: messages, and what it has used up. Durable before it is answered,
+//! and safe to say again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use outlast_engine::{Decision, Input, LONGEST_MESSAGE, Run, RunId, State as RunState};
-use outlast_wire::api::{
-    Answer as Said, AnswerRun, ReportUsage, RunView, SendMessage, Sent, Usage,
-};
+use outlast_engine::{Input, LONGEST_MESSAGE, LONGEST_ORDER_ID, Run, RunId};
+use outlast_wire::api::{ReportUsage, SendMessage, Sent, Usage};
 
 use super::Daemon;
+use super::callers::Caller;
 use super::error::{Answer, bad_request};
-use super::runs::{resolve, snapshot_of, view_of};
+use super::runs::{resolve, snapshot_of};
+use crate::recovery;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::world;
@@ -28,103 +28,38 @@ const DURABLE_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) async fn send(
     State(supervisor): Daemon,
     Path(run): Path<String>,
+    caller: Caller,
     body: Result<Json<SendMessage>, JsonRejection>,
 ) -> Answer<(StatusCode, Json<Sent>)> {
     let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
     let text = check_text(&asked.text)?.to_owned();
     let id = resolve(&supervisor, &run).await?;
-    let message = asked.id.map_or_else(made_id, Ok)?;
+    let message = order_id(asked.id)?;
     let from = match &asked.from {
         Some(from) => format!("run {}", resolve(&supervisor, from).await?),
         None => "user".to_owned(),
     };
     let before = snapshot_of(&supervisor, &id).await?.run;
+    if let Some(taken) = before.orders.get(&message) {
+        let done = taken.verb.done();
+        let why = format!("the id {message:?} has {done} run {id} before, and is no message's");
+        let hint = "choose a new id for each message";
+        return Err(Refusal::new("id_conflict", why).hint(hint).into());
+    }
     let existed = before.inbox.has_had(&message);
     if !existed {
         refuse_ended(&before)?;
         refuse_full(&before)?;
     }
-    tell(&supervisor, &id, Input::Sent { message: message.clone(), from, text }).await?;
-    let after = snapshot_of(&supervisor, &id).await?.run;
+    let by = caller.who(&supervisor).await?;
+    let sent = Input::Sent { message: message.clone(), from, text, by };
+    let after = tell(&supervisor, &id, sent).await?;
     if !after.inbox.has_had(&message) {
         refuse_ended(&after)?;
         refuse_full(&after)?;
+        return Err(not_taken(&id).into());
     }
     Ok((StatusCode::ACCEPTED, Json(Sent { message, existed })))
-}
-
-#[utoipa::path(post, path = "/v1/runs/{run}/answer", params(("run" = String, Path)), request_body = AnswerRun,
-    responses((status = 202, description = "the answer is durable", body = RunView)))]
-pub(crate) async fn answer(
-    State(supervisor): Daemon,
-    Path(run): Path<String>,
-    body: Result<Json<AnswerRun>, JsonRejection>,
-) -> Answer<(StatusCode, Json<RunView>)> {
-    let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
-    let id = resolve(&supervisor, &run).await?;
-    let before = snapshot_of(&supervisor, &id).await?.run;
-    let (decision, text) = match &asked.answer {
-        Said::Approve => (Decision::Approve, "approved"),
-        Said::Deny => (Decision::Deny, "denied"),
-        Said::Text(text) => (Decision::Reply, check_text(text)?),
-    };
-    // Whether something is emitted is the host's business; any other question was the agent's.
-    let message = match decision {
-        Decision::Approve | Decision::Deny if before.needs_decision() => None,
-        Decision::Approve | Decision::Deny | Decision::Reply => {
-            Some((asked.id.clone().map_or_else(made_id, Ok)?, text.to_owned()))
-        }
-    };
-    let was_given = message.as_ref().is_some_and(|(message, _)| before.inbox.has_had(message));
-    if !was_given {
-        refuse_answer(&before, decision)?;
-        if message.is_some() {
-            refuse_full(&before)?;
-        }
-        supervisor.resumes.free(&id);
-        tell(&supervisor, &id, Input::Answered { decision, message }).await?;
-    }
-    Ok((StatusCode::ACCEPTED, Json(view_of(&supervisor, &id).await?)))
-}
-
-#[utoipa::path(post, path = "/v1/runs/{run}/pause", params(("run" = String, Path)),
-    responses((status = 202, description = "the order is durable", body = RunView)))]
-pub(crate) async fn pause(
-    State(supervisor): Daemon,
-    Path(run): Path<String>,
-) -> Answer<(StatusCode, Json<RunView>)> {
-    let id = resolve(&supervisor, &run).await?;
-    refuse_ended(&snapshot_of(&supervisor, &id).await?.run)?;
-    tell(&supervisor, &id, Input::PauseAsked).await?;
-    Ok((StatusCode::ACCEPTED, Json(view_of(&supervisor, &id).await?)))
-}
-
-#[utoipa::path(post, path = "/v1/runs/{run}/resume", params(("run" = String, Path)),
-    responses((status = 202, description = "the order is durable", body = RunView)))]
-pub(crate) async fn resume(
-    State(supervisor): Daemon,
-    Path(run): Path<String>,
-) -> Answer<(StatusCode, Json<RunView>)> {
-    let id = resolve(&supervisor, &run).await?;
-    let before = snapshot_of(&supervisor, &id).await?.run;
-    refuse_ended(&before)?;
-    if before.is_held && !before.is_paused && before.state != RunState::Blocked {
-        let refusal = Refusal::new("held", format!("run {id} is paused with every other run"));
-        return Err(refusal.hint("`outlast resume --all` lets everything go on").into());
-    }
-    if before.needs_decision() && !before.is_paused {
-        return Err(needs_decision(&id).into());
-    }
-    if !before.may_resume() {
-        let state = before.state.name().word();
-        let refusal =
-            Refusal::new("not_paused", format!("run {id} is {state}, neither paused nor blocked"));
-        return Err(refusal.hint("there is nothing to resume").into());
-    }
-    // A person's word is no resume after a restart.
-    supervisor.resumes.free(&id);
-    tell(&supervisor, &id, Input::ResumeAsked).await?;
-    Ok((StatusCode::ACCEPTED, Json(view_of(&supervisor, &id).await?)))
 }
 
 /// More than this, in tokens or in dollars, is a mistake and no report.
@@ -151,8 +86,7 @@ pub(crate) async fn usage(
         let hint = "an attempt that has ended is charged with the usage in its response";
         return Err(Refusal::new("not_live", message).hint(hint).into());
     };
-    tell(&supervisor, &id, Input::UsageReported { turn, attempt, usage }).await?;
-    let after = snapshot_of(&supervisor, &id).await?.run;
+    let after = tell(&supervisor, &id, Input::UsageReported { turn, attempt, usage }).await?;
     Ok((StatusCode::ACCEPTED, Json(crate::view::usage(&after))))
 }
 
@@ -180,16 +114,26 @@ fn reported(asked: &ReportUsage) -> Answer<outlast_engine::Usage> {
     Ok(usage)
 }
 
-/// Brings news to a run, and waits until the journal has it.
-pub(super) async fn tell(supervisor: &Arc<Supervisor>, id: &RunId, input: Input) -> Answer<()> {
+/// Brings news to a run, and waits until the journal has it. Answers with the run as the news left it: whether
+/// it was taken is for the caller to see.
+pub(super) async fn tell(
+    supervisor: &Arc<Supervisor>,
+    id: &RunId,
+    input: Input,
+) -> Answer<Arc<Run>> {
     let Some(handle) = supervisor.handle(id) else {
-        return if supervisor.resumes.is_lost(id) { Err(nobody(id).into()) } else { Ok(()) };
+        if supervisor.resumes.is_lost(id) {
+            return Err(lost(supervisor, id).into());
+        }
+        return Ok(snapshot_of(supervisor, id).await?.run);
     };
     match tokio::time::timeout(DURABLE_WITHIN, handle.tell(input)).await {
-        Ok(Some(())) => Ok(()),
+        Ok(Some(after)) => Ok(after),
         // A conductor goes when its run is over. One that died before that has written nothing down.
-        Ok(None) if snapshot_of(supervisor, id).await?.run.is_open() => Err(nobody(id).into()),
-        Ok(None) => Ok(()),
+        Ok(None) => {
+            let run = snapshot_of(supervisor, id).await?.run;
+            if run.is_open() { Err(restarting(id).into()) } else { Ok(run) }
+        }
         Err(_elapsed) => {
             let trouble = supervisor
                 .trouble_of(id)
@@ -202,17 +146,42 @@ pub(super) async fn tell(supervisor: &Arc<Supervisor>, id: &RunId, input: Input)
     }
 }
 
+/// Why a run that has no conductor takes no orders.
+fn lost(supervisor: &Supervisor, id: &RunId) -> Refusal {
+    match supervisor.trouble_of(id) {
+        Some(trouble) if trouble.code == recovery::BEHIND => {
+            let message = format!("run {id} takes no orders yet: {}", trouble.message);
+            Refusal::new("journal_behind", message)
+                .hint(format!("`outlast recover {id}` takes it on to where its directory is"))
+        }
+        _ => restarting(id),
+    }
+}
+
 /// Its conductor has died, or it cannot be read: what is said now would reach no journal.
-fn nobody(id: &RunId) -> Refusal {
-    Refusal::new("busy", format!("run {id} has nobody just now who could write that down"))
+fn restarting(id: &RunId) -> Refusal {
+    Refusal::new("busy", format!("run {id} is restarting; nothing was written down"))
         .hint("ask again; `outlast doctor` shows what is wrong with it")
 }
 
-fn made_id() -> Answer<String> {
-    Ok(RunId::from_random(world::random()?).0)
+/// What was said reached the run, and the journal does not have it.
+pub(super) fn not_taken(id: &RunId) -> Refusal {
+    Refusal::new("not_taken", format!("run {id} changed in that moment and did not take it"))
+        .hint(format!("look with `outlast show {id}`, and ask again"))
 }
 
-fn check_text(text: &str) -> Answer<&str> {
+/// The id of an order or a message: the client's, or one of our own.
+pub(super) fn order_id(given: Option<String>) -> Answer<String> {
+    let Some(id) = given else { return Ok(RunId::from_random(world::random()?).0) };
+    let is_fit = !id.is_empty() && id.len() <= LONGEST_ORDER_ID;
+    if !is_fit || id.chars().any(char::is_control) {
+        let message = format!("an id has 1 to {LONGEST_ORDER_ID} bytes and no control characters");
+        return Err(bad_request(message));
+    }
+    Ok(id)
+}
+
+pub(super) fn check_text(text: &str) -> Answer<&str> {
     if text.trim().is_empty() {
         return Err(bad_request("a message needs text".to_owned()));
     }
@@ -226,7 +195,7 @@ fn check_text(text: &str) -> Answer<&str> {
     Ok(text)
 }
 
-fn refuse_ended(run: &Run) -> Answer<()> {
+pub(super) fn refuse_ended(run: &Run) -> Answer<()> {
     if !run.has_ended() {
         return Ok(());
     }
@@ -234,29 +203,10 @@ fn refuse_ended(run: &Run) -> Answer<()> {
     Err(Refusal::new("has_ended", message).hint("start another with `outlast run`").into())
 }
 
-fn refuse_full(run: &Run) -> Answer<()> {
+pub(super) fn refuse_full(run: &Run) -> Answer<()> {
     if !run.inbox.is_full() {
         return Ok(());
     }
     let message = format!("the inbox of {} holds {} messages", run.id, run.inbox.unread.len());
     Err(Refusal::new("inbox_full", message).hint("its next turn takes them").into())
-}
-
-fn refuse_answer(run: &Run, decision: Decision) -> Answer<()> {
-    refuse_ended(run)?;
-    if run.state != RunState::Blocked {
-        let state = run.state.name().word();
-        let refusal =
-            Refusal::new("not_blocked", format!("run {} is {state}, not blocked", run.id));
-        return Err(refusal.hint("`outlast send` leaves a message for its next turn").into());
-    }
-    match decision {
-        Decision::Reply if run.needs_decision() => Err(needs_decision(&run.id).into()),
-        Decision::Reply | Decision::Approve | Decision::Deny => Ok(()),
-    }
-}
-
-fn needs_decision(id: &RunId) -> Refusal {
-    Refusal::new("needs_decision", format!("run {id} waits for a yes or a no"))
-        .hint(format!("`outlast answer {id} --approve` or `outlast answer {id} --deny`"))
 }

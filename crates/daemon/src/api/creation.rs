@@ -15,13 +15,15 @@ use outlast_wire::layout::RunDir;
 use super::Daemon;
 use super::control::tell;
 use super::error::{Answer, ApiError, bad_request};
-use super::runs::{blocking, resolve};
+use super::runs::{blocking, in_lane, resolve};
 use super::spec::{self, Occasion, Wanted};
 use crate::children;
 use crate::conductor::append_to;
 use crate::driver::Seat;
+use crate::lanes::Lane;
 use crate::notify::Words;
 use crate::refusal::Refusal;
+use crate::strays::{self, Standing};
 use crate::supervisor::{Claim, Leaving, Supervisor};
 use crate::world;
 use crate::world::files::{self, Lasting};
@@ -55,10 +57,8 @@ pub(crate) async fn make(
         Some(parent) => Some(resolve(&supervisor, parent).await?),
         None => None,
     };
-    let wanted = if asked.workflow.is_none() {
-        spec::of(&supervisor, &id, &asked, parent, &occasion)?
-    } else {
-        // A file is read and its prompt tried out, where that holds nobody up.
+    // It looks at a directory of the user's, and may try out a prompt.
+    let wanted = {
         let (asker, id, asked) = (supervisor.clone(), id.clone(), Box::new(asked));
         blocking(move || spec::of(&asker, &id, &asked, parent, &occasion)).await?
     };
@@ -87,6 +87,7 @@ impl Creation {
         if self.exists().await? {
             return self.same_as(&self.id).await;
         }
+        self.refuse_stray()?;
         self.refuse_parent().await?;
         let dir = self.supervisor.layout.run(self.id.as_str());
         self.write(&dir).await?;
@@ -97,10 +98,19 @@ impl Creation {
         let moment = self.supervisor.moment_for_new(&self.id, spec, slot);
         let words = Words { layout: &self.supervisor.layout };
         let (append, seat) = Seat::create(&self.id, spec.clone(), &moment, epoch, &words);
+        if seat.run().live().is_none() && lasting(spec) == Lasting::Process {
+            // It may still wait when the machine goes down, and then needs what it was given.
+            if let Err(error) = self.sync(&dir).await {
+                self.supervisor.give_back_slot(&self.id);
+                discard(&dir);
+                return Err(error);
+            }
+        }
         let told: Vec<String> = append.outbox.iter().map(|notice| notice.sink.clone()).collect();
         match append_to(&self.supervisor, append).await {
             Ok(()) => {
                 hook!("daemon.run-created");
+                strays::acknowledge(&dir);
                 self.supervisor.notices.wake(&self.supervisor, told.iter().map(String::as_str));
                 let made = seat.run().clone();
                 self.supervisor.seat(seat, None);
@@ -118,10 +128,18 @@ impl Creation {
         }
     }
 
+    /// The journal has forgotten a run of this id or key, and its directory has not.
+    fn refuse_stray(&self) -> Answer<()> {
+        let strays = &self.supervisor.strays;
+        let by_key = self.wanted.spec.key.as_deref().and_then(|key| strays.of_key(key));
+        let known = strays.get(&self.id).map(|_| self.id.clone()).or(by_key);
+        known.map_or(Ok(()), |id| Err(strays::refusal(&id).into()))
+    }
+
     async fn refuse_parent(&self) -> Answer<()> {
         let Some(parent) = self.wanted.spec.parent.clone() else { return Ok(()) };
         let supervisor = self.supervisor.clone();
-        blocking(move || Ok(children::refuse_parent(&supervisor, &parent)?)).await
+        in_lane(Lane::Steps, move || Ok(children::refuse_parent(&supervisor, &parent)?)).await
     }
 
     /// The parent's journal has the run before anybody is told of it. If this daemon dies first, the next one
@@ -135,14 +153,23 @@ impl Creation {
 
     async fn write(&self, dir: &RunDir) -> Answer<()> {
         let written = {
-            let (dir, wanted) = (dir.clone(), self.wanted.clone());
-            blocking(move || Ok(write_files(&dir, &wanted)?)).await
+            let (id, dir, wanted) = (self.id.clone(), dir.clone(), self.wanted.clone());
+            in_lane(Lane::Steps, move || {
+                make_dir(&id, &dir)?;
+                write_files(&dir, &wanted).inspect_err(|_| discard(&dir))?;
+                Ok(())
+            })
+            .await
         };
         written.map_err(|error| {
-            discard(dir);
             let runs = self.supervisor.layout.runs();
             error.about(&format!("cannot write the files of a new run to {}", runs.display()))
         })
+    }
+
+    async fn sync(&self, dir: &RunDir) -> Answer<()> {
+        let files = [dir.unacknowledged_spec(), dir.env(), dir.trigger()];
+        in_lane(Lane::Steps, move || Ok(files::sync(&files)?)).await
     }
 
     /// The journal did not take it. It may be because the run, or one with its key, is there already.
@@ -156,6 +183,10 @@ impl Creation {
             Error::StaleEpoch { .. } => {
                 // The directory may be another daemon's by now.
                 self.supervisor.leave(Leaving::Fenced);
+                Err(error.into())
+            }
+            Error::Gone { .. } => {
+                self.supervisor.heed_store(&error);
                 Err(error.into())
             }
             refused if refused.is_refusal() => {
@@ -173,19 +204,20 @@ impl Creation {
 
     async fn exists(&self) -> Answer<bool> {
         let (store, id) = (self.supervisor.store.clone(), self.id.clone());
-        blocking(move || Ok(store.row(&id)?.is_some())).await
+        in_lane(Lane::Steps, move || Ok(store.row(&id)?.is_some())).await
     }
 
     /// The run that is there already, unless it is another one than was asked for.
     async fn same_as(&self, id: &RunId) -> Answer<Created> {
         let (store, wanted) = (self.supervisor.store.clone(), id.clone());
-        let first = blocking(move || Ok(store.events(&wanted, 0, 1)?)).await?;
+        let first = in_lane(Lane::Steps, move || Ok(store.events(&wanted, 0, 1)?)).await?;
         let theirs = first.into_iter().find_map(|event| match event.fact {
-            Fact::RunCreated { spec } => Some(spec),
+            Fact::RunCreated { spec, .. } => Some(spec),
             _ => None,
         });
         if let Some(theirs) = theirs.filter(|theirs| is_same_work(theirs, &self.wanted.spec)) {
             self.supervisor.seat_if_open(id);
+            strays::acknowledge(&self.supervisor.layout.run(id.as_str()));
             self.announce(id, &theirs).await?;
             return Ok(Created { id: id.0.clone(), existed: true, warnings: Vec::new() });
         }
@@ -215,11 +247,25 @@ fn busy(id: &RunId) -> ApiError {
     ApiError(Refusal::new("busy", format!("run {id} is being made just now")).hint("ask again"))
 }
 
+/// A new directory. One that is there already is another run's, unless its creation did not finish.
+fn make_dir(id: &RunId, dir: &RunDir) -> Answer<()> {
+    match files::new_private_dir(&dir.0) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            if strays::standing(dir)? != Standing::Unfinished {
+                return Err(strays::refusal(id).into());
+            }
+            strays::clear_unfinished(dir)?;
+            Ok(files::new_private_dir(&dir.0)?)
+        }
+        made => Ok(made?),
+    }
+}
+
 fn write_files(dir: &RunDir, wanted: &Wanted) -> std::io::Result<()> {
-    files::private_dir(&dir.0)?;
     let lasting = lasting(&wanted.spec);
     let written = serde_json::to_vec_pretty(&wanted.spec).map_err(std::io::Error::other)?;
-    files::write_whole(&dir.spec(), &written, Lasting::Process)?;
+    // First, and under this name: until it is renamed the directory proves that no client was told of the run.
+    files::write(&dir.unacknowledged_spec(), &written)?;
     if let Some(text) = &wanted.workflow_text {
         files::write_whole(&dir.workflow(), text.as_bytes(), lasting)?;
     }
@@ -238,9 +284,9 @@ fn lasting(spec: &RunSpec) -> Lasting {
     if may_go_on { Lasting::Power } else { Lasting::Process }
 }
 
-/// Nobody was promised this run.
+/// No client was told of this run. Removes only what this creation has written.
 fn discard(dir: &RunDir) {
-    if let Err(error) = std::fs::remove_dir_all(&dir.0) {
+    if let Err(error) = strays::clear_unfinished(dir) {
         tracing::warn!(dir = %dir.0.display(), %error, "cannot remove the files of a run that was not made");
     }
 }

@@ -8,38 +8,53 @@ use outlast_wire::version;
 use serde::Serialize;
 
 use super::Daemon;
-use super::error::Answer;
+use super::error::{Answer, ApiError};
 use crate::refusal::Refusal;
 use crate::supervisor::Leaving;
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub(crate) struct Version {
     version: &'static str,
+    /// Tells builds of one version apart.
+    build: &'static str,
     api: u32,
 }
 
 #[utoipa::path(get, path = "/v1/version", responses((status = 200, body = Version)))]
-pub(crate) async fn version() -> Json<Version> {
-    Json(Version { version: version::BUILD, api: version::API })
+pub(crate) async fn version(State(supervisor): Daemon) -> Json<Version> {
+    Json(Version { version: version::BUILD, build: supervisor.build, api: version::API })
 }
 
 #[utoipa::path(get, path = "/v1/daemon", responses((status = 200, body = DaemonStatus)))]
 pub(crate) async fn status(State(supervisor): Daemon) -> Answer<Json<DaemonStatus>> {
     let store = supervisor.store.clone();
-    let counts = super::runs::blocking(move || Ok(store.counts()?)).await?;
+    let counts = super::runs::blocking(move || Ok(store.counts()?)).await;
+    let mut journal = supervisor.journal_view();
+    // Who asks how the daemon is must be told also if its journal is the trouble.
+    if let Err(ApiError(refusal)) = &counts {
+        journal.problem = Some(refusal.message.clone());
+    }
+    let runs = |counts: outlast_store::Counts| RunCounts {
+        live: counts.live,
+        resting: counts.resting,
+        ended: counts.ended,
+    };
     Ok(Json(DaemonStatus {
         running: true,
         pid: Some(std::process::id()),
         version: Some(version::BUILD.to_owned()),
+        build: Some(supervisor.build.to_owned()),
         epoch: Some(supervisor.epoch),
         started_at: Some(supervisor.started_at.clone()),
         home: supervisor.layout.home().display().to_string(),
-        socket: supervisor.layout.socket().display().to_string(),
-        runs: Some(RunCounts { live: counts.live, resting: counts.resting, ended: counts.ended }),
+        socket: supervisor.socket().display().to_string(),
+        runs: counts.ok().map(runs),
         holding: supervisor.holding(),
+        journal: Some(journal),
         mode: Some(supervisor.mode),
         service: None,
         held_since: supervisor.held_since().map(crate::view::rfc3339),
+        held_by: supervisor.held_by(),
     }))
 }
 
@@ -50,8 +65,8 @@ pub(crate) async fn stop(State(supervisor): Daemon) -> StatusCode {
     StatusCode::ACCEPTED
 }
 
-/// Ends a daemon that was started in the background, for a service manager's that waits for its place. Nobody
-/// asked for a daemon to be down, so shims start one again if the other does not come.
+/// Ends a daemon that was started in the background, for a service manager's or another build's that waits for its
+/// place. It was not asked to be down, so shims start one again if the other does not come.
 #[utoipa::path(post, path = "/v1/daemon/handover", responses((status = 202), (status = 409, body = ErrorBody)))]
 pub(crate) async fn handover(State(supervisor): Daemon) -> Answer<StatusCode> {
     match supervisor.mode {

@@ -1,7 +1,5 @@
 //! Every answer that is not what was asked for: a status, a stable code, a sentence and a hint.
 
-use std::io::ErrorKind;
-
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -9,8 +7,13 @@ use outlast_store::Error;
 use outlast_wire::api::ErrorBody;
 
 use crate::refusal::Refusal;
+use crate::world::host;
 
 const FREE_SPACE: &str = "free some space; what runs goes on meanwhile";
+
+/// What to do about a program that holds the journal.
+pub(crate) const LOCKED: &str =
+    "another program has the journal open, such as sqlite3 or a backup; close it and try again";
 
 #[derive(Debug)]
 pub(crate) struct ApiError(pub(crate) Refusal);
@@ -50,7 +53,16 @@ impl From<Error> for ApiError {
             Error::TriggerTaken { .. } => Refusal::new("trigger_taken", message)
                 .hint("choose another name, or `outlast trigger rm` it first"),
             Error::UnknownTrigger { .. } => unknown_trigger(message),
-            Error::Conflict { .. }
+            Error::IdInUse { .. } => {
+                Refusal::new("id_conflict", message).hint("leave the id out, or choose another")
+            }
+            Error::Locked(_) => Refusal::new("journal_locked", message).hint(LOCKED),
+            Error::Unsaved { .. } => Refusal::new("journal_gone", message)
+                .hint("nothing was written; make room or give the state directory back, and try again"),
+            Error::Gone { .. } => Refusal::new("journal_gone", message)
+                .hint("nothing was written; the next daemon serves what is there now, and `outlast doctor` says more"),
+            Error::Rejected(_)
+            | Error::Conflict { .. }
             | Error::KeyTaken { .. }
             | Error::ReadOnly(_)
             | Error::Newer { .. }
@@ -64,9 +76,10 @@ impl From<Error> for ApiError {
 
 impl From<std::io::Error> for ApiError {
     fn from(error: std::io::Error) -> Self {
-        let (code, hint) = match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ("disk_full", FREE_SPACE),
-            _ => ("io", "`outlast doctor` looks at the state directory"),
+        let (code, hint) = match host::failure(&error) {
+            Some("disk_full") => ("disk_full", FREE_SPACE),
+            Some(code) => (code, "try again; the host lacks descriptors, processes or memory"),
+            None => ("io", "`outlast doctor` looks at the state directory"),
         };
         Self(Refusal::new(code, error.to_string()).hint(hint))
     }
@@ -80,9 +93,15 @@ impl IntoResponse for ApiError {
             "ambiguous_run" | "key_conflict" | "id_conflict" | "name_taken" | "run_is_live"
             | "no_terminal" | "has_ended" | "not_blocked" | "not_paused" | "needs_decision"
             | "inbox_full" | "workspace_kept" | "makes_no_room" | "has_children"
-            | "trigger_taken" => StatusCode::CONFLICT,
+            | "trigger_taken" | "already_answered" | "stale_order" | "is_ending" | "not_taken"
+            | "held" | "not_in_journal" | "journal_behind" => StatusCode::CONFLICT,
+            "inside_a_run" | "not_below" | "not_a_person" | "caller_unknown" => {
+                StatusCode::FORBIDDEN
+            }
             "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
-            "daemon_leaving" | "busy" => StatusCode::SERVICE_UNAVAILABLE,
+            "daemon_leaving" | "busy" | "no_resources" | "journal_locked" | "journal_gone" => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             "bug" | "io" | "journal_unusable" | "unreadable_run" => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

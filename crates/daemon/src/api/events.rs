@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -15,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::Daemon;
 use super::error::{Answer, ApiError};
+use super::pages::{self, Page, Shape};
 use super::runs::{blocking, resolve};
 use crate::supervisor::Supervisor;
 use crate::view;
@@ -42,15 +44,22 @@ pub(crate) async fn list(
     if query.follow.unwrap_or(false) {
         return Ok(follow(supervisor, id, after));
     }
-    let mut all = Vec::new();
-    let mut last = after;
-    loop {
-        let page = read(&supervisor, &id, last).await?;
-        let Some(newest) = page.last() else { break };
-        last = newest.seq;
-        all.extend(page.iter().map(|event| object(&id, event)));
+    // Asked first, so that a run that is not there is a refusal and not an answer cut short.
+    let known = read(&supervisor, &id, after, 1).await?;
+    if known.is_empty() {
+        return Ok(Json(Vec::<Value>::new()).into_response());
     }
-    Ok(Json(all).into_response())
+    let read_page = move |last| {
+        let (supervisor, id) = (supervisor.clone(), id.clone());
+        async move {
+            let events = read(&supervisor, &id, last, PAGE).await?;
+            let next = events.last().map(|newest| newest.seq).filter(|_| events.len() == PAGE);
+            let text = |event| Value::Object(object(&id, event)).to_string().into_bytes();
+            Ok(Page { objects: events.iter().map(text).collect(), next })
+        }
+    };
+    let body = pages::body(Shape::Array, after, read_page);
+    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 fn follow(supervisor: Arc<Supervisor>, id: RunId, after: u64) -> Response {
@@ -79,7 +88,7 @@ async fn feed(
     loop {
         // Looked at before reading, so that nothing can come between.
         let handle = supervisor.handle(id);
-        let page = read(supervisor, id, last).await?;
+        let page = read(supervisor, id, last, PAGE).await?;
         for event in &page {
             let data = Value::Object(object(id, event)).to_string();
             if send.send(sse::Event::default().id(event.seq.to_string()).data(data)).await.is_err()
@@ -100,9 +109,14 @@ async fn feed(
     }
 }
 
-async fn read(supervisor: &Arc<Supervisor>, id: &RunId, after: u64) -> Answer<Vec<Event>> {
+async fn read(
+    supervisor: &Arc<Supervisor>,
+    id: &RunId,
+    after: u64,
+    most: usize,
+) -> Answer<Vec<Event>> {
     let (store, id) = (supervisor.store.clone(), id.clone());
-    blocking(move || Ok(store.events(&id, after, PAGE)?)).await
+    blocking(move || Ok(store.events(&id, after, most)?)).await
 }
 
 /// `seq, at, run, kind` and the event's own fields.

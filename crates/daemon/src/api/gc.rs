@@ -12,8 +12,9 @@ use serde::Deserialize;
 
 use super::Daemon;
 use super::error::Answer;
-use super::runs::{blocking, remove_run};
+use super::runs::{in_lane, remove_run};
 use crate::children;
+use crate::lanes::Lane;
 use crate::refusal::Refusal;
 use crate::removal::{self, Removed};
 use crate::supervisor::Supervisor;
@@ -35,7 +36,7 @@ pub(crate) async fn collect(
     State(supervisor): Daemon,
     Query(query): Query<GcQuery>,
 ) -> Answer<Json<GcReport>> {
-    blocking(move || Ok(Json(sweep(&supervisor, &query)?))).await
+    in_lane(Lane::Removals, move || Ok(Json(sweep(&supervisor, &query)?))).await
 }
 
 fn sweep(supervisor: &Arc<Supervisor>, query: &GcQuery) -> Answer<GcReport> {
@@ -60,11 +61,14 @@ fn sweep(supervisor: &Arc<Supervisor>, query: &GcQuery) -> Answer<GcReport> {
             Err(why) => report.skipped.push(item(&row.id, why, 0)),
         }
     }
-    for run in unclaimed(supervisor) {
-        let bytes =
-            if dry_run { size(supervisor, &run) } else { remove_unclaimed(supervisor, &run)? };
+    let unfinished = if dry_run { supervisor.sweepable()? } else { supervisor.sweep_strays()? };
+    for (run, bytes) in unfinished {
         report.freed_bytes += bytes;
         report.removed.push(item(&run, "belongs to no run".to_owned(), bytes));
+    }
+    for (run, stray) in supervisor.strays.all() {
+        let why = stray.trouble.message;
+        report.skipped.push(GcItem { overdue: true, ..item(&run, why, 0) });
     }
     Ok(report)
 }
@@ -133,7 +137,7 @@ fn item(run: &RunId, why: String, bytes: u64) -> GcItem {
 fn may_have_workspace(supervisor: &Supervisor, id: &RunId) -> Answer<bool> {
     let first = supervisor.store.events(id, 0, 1)?;
     Ok(first.first().is_some_and(|event| match &event.fact {
-        Fact::RunCreated { spec } => spec.workspace.strategy != Strategy::Inplace,
+        Fact::RunCreated { spec, .. } => spec.workspace.strategy != Strategy::Inplace,
         _ => false,
     }))
 }
@@ -163,34 +167,4 @@ fn verdict(row: &Row, now: Time, older_than_ms: Option<u64>) -> Result<String, S
             Err(format!("{} less than {} days ago", row.state.word(), keep_ms.div_ceil(DAY_MS)))
         }
     }
-}
-
-/// Directories that no journal knows: what a daemon was making when it died, or what is being made just now.
-pub(crate) fn unclaimed(supervisor: &Supervisor) -> Vec<RunId> {
-    let Ok(entries) = std::fs::read_dir(supervisor.layout.runs()) else { return Vec::new() };
-    entries
-        .flatten()
-        .map(|entry| RunId(entry.file_name().to_string_lossy().into_owned()))
-        .filter(|id| id.is_well_formed() && is_unknown(supervisor, id))
-        .collect()
-}
-
-/// Removes a directory that still belongs to no run once nobody else can be making that; says what it held.
-pub(crate) fn remove_unclaimed(supervisor: &Arc<Supervisor>, id: &RunId) -> std::io::Result<u64> {
-    let Some(_claim) = supervisor.claim(id) else { return Ok(0) };
-    if !is_unknown(supervisor, id) {
-        return Ok(0);
-    }
-    let bytes = size(supervisor, id);
-    std::fs::remove_dir_all(supervisor.layout.run(id.as_str()).0)?;
-    Ok(bytes)
-}
-
-/// A store that cannot be asked knows everything.
-fn is_unknown(supervisor: &Supervisor, id: &RunId) -> bool {
-    matches!(supervisor.store.row(id), Ok(None))
-}
-
-fn size(supervisor: &Supervisor, id: &RunId) -> u64 {
-    files::disk_usage(&supervisor.layout.run(id.as_str()).0)
 }

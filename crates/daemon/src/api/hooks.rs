@@ -16,7 +16,8 @@ use outlast_wire::api::{ErrorBody, ErrorInfo, Received, TriggerSource};
 use serde_json::{Map, Value, json};
 
 use super::Daemon;
-use crate::triggers::{self, webhook};
+use crate::triggers;
+use crate::triggers::webhook::{self, Proof};
 
 const LARGEST_BODY: usize = 1024 * 1024;
 /// Deliveries of one trigger that may wait for their runs.
@@ -36,7 +37,7 @@ pub(crate) async fn receive(
     body: Body,
 ) -> Response {
     let Some(entry) = supervisor.triggers.entry(&name) else { return unknown() };
-    let TriggerSource::Webhook { secret, id_header, .. } = &entry.spec.source else {
+    let TriggerSource::Webhook { secret, id_header, equal_bodies, .. } = &entry.brief.source else {
         return unknown();
     };
     let claimed = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
@@ -59,10 +60,12 @@ pub(crate) async fn receive(
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let now = supervisor.world.now();
     let secret = secret.as_deref().unwrap_or_default();
-    if secret.is_empty() || !webhook::is_genuine(secret, &header, &body, supervisor.world.wall()) {
+    let proof = webhook::proof(secret, &header, &body, supervisor.world.now());
+    let Some(proof) = proof.filter(|_| !secret.is_empty()) else {
         let message = "it is not signed with the secret of this trigger";
         return refuse(StatusCode::UNAUTHORIZED, "bad_signature", message);
-    }
+    };
+    let mark = (proof == Proof::OfBody && !equal_bodies).then(|| webhook::body_mark(&body));
     let id = webhook::delivery_id(id_header.as_deref(), &header, &body);
     let item: Value = serde_json::from_slice(&body)
         .unwrap_or_else(|_| String::from_utf8_lossy(&body).into_owned().into());
@@ -74,7 +77,11 @@ pub(crate) async fn receive(
         TOLD.iter().filter_map(|name| Some(((*name).to_owned(), header(name)?.into()))).collect();
     let body = json!({ "item": item, "headers": told }).to_string();
     let delivery = Delivery { id: id.clone(), at: now, body };
-    match triggers::keep(&supervisor, &name, vec![delivery], None).await {
+    let kept = match mark {
+        Some(mark) => triggers::keep_unless_marked(&supervisor, &name, delivery, mark).await,
+        None => triggers::keep(&supervisor, &name, vec![delivery], None).await,
+    };
+    match kept {
         Ok(new) => accepted(Received { delivery: id, duplicate: new == 0, filtered: false }),
         Err(Error::UnknownTrigger { .. }) => unknown(),
         Err(error) => {
@@ -103,6 +110,7 @@ fn later(message: &str, seconds: u32) -> Response {
 }
 
 fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
-    let error = ErrorInfo { code: code.to_owned(), message: message.to_owned(), hint: None };
+    let (code, message) = (code.to_owned(), message.to_owned());
+    let error = ErrorInfo { code, message, hint: None, run: None };
     (status, Json(ErrorBody { error })).into_response()
 }

@@ -5,6 +5,8 @@
 
 mod attach;
 mod budgets;
+mod callers;
+mod client;
 mod control;
 pub(crate) mod creation;
 mod daemon;
@@ -12,45 +14,70 @@ mod doctor;
 pub(crate) mod error;
 mod events;
 pub(crate) mod gc;
+mod heard;
+mod hold;
 mod hooks;
 mod openapi;
+mod orders;
 mod output;
+mod pages;
 mod probes;
 pub(crate) mod public;
+mod recover;
 pub(crate) mod runs;
 mod sinks;
 pub(crate) mod spec;
 mod tree;
+mod trigger_orders;
 mod triggers;
 mod turns;
 mod watch;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::serve::Listener;
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc};
 
+use self::client::{Client, READS_WITHIN};
+use self::error::Answer;
+use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
+use crate::world::limits;
 
 type Daemon = State<Arc<Supervisor>>;
 
-/// Answers until `leave` is over and everybody has their answer.
+/// Answers until `leave` is over and every client has its answer. `replaced` brings the listener to go on with
+/// when the socket had to be bound anew.
 pub(crate) async fn serve(
     listener: UnixListener,
+    replaced: mpsc::Receiver<UnixListener>,
     supervisor: Arc<Supervisor>,
     leave: impl Future<Output = ()> + Send + 'static,
 ) {
     let own_uid = rustix::process::geteuid().as_raw();
-    let served = axum::serve(OwnUser { listener, own_uid }, router(supervisor))
+    let room = Arc::new(Semaphore::new(most_clients()));
+    let service = router(supervisor).into_make_service_with_connect_info::<callers::Connecting>();
+    let served = axum::serve(OwnUser { listener, replaced, own_uid, room }, service)
         .with_graceful_shutdown(leave)
         .await;
     if let Err(error) = served {
         tracing::error!(%error, "the API stopped");
     }
+}
+
+/// In a task of its own: a client that hangs up must not leave what is written and not known, or half done.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Answer<T>> + Send + 'static,
+) -> Answer<T> {
+    #[expect(clippy::disallowed_methods, reason = "ends with a few writes, and is awaited here")]
+    let done = tokio::spawn(work).await;
+    done.map_err(|error| Refusal::new("bug", format!("an order died: {error}")))?
 }
 
 /// Makes the router, and the list of what it routes, from one table.
@@ -73,11 +100,13 @@ routes! {
     get "/v1/daemon" => daemon::status;
     post "/v1/daemon/stop" => daemon::stop;
     post "/v1/daemon/handover" => daemon::handover;
-    post "/v1/daemon/pause" => budgets::pause_all;
-    post "/v1/daemon/resume" => budgets::resume_all;
+    post "/v1/daemon/pause" => hold::pause_all;
+    post "/v1/daemon/resume" => hold::resume_all;
+    get "/v1/orders" => hold::list;
     get "/v1/budgets" => budgets::list;
     get "/v1/doctor" => doctor::examine;
     post "/v1/gc" => gc::collect;
+    post "/v1/recover" => recover::recover;
     get "/v1/sinks" => sinks::list;
     post "/v1/sinks/test" => sinks::test;
     post "/v1/sinks/enable" => sinks::enable;
@@ -87,11 +116,11 @@ routes! {
     post "/v1/runs" => creation::create;
     get "/v1/runs/{run}" => runs::show;
     delete "/v1/runs/{run}" => runs::remove;
-    post "/v1/runs/{run}/stop" => runs::stop;
+    post "/v1/runs/{run}/stop" => orders::stop;
     post "/v1/runs/{run}/messages" => control::send;
-    post "/v1/runs/{run}/answer" => control::answer;
-    post "/v1/runs/{run}/pause" => control::pause;
-    post "/v1/runs/{run}/resume" => control::resume;
+    post "/v1/runs/{run}/answer" => orders::answer;
+    post "/v1/runs/{run}/pause" => orders::pause;
+    post "/v1/runs/{run}/resume" => orders::resume;
     post "/v1/runs/{run}/usage" => control::usage;
     get "/v1/runs/{run}/turns/{turn}" => turns::show;
     get "/v1/runs/{run}/tree" => tree::tree;
@@ -110,21 +139,50 @@ routes! {
     post "/hooks/{trigger}" => hooks::receive;
 }
 
+/// Connections at once, far above what people and scripts open, and never all descriptors that there are.
+/// Clients that come then wait in the kernel's queue.
+fn most_clients() -> usize {
+    usize::try_from(limits::open_files() / 2).unwrap_or(usize::MAX).clamp(8, 4096)
+}
+
+/// After an accept that failed for want of descriptors or memory.
+const AFTER_SHORTAGE: Duration = Duration::from_millis(200);
+
 /// Accepts connections of our own user and drops all others.
 struct OwnUser {
     listener: UnixListener,
+    /// Brings the listener of a socket that was bound anew.
+    replaced: mpsc::Receiver<UnixListener>,
     own_uid: u32,
+    room: Arc<Semaphore>,
 }
 
 impl Listener for OwnUser {
-    type Io = UnixStream;
+    type Io = Client<UnixStream>;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
-            let (stream, address) = Listener::accept(&mut self.listener).await;
+            let place = self.room.clone().acquire_owned().await.expect("no client closes it");
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                Some(listener) = self.replaced.recv() => {
+                    self.listener = listener;
+                    continue;
+                }
+            };
+            let (stream, address) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    tokio::time::sleep(AFTER_SHORTAGE).await;
+                    continue;
+                }
+            };
             match stream.peer_cred() {
-                Ok(peer) if peer.uid() == self.own_uid => return (stream, address),
+                Ok(peer) if peer.uid() == self.own_uid => {
+                    return (Client::new(stream, READS_WITHIN, place), address);
+                }
                 Ok(peer) => tracing::warn!(uid = peer.uid(), "another user was turned away"),
                 Err(error) => {
                     tracing::warn!(%error, "somebody without credentials was turned away");

@@ -5,8 +5,8 @@ use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
 use super::{
-    attach, budgets, control, creation, daemon, doctor, events, gc, hooks, output, probes, runs,
-    sinks, tree, triggers, turns, watch,
+    attach, budgets, control, creation, daemon, doctor, events, gc, hold, hooks, orders, output,
+    probes, recover, runs, sinks, tree, triggers, turns, watch,
 };
 
 #[derive(OpenApi)]
@@ -23,11 +23,13 @@ use super::{
         daemon::status,
         daemon::stop,
         daemon::handover,
-        budgets::pause_all,
-        budgets::resume_all,
+        hold::pause_all,
+        hold::resume_all,
+        hold::list,
         budgets::list,
         doctor::examine,
         gc::collect,
+        recover::recover,
         sinks::list,
         sinks::test,
         sinks::enable,
@@ -37,11 +39,11 @@ use super::{
         creation::create,
         runs::show,
         runs::remove,
-        runs::stop,
+        orders::stop,
         control::send,
-        control::answer,
-        control::pause,
-        control::resume,
+        orders::answer,
+        orders::pause,
+        orders::resume,
         control::usage,
         turns::show,
         tree::tree,

@@ -2,7 +2,8 @@
 //!
 //! Read from the attempt's files, so a client's pace is its own affair: nothing waits for it but this.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
@@ -10,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use outlast_engine::{RunId, Time};
+use outlast_engine::{RunId, Time, Tree};
 use outlast_wire::api::{FRAMES, OutputFrame};
 use outlast_wire::output::Stream;
 use serde::Deserialize;
@@ -18,12 +19,14 @@ use tokio::sync::{mpsc, watch};
 
 use super::Daemon;
 use super::error::{Answer, bad_request};
+use super::heard::Heard;
 use super::runs::{blocking, resolve};
 use crate::conductor::Snapshot;
 use crate::keeper::Following;
 use crate::output::{Piece, Reader};
 use crate::refusal::Refusal;
-use crate::supervisor::{Handle, Supervisor};
+use crate::supervisor::{Handle, Supervisor, lock};
+use crate::world::files;
 
 #[derive(Debug, Clone, Deserialize, utoipa::IntoParams)]
 pub(crate) struct OutputQuery {
@@ -52,7 +55,18 @@ pub(crate) async fn read(
     let id = resolve(&supervisor, &run).await?;
     let wanted = Wanted::parse(&query)?;
     let is_framed = headers.get(ACCEPT).is_some_and(|accept| accept == FRAMES);
-    let attempts = attempts(&supervisor, &id, &wanted);
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let attempts = {
+        let (supervisor, id, wanted) = (supervisor.clone(), id.clone(), wanted.clone());
+        let heard = heard.clone();
+        blocking(move || {
+            attempts(&supervisor, &id, &wanted, &heard).map_err(|error| {
+                let message = format!("the output of run {id} cannot be read: {error}");
+                Refusal::new("output_unreadable", message).into()
+            })
+        })
+        .await?
+    };
     if attempts.is_empty() && (wanted.turn.is_some() || wanted.attempt.is_some()) && !wanted.follow
     {
         return Err(Refusal::new("unknown_attempt", format!("run {id} has no such attempt"))
@@ -60,7 +74,7 @@ pub(crate) async fn read(
             .into());
     }
     let (send, receive) = mpsc::channel(4);
-    let feed = Feed { supervisor, id, wanted, is_framed, send };
+    let feed = Feed { supervisor, id, wanted, is_framed, heard, send };
     #[expect(clippy::disallowed_methods, reason = "ends when its client goes or the output does")]
     let _feeder = tokio::spawn(feed.run());
     let chunks = stream::unfold(receive, |mut receive| async {
@@ -113,24 +127,31 @@ fn time(text: &str) -> Answer<Time> {
     Ok(Time(u64::try_from(at.as_millisecond()).unwrap_or(0)))
 }
 
-/// The attempts that have a directory and are wanted, in order.
-fn attempts(supervisor: &Supervisor, id: &RunId, wanted: &Wanted) -> Vec<(u32, u32)> {
-    let Ok(entries) = std::fs::read_dir(supervisor.layout.run(id.as_str()).0) else {
-        return Vec::new();
-    };
-    let mut attempts: Vec<(u32, u32)> = entries
-        .flatten()
-        .filter_map(|entry| number(entry.file_name().to_str()?))
+/// The attempts that have a directory, or have started as the journal says, and are wanted, in order. A directory
+/// that cannot be read, for want of a descriptor perhaps, is not one without attempts.
+fn attempts(
+    supervisor: &Supervisor,
+    id: &RunId,
+    wanted: &Wanted,
+    heard: &Mutex<Heard>,
+) -> std::io::Result<Vec<(u32, u32)>> {
+    let mut heard = lock(heard);
+    heard.read_on(&*supervisor.store, id).map_err(std::io::Error::other)?;
+    let mut attempts: Vec<(u32, u32)> = files::names(&supervisor.layout.run(id.as_str()).0)?
+        .iter()
+        .filter_map(|name| number(name.to_str()?))
+        .chain(heard.attempts())
         .filter(|(turn, attempt)| {
             wanted.turn.is_none_or(|only| only == *turn)
                 && wanted.attempt.is_none_or(|only| only == *attempt)
         })
         .collect();
     attempts.sort_unstable();
+    attempts.dedup();
     if wanted.tail.is_some() && attempts.len() > 1 {
         attempts.drain(..attempts.len() - 1);
     }
-    attempts
+    Ok(attempts)
 }
 
 /// `t3.a1` is turn 3, attempt 1.
@@ -147,6 +168,7 @@ struct Feed {
     id: RunId,
     wanted: Wanted,
     is_framed: bool,
+    heard: Arc<Mutex<Heard>>,
     send: mpsc::Sender<Result<Bytes, std::io::Error>>,
 }
 
@@ -161,14 +183,15 @@ impl Feed {
 
     async fn feed(&self, mut handle: Option<Handle>) -> Result<(), Gone> {
         let mut last = None;
+        let mut known = VecDeque::new();
         loop {
             let is_run_over = handle
                 .as_ref()
                 .is_none_or(|handle| handle.snapshot.borrow().run.ended_at.is_some());
-            let next = attempts(&self.supervisor, &self.id, &self.wanted)
-                .into_iter()
-                .find(|attempt| last.is_none_or(|last| *attempt > last));
-            match next {
+            if known.is_empty() {
+                known = self.attempts_after(last).await?;
+            }
+            match known.pop_front() {
                 Some(attempt) => {
                     self.attempt(attempt, last.is_none(), &mut handle).await?;
                     last = Some(attempt);
@@ -182,6 +205,18 @@ impl Feed {
                 }
             }
         }
+    }
+
+    /// Looked for only when all that were known are sent: a loop may have had thousands.
+    async fn attempts_after(&self, last: Option<(u32, u32)>) -> Result<VecDeque<(u32, u32)>, Gone> {
+        let (supervisor, id, wanted) =
+            (self.supervisor.clone(), self.id.clone(), self.wanted.clone());
+        let heard = self.heard.clone();
+        self.blocking(move || {
+            let all = attempts(&supervisor, &id, &wanted, &heard)?.into_iter();
+            Ok(all.filter(|attempt| last.is_none_or(|last| *attempt > last)).collect())
+        })
+        .await
     }
 
     /// All of one attempt.
@@ -198,13 +233,20 @@ impl Feed {
             // Asked before reading: what ended before is whole on disk.
             let is_over = !self.wanted.follow
                 || handle.as_ref().is_none_or(|handle| is_past(&handle.snapshot.borrow(), attempt));
+            let is_settled =
+                handle.as_ref().is_none_or(|it| is_settled(&it.snapshot.borrow(), attempt));
             let mut bytes = handle.as_ref().map(|handle| handle.output.bytes.subscribe());
             reader = match reader {
                 Some(reader) => Some(reader),
-                None => self.begin(attempt, is_first).await?,
+                None => self.begin(attempt, is_first, is_settled).await?,
             };
             if let Some(open) = reader {
-                reader = Some(self.drain(open).await?);
+                let drained = self.drain(open).await?;
+                // What the index does not know by now, it will never know.
+                reader = Some(if is_settled { self.drain_rest(drained).await? } else { drained });
+            }
+            if is_over && reader.is_none() {
+                return self.gone(attempt).await;
             }
             if is_over {
                 return Ok(());
@@ -218,8 +260,16 @@ impl Feed {
 
     /// Opens the output, and says where it was entered: a client that loses us before anything came goes
     /// on from there, and not from wherever the last lines are by then.
-    async fn begin(&self, attempt: (u32, u32), is_first: bool) -> Result<Option<Reader>, Gone> {
-        let reader = self.open(attempt, is_first).await?;
+    async fn begin(
+        &self,
+        attempt: (u32, u32),
+        is_first: bool,
+        is_settled: bool,
+    ) -> Result<Option<Reader>, Gone> {
+        let reader = self.open(attempt, is_first, is_settled).await?;
+        if reader.as_ref().is_some_and(Reader::is_damaged) {
+            self.damaged().await?;
+        }
         let is_narrowed = self.wanted.tail.is_some() || self.wanted.since.is_some();
         if let Some(reader) = reader.as_ref().filter(|_| is_narrowed) {
             let offset = reader.offset();
@@ -233,11 +283,13 @@ impl Feed {
         &self,
         (turn, attempt): (u32, u32),
         is_first: bool,
+        is_settled: bool,
     ) -> Result<Option<Reader>, Gone> {
         let dir = self.supervisor.layout.run(self.id.as_str()).attempt(turn, attempt);
         let wanted = self.wanted.clone();
         self.blocking(move || {
-            let Some(mut reader) = Reader::open(&dir)? else { return Ok(None) };
+            let Some(reader) = Reader::open(&dir)? else { return Ok(None) };
+            let mut reader = if is_settled { reader.settled()? } else { reader };
             match wanted {
                 Wanted { tail: Some(lines), stream, .. } => reader.seek_tail(lines, stream)?,
                 Wanted { since: Some(since), .. } => reader.seek_time(since)?,
@@ -252,6 +304,7 @@ impl Feed {
     /// Sends what there is.
     async fn drain(&self, mut reader: Reader) -> Result<Reader, Gone> {
         loop {
+            let was_damaged = reader.is_damaged();
             let (back, piece) = self
                 .blocking(move || {
                     let piece = reader.next()?;
@@ -259,14 +312,63 @@ impl Feed {
                 })
                 .await?;
             reader = back;
+            let is_damaged = reader.is_damaged();
+            if is_damaged && !was_damaged {
+                self.damaged().await?;
+            }
             match piece {
                 Piece::End => return Ok(reader),
                 Piece::Gap { from, to } => self.gap(from, to).await?,
                 Piece::Data { stream, .. }
-                    if self.wanted.stream.is_some_and(|only| only != stream) => {}
+                    if !is_damaged && self.wanted.stream.is_some_and(|only| only != stream) => {}
                 Piece::Data { offset, stream, at, bytes } => {
                     self.frame(&OutputFrame::Data { offset, stream, at_ms: at.0 }, &bytes).await?;
                 }
+            }
+        }
+    }
+
+    /// Sends what the index has left out.
+    async fn drain_rest(&self, mut reader: Reader) -> Result<Reader, Gone> {
+        let was_damaged = reader.is_damaged();
+        let reader = self
+            .blocking(move || {
+                reader.finish()?;
+                Ok(reader)
+            })
+            .await?;
+        if reader.is_damaged() == was_damaged {
+            return Ok(reader);
+        }
+        self.damaged().await?;
+        self.drain(reader).await
+    }
+
+    async fn damaged(&self) -> Result<(), Gone> {
+        tracing::warn!(run = %self.id, "the index of an output is damaged; its bytes are shown without it");
+        self.frame(&OutputFrame::Damaged, &[]).await
+    }
+
+    /// Says that there is no log, unless there was nothing in it.
+    async fn gone(&self, attempt: (u32, u32)) -> Result<(), Gone> {
+        let (turn, number) = attempt;
+        let log = self.supervisor.layout.run(self.id.as_str()).attempt(turn, number).output();
+        let (supervisor, id, heard) =
+            (self.supervisor.clone(), self.id.clone(), self.heard.clone());
+        let lost = self
+            .blocking(move || {
+                let mut heard = lock(&heard);
+                heard.read_on(&*supervisor.store, &id).map_err(std::io::Error::other)?;
+                Ok(heard.lost(attempt, &log))
+            })
+            .await?;
+        let Some(bytes) = lost else { return Ok(()) };
+        tracing::error!(run = %self.id, turn, attempt = number, ?bytes, "an output is gone");
+        match self.is_framed {
+            true => self.frame(&OutputFrame::Gone { bytes }, &[]).await,
+            false => {
+                let marker = format!("\n[outlast: the output of t{turn}.a{number} is gone]\n");
+                self.bytes(marker.into()).await
             }
         }
     }
@@ -318,7 +420,7 @@ impl Feed {
         }
     }
 
-    /// Reads from disk; an error ends the answer, and the client sees that it was cut.
+    /// Reads from disk; an error ends the answer, and the client is told that it is no lost connection.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
@@ -327,11 +429,22 @@ impl Feed {
             Ok(value) => Ok(value),
             Err(error) => {
                 tracing::error!(run = %self.id, message = error.0.message, "cannot read output");
-                let _gone = self.send.send(Err(std::io::Error::other(error.0.message))).await;
+                let message = error.0.message;
+                let last = match self.is_framed {
+                    true => Ok(OutputFrame::Failed { message }.encode(&[]).into()),
+                    false => Err(std::io::Error::other(message)),
+                };
+                let _gone = self.send.send(last).await;
                 Err(Gone)
             }
         }
     }
+}
+
+/// True if nothing writes to the attempt's output any more.
+fn is_settled(snapshot: &Snapshot, attempt: (u32, u32)) -> bool {
+    let is_empty = |current: &outlast_engine::Attempt| current.held.tree == Tree::Empty;
+    is_past(snapshot, attempt) && snapshot.run.attempt.as_ref().is_none_or(is_empty)
 }
 
 fn is_past(snapshot: &Snapshot, (turn, number): (u32, u32)) -> bool {

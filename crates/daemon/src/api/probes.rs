@@ -11,7 +11,8 @@ use outlast_wire::api::{Alive, Ready, Unready};
 
 use super::Daemon;
 use super::error::Answer;
-use super::runs::blocking;
+use super::runs::{blocking, in_lane};
+use crate::lanes::Lane;
 use crate::operator::{metrics, readiness};
 use crate::supervisor::Supervisor;
 
@@ -35,7 +36,7 @@ pub(crate) async fn readyz(State(supervisor): Daemon) -> Answer<Response> {
 
 #[utoipa::path(get, path = "/metrics", responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text")))]
 pub(crate) async fn metrics(State(supervisor): Daemon) -> Answer<Response> {
-    let page = blocking(move || render(&supervisor)).await?;
+    let page = in_lane(Lane::Surveys, move || render(&supervisor)).await?;
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], page).into_response())
 }
 

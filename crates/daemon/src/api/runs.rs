@@ -1,42 +1,41 @@
-//! Runs: list, show, stop, wait, remove.
+//! Runs: list, show, wait, remove.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use futures_util::stream;
-use outlast_engine::{Input, Row, Run, RunId, State as RunState, StateName, StopMode};
-use outlast_store::{Filter, Remove, Resolved};
-use outlast_wire::api::{HELD_HEADER, LINES, RunRow, RunView, StopRun, Waited};
+use axum::response::Response;
+use outlast_engine::{Row, Run, RunId, State as RunState, StateName};
+use outlast_store::{Cursor, Filter, Remove, Resolved};
+use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, RunRow, RunView, Waited};
 use serde::Deserialize;
-use tokio::sync::mpsc;
 
 use super::Daemon;
-use super::control::tell;
+use super::callers::{Caller, Right};
 use super::error::{Answer, ApiError, bad_request, unknown_run};
 use super::gc;
+use super::pages::{self, Page, Shape};
 use crate::children;
 use crate::conductor::Snapshot;
+use crate::directory::Contents;
+use crate::lanes::Lane;
 use crate::output;
 use crate::refusal::Refusal;
 use crate::removal::{self, Removed};
 use crate::service;
+use crate::strays::{self, Stray};
 use crate::supervisor::Supervisor;
 use crate::tail;
 use crate::view::{self, Beside, Doing};
-use crate::world::orphans;
+use crate::world::{files, orphans};
 
 /// One long poll; the client asks again.
 const LONGEST_WAIT_MS: u64 = 60_000;
 
-/// How much of a list is sent at a time.
-const PAGE: usize = 64 << 10;
+/// How many rows of a list are read and sent at a time.
+const PAGE: usize = 128;
 
 #[utoipa::path(get, path = "/v1/runs",
     params(("all" = Option<bool>, Query, description = "ended runs too"), ("state" = Option<String>, Query), ("label" = Option<String>, Query, description = "K=V; may be given again"), ("trigger" = Option<String>, Query, description = "made by this trigger")),
@@ -47,64 +46,53 @@ pub(crate) async fn list(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let filter = filter(&query)?;
-    let shape = match headers.get(ACCEPT) {
-        Some(accept) if accept == LINES => Shape::Lines,
-        _ => Shape::Array,
-    };
     let held_since = supervisor.held_since().map(view::rfc3339);
-    let (send, receive) = mpsc::channel(2);
-    // However many runs there are, a few pages of them are all that is held.
-    drop(tokio::task::spawn_blocking(move || send_rows(&supervisor, &filter, shape, &send)));
-    let pages = stream::unfold(receive, |mut receive| async {
-        receive.recv().await.map(|page| (page, receive))
-    });
-    let kind = match shape {
-        Shape::Array => "application/json",
-        Shape::Lines => LINES,
+    let (forgotten, is_broken) =
+        (supervisor.forgotten().len(), supervisor.lineage.broken().is_some());
+    let begin = Listing { left: filter.most.unwrap_or(usize::MAX), before: None };
+    let read = move |at: Listing| {
+        let (supervisor, filter) = (supervisor.clone(), filter.clone());
+        blocking(move || at.page(&supervisor, &filter))
     };
-    let mut response = ([(CONTENT_TYPE, kind)], Body::from_stream(pages)).into_response();
+    let mut response = pages::answer(Shape::wanted(&headers), begin, read);
     if let Some(since) = held_since.and_then(|since| since.parse().ok()) {
         response.headers_mut().insert(HELD_HEADER, since);
+    }
+    if forgotten > 0 || is_broken {
+        response.headers_mut().insert(FORGOTTEN_HEADER, forgotten.into());
     }
     Ok(response)
 }
 
-/// How a list of objects is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Array,
-    Lines,
+/// How far a list has come.
+struct Listing {
+    /// So many rows are still wanted.
+    left: usize,
+    before: Option<Cursor>,
 }
 
-type Page = Result<Bytes, std::io::Error>;
-
-/// Sends the rows page by page; a failure cuts the answer short, which no reader takes for whole.
-fn send_rows(supervisor: &Supervisor, filter: &Filter, shape: Shape, send: &mpsc::Sender<Page>) {
-    let mut page = Vec::with_capacity(PAGE);
-    let (mut before, between, after_none, after) = match shape {
-        Shape::Array => ("[", ",", "[]", "]"),
-        Shape::Lines => ("", "\n", "", "\n"),
-    };
-    let mut is_empty = true;
-    let visited = supervisor.store.visit_rows(filter, &mut |row| {
-        page.extend_from_slice(std::mem::replace(&mut before, between).as_bytes());
-        is_empty = false;
-        let doing = doing(supervisor, &row);
-        serde_json::to_writer(&mut page, &view::row(row, doing)).expect("a row is plain data");
-        if page.len() < PAGE {
-            return ControlFlow::Continue(());
-        }
-        let full = std::mem::replace(&mut page, Vec::with_capacity(PAGE));
-        match send.blocking_send(Ok(full.into())) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_client_gone) => ControlFlow::Break(()),
-        }
-    });
-    let last = visited.map(|()| {
-        page.extend_from_slice(if is_empty { after_none } else { after }.as_bytes());
-        Bytes::from(page)
-    });
-    let _client_gone = send.blocking_send(last.map_err(std::io::Error::other));
+impl Listing {
+    fn page(self, supervisor: &Supervisor, filter: &Filter) -> Answer<Page<Self>> {
+        let read = supervisor.store.rows_page(filter, self.before, self.left.min(PAGE))?;
+        let left = self.left - read.rows.len();
+        let object = |row: Row, doing: Doing| {
+            serde_json::to_vec(&view::row(row, doing)).expect("a row is plain data")
+        };
+        // What the journal has forgotten comes before all that it knows.
+        let is_first = self.before.is_none();
+        let strays = if is_first { supervisor.strays.passing(filter) } else { Vec::new() };
+        let strays =
+            strays.into_iter().map(|stray| object(stray.row, Doing::unknown(stray.trouble)));
+        let rows = read.rows.into_iter().map(|row| {
+            let doing = doing(supervisor, &row);
+            object(row, doing)
+        });
+        let next = read.next.filter(|_| left > 0);
+        Ok(Page {
+            objects: strays.chain(rows).collect(),
+            next: next.map(|before| Self { left, before: Some(before) }),
+        })
+    }
 }
 
 /// How a run is doing: an open one from its conductor, and of any other there is nothing to say.
@@ -174,29 +162,23 @@ pub(crate) async fn show(
     State(supervisor): Daemon,
     Path(run): Path<String>,
 ) -> Answer<Json<RunView>> {
+    if let Some(stray) = supervisor.strays.resolve(&run).and_then(|id| supervisor.strays.get(&id)) {
+        return in_lane(Lane::Surveys, move || preview(&supervisor, stray)).await;
+    }
     let id = resolve(&supervisor, &run).await?;
+    // A shim that does not answer is found out by asking it, and who looks wants to know.
+    if let Some(handle) = supervisor.handle(&id) {
+        handle.output.asked.notify_one();
+    }
     Ok(Json(view_of(&supervisor, &id).await?))
 }
 
-#[utoipa::path(post, path = "/v1/runs/{run}/stop", params(("run" = String, Path)), request_body = StopRun,
-    responses((status = 202, description = "the order is durable", body = RunView)))]
-pub(crate) async fn stop(
-    State(supervisor): Daemon,
-    Path(run): Path<String>,
-    body: Option<Json<StopRun>>,
-) -> Answer<(StatusCode, Json<RunView>)> {
-    let id = resolve(&supervisor, &run).await?;
-    let now = body.is_some_and(|Json(stop)| stop.now);
-    let mode = if now { StopMode::Now } else { StopMode::Gracefully };
-    if let Some(trouble) = supervisor.quarantined().get(&id) {
-        return Err(Refusal::new(
-            "unreadable_run",
-            format!("run {id} cannot be read: {}", trouble.message),
-        )
-        .into());
-    }
-    tell(&supervisor, &id, Input::StopAsked { mode }).await?;
-    Ok((StatusCode::ACCEPTED, Json(view_of(&supervisor, &id).await?)))
+/// A run that the journal does not know, as `recover` would rebuild it.
+fn preview(supervisor: &Supervisor, stray: Stray) -> Answer<Json<RunView>> {
+    let run = supervisor.rebuild(&stray.row.id)?.preview(&supervisor.world);
+    let root = run.spec.parent.as_ref().map_or_else(|| run.id.0.clone(), |parent| parent.0.clone());
+    let beside = Beside { trouble: Some(stray.trouble), root, ..Beside::default() };
+    Ok(Json(view::run(&run, beside, supervisor.world.now())))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -275,14 +257,20 @@ pub(crate) async fn remove(
     State(supervisor): Daemon,
     Path(run): Path<String>,
     Query(query): Query<RemoveQuery>,
+    caller: Caller,
 ) -> Answer<StatusCode> {
+    if let Some(id) = supervisor.strays.resolve(&run) {
+        caller.may(&supervisor, Right::Steer, &id).await?;
+        return in_lane(Lane::Chores, move || remove_stray(&supervisor, &id)).await;
+    }
     let id = resolve(&supervisor, &run).await?;
+    caller.may(&supervisor, Right::Steer, &id).await?;
     let is_quarantined = supervisor.quarantined().contains_key(&id);
     let how = if is_quarantined { Remove::Any } else { Remove::Ended };
     let to_remove = supervisor.clone();
-    blocking(move || {
+    in_lane(Lane::Removals, move || {
         if is_quarantined {
-            refuse_alive(&id)?;
+            refuse_alive(&to_remove, &id, |pids| format!("kill {}", pids.join(" ")))?;
         } else if !query.keep_workspace.unwrap_or(false) {
             remove_workspace_of(&to_remove, &id)?;
         }
@@ -292,29 +280,74 @@ pub(crate) async fn remove(
     .await
 }
 
+/// A directory that the journal does not know goes only because a person named it, and only if nothing of it
+/// is alive.
+fn remove_stray(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<StatusCode> {
+    let Some(_claim) = supervisor.claim(id) else {
+        return Err(Refusal::new("busy", format!("run {id} is being changed"))
+            .hint("ask again")
+            .into());
+    };
+    refuse_alive(supervisor, id, |_| format!("`outlast stop {id}` ends it first"))?;
+    std::fs::remove_dir_all(supervisor.layout.run(id.as_str()).0)?;
+    supervisor.strays.forget(id);
+    supervisor.watchers.note(id);
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// A run that cannot be read may still be running, and what runs is not to be forgotten.
-fn refuse_alive(id: &RunId) -> Answer<()> {
-    let alive = orphans::of_run(id);
-    if alive.is_empty() {
+fn refuse_alive(
+    supervisor: &Supervisor,
+    id: &RunId,
+    hint: impl FnOnce(&[String]) -> String,
+) -> Answer<()> {
+    let dir = supervisor.layout.run(id.as_str());
+    let is_held = match Contents::read(&dir) {
+        Ok(contents) => strays::is_alive(&dir, &contents),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error.into()),
+    };
+    let alive = orphans::of_run(id)?;
+    if alive.is_empty() && !is_held {
         return Ok(());
     }
     let names: Vec<String> =
         alive.iter().map(|one| format!("pid {} ({})", one.pid, one.command)).collect();
     let pids: Vec<String> = alive.iter().map(|one| one.pid.to_string()).collect();
     let message = format!("run {id} cannot be read and is alive: {}", names.join(", "));
-    Err(Refusal::new("run_is_live", message).hint(format!("kill {}", pids.join(" "))).into())
+    Err(Refusal::new("run_is_live", message).hint(hint(&pids)).into())
 }
 
-/// The journal first: a directory without one is swept away, a journal without its directory is a lie.
+/// The journal first: a journal without its directory is a lie. The directory says before that its removal was
+/// asked for, so that the next daemon can finish it.
 pub(super) fn remove_run(supervisor: &Supervisor, id: &RunId, how: Remove) -> Answer<()> {
     children::refuse_removal(supervisor, id)?;
-    supervisor.store.remove(id, supervisor.epoch, how)?;
+    let dir = supervisor.layout.run(id.as_str());
+    match files::write(&dir.removing(), b"") {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound && !is_full(&error) => {
+            return Err(error.into());
+        }
+        Ok(()) | Err(_) => {}
+    }
+    if let Err(error) = supervisor.store.remove(id, supervisor.epoch, how) {
+        files::remove(&dir.removing())?;
+        return Err(error.into());
+    }
     supervisor.release(id);
     supervisor.watchers.note(id);
-    match std::fs::remove_dir_all(supervisor.layout.run(id.as_str()).0) {
+    if how == Remove::Any {
+        // One that could not be read was open until now.
+        supervisor.triggers.runs_may_have_ended();
+    }
+    match std::fs::remove_dir_all(dir.0) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Without the mark the directory is kept if this daemon dies in between, and shown by the next.
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
 
 /// The run that is meant.
@@ -327,6 +360,9 @@ pub(super) async fn resolve(supervisor: &Arc<Supervisor>, text: &str) -> Answer<
     let asked = text.to_owned();
     match blocking(move || Ok(store.resolve(&asked)?)).await? {
         Resolved::One(id) => Ok(id),
+        Resolved::None if let Some(stray) = supervisor.strays.resolve(text) => {
+            Err(strays::refusal(&stray).into())
+        }
         Resolved::None if text.len() < Resolved::SHORTEST_PREFIX => {
             let refusal = unknown_run(format!("there is no run {text}"));
             let hint = format!(
@@ -356,42 +392,61 @@ pub(super) async fn snapshot_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Ans
         reader.replay(&wanted).map_err(|message| {
             let refusal =
                 Refusal::new("unreadable_run", format!("run {wanted} cannot be read: {message}"));
-            refusal.hint("`outlast doctor` shows it; `outlast rm` removes it").into()
+            let hint = "`outlast doctor` shows it; `outlast rm` removes it";
+            refusal.hint(hint).run(&wanted).into()
         })
     });
-    Ok(Snapshot::of(&run.await?))
+    Ok(Snapshot { trouble: supervisor.trouble_of(id), ..Snapshot::of(&run.await?) })
 }
 
 pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<RunView> {
     let Snapshot { run, shim_pid, trouble } = snapshot_of(supervisor, id).await?;
-    let dir = run
-        .attempt
-        .as_ref()
-        .map(|last| supervisor.layout.run(id.as_str()).attempt(last.turn, last.number));
-    let (output_bytes, last_output_at) = dir.as_ref().map_or((0, None), output::extent);
-    let last_line = dir.as_ref().and_then(tail::last_line);
-    let scope = shim_pid.and_then(service::scope_of);
-    let notices = view::notices(supervisor.store.notice_counts(id)?);
-    let root = root_of(supervisor, &run).await?;
-    let beside =
-        Beside { shim_pid, scope, output_bytes, last_output_at, last_line, trouble, notices, root };
-    Ok(view::run(&run, beside, supervisor.world.now()))
+    let supervisor = supervisor.clone();
+    blocking(move || {
+        let last = run.attempt.as_ref();
+        let dir =
+            last.map(|last| supervisor.layout.run(run.id.as_str()).attempt(last.turn, last.number));
+        let (output_bytes, last_output_at) = dir.as_ref().map_or((0, None), output::extent);
+        let last_line = dir.as_ref().and_then(tail::last_line);
+        let scope = shim_pid.and_then(service::scope_of);
+        let notices = view::notices(supervisor.store.notice_counts(&run.id)?);
+        let root = root_of(&supervisor, &run)?;
+        let beside = Beside {
+            shim_pid,
+            scope,
+            output_bytes,
+            last_output_at,
+            last_line,
+            trouble,
+            notices,
+            root,
+        };
+        Ok(view::run(&run, beside, supervisor.world.now()))
+    })
+    .await
 }
 
 /// The run above all others that this one belongs to; itself if it belongs to none.
-async fn root_of(supervisor: &Arc<Supervisor>, run: &Arc<Run>) -> Answer<String> {
+fn root_of(supervisor: &Supervisor, run: &Run) -> Answer<String> {
     if run.spec.parent.is_none() {
         return Ok(run.id.0.clone());
     }
-    let (store, run) = (supervisor.store.clone(), run.clone());
-    blocking(move || Ok(children::root(&*store, &run)?.0)).await
+    Ok(children::root(&*supervisor.store, run)?.0)
 }
 
-/// Work that waits for the disk, where that holds nobody up.
+/// What a client waits for alone.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Answer<T> + Send + 'static,
 ) -> Answer<T> {
-    match tokio::task::spawn_blocking(work).await {
+    in_lane(Lane::Clients, work).await
+}
+
+/// Work that waits for the disk, among work of its own kind.
+pub(crate) async fn in_lane<T: Send + 'static>(
+    lane: Lane,
+    work: impl FnOnce() -> Answer<T> + Send + 'static,
+) -> Answer<T> {
+    match lane.run(work).await {
         Ok(answer) => answer,
         Err(error) => Err(Refusal::new("bug", format!("a reader died: {error}")).into()),
     }

@@ -25,11 +25,10 @@ pub(crate) async fn list(State(supervisor): Daemon) -> Answer<Json<Vec<SinkRow>>
 /// Every sink of the config, and every other that something was told or is to be told.
 fn rows(supervisor: &Supervisor) -> Answer<Vec<SinkRow>> {
     let config = supervisor.config().map_err(|problems| notify::unreadable(&problems))?;
-    let configured = config.sinks;
     let states = supervisor.store.sink_states()?;
     let mut states: BTreeMap<String, SinkState> =
         states.into_iter().map(|state| (state.sink.clone(), state)).collect();
-    let named = configured.iter().map(|(name, sink)| row(name, Some(sink), states.remove(name)));
+    let named = config.sinks.iter().map(|(name, sink)| row(name, Some(sink), states.remove(name)));
     let mut rows: Vec<SinkRow> = named.collect();
     // An address that has nothing waiting and no trouble is a run's business, not the operator's.
     let is_of_interest =

@@ -25,7 +25,11 @@ use crate::{watch, workspace};
 
 /// Bounds on what is written into every journal.
 const LONGEST_NAME: usize = 100;
+const LONGEST_KEY: usize = 1024;
 const MOST_LABELS: usize = 64;
+/// Of a label's key and of its value, each.
+const LONGEST_LABEL: usize = 4096;
+const LONGEST_TASK: usize = 256 << 10;
 const MOST_WATCHES: usize = 16;
 const LONGEST_PATTERN: usize = 1024;
 
@@ -76,6 +80,7 @@ pub(crate) fn of(
     check_key(asked.key.as_deref())?;
     check_dir(&asked.dir)?;
     check_labels(asked)?;
+    check_task(asked.task.as_deref())?;
     check_watches(asked)?;
     let loaded = load(supervisor, asked)?;
     let effective = loaded.effective;
@@ -193,8 +198,15 @@ fn os(text: &outlast_wire::OsText) -> &OsStr {
     text.as_os_str()
 }
 
-/// What of the client's environment the run gets: all of it, or what the file names and `--env` sets.
+/// What of the client's environment the run gets: all of it, or what the file names and `--env` sets; but no
+/// other run's token.
 fn environment(asked: &CreateRun, allowed: Option<&[String]>) -> Vec<EnvVar> {
+    let mut env = wanted_environment(asked, allowed);
+    env.retain(|var| os(&var.name) != "OUTLAST_TOKEN");
+    env
+}
+
+fn wanted_environment(asked: &CreateRun, allowed: Option<&[String]>) -> Vec<EnvVar> {
     let Some(allowed) = allowed else { return asked.env.clone() };
     let is_allowed = |var: &&EnvVar| {
         let name = os(&var.name).to_string_lossy();
@@ -217,7 +229,7 @@ fn spec(
 ) -> Answer<RunSpec> {
     let (dir, workspace) = place(supervisor, id, asked, &effective)?;
     let config = supervisor.config().map_err(|problems| refusal(&problems))?;
-    let always = config.notify.default;
+    let always = config.notify.default.clone();
     let notify = notify::pinned(supervisor, &[asked.notify.clone(), always].concat())?;
     let emit_to = notify::pinned(supervisor, &effective.output.emit_to)?;
     Ok(RunSpec {
@@ -302,7 +314,31 @@ fn check_labels(asked: &CreateRun) -> Answer<()> {
         let count = asked.labels.len();
         return Err(bad_request(format!("{count} labels are more than {MOST_LABELS}")));
     }
-    Ok(())
+    let too_long = asked.labels.iter().find(|(key, value)| {
+        key.is_empty() || key.len() > LONGEST_LABEL || value.len() > LONGEST_LABEL
+    });
+    match too_long {
+        Some((key, value)) => {
+            let (key, value) = (key.len(), value.len());
+            let message = format!("a label has a key of {key} bytes and a value of {value}");
+            let hint =
+                format!("a key has 1 to {LONGEST_LABEL} bytes, a value up to {LONGEST_LABEL}");
+            Err(Refusal::new("bad_request", message).hint(hint).into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_task(task: Option<&str>) -> Answer<()> {
+    match task.map(str::len) {
+        Some(bytes) if bytes > LONGEST_TASK => {
+            let message = format!("a task of {bytes} bytes is longer than {LONGEST_TASK}");
+            Err(Refusal::new("bad_request", message)
+                .hint("put the long part into a file, and name the file in the task")
+                .into())
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn check_watches(asked: &CreateRun) -> Answer<()> {
@@ -347,8 +383,9 @@ fn check_name(name: Option<&str>) -> Answer<()> {
 
 fn check_key(key: Option<&str>) -> Answer<()> {
     match key {
-        Some(key) if key.is_empty() || key.len() > 1024 => {
-            let refusal = Refusal::new("bad_request", "a key has 1 to 1024 bytes");
+        Some(key) if key.is_empty() || key.len() > LONGEST_KEY => {
+            let message = format!("a key has 1 to {LONGEST_KEY} bytes, and this one {}", key.len());
+            let refusal = Refusal::new("bad_request", message);
             Err(refusal.hint("any text that names the work, such as build-42").into())
         }
         Some(_) | None => Ok(()),

@@ -5,17 +5,22 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use outlast_engine::{RunId, Time};
-use outlast_store::{Delivery, Settlement, TriggerChange};
+use outlast_store::{Delivery, Error, Settlement, TriggerChange};
 use outlast_wire::api::{
-    AddTrigger, NextTime, NextTimes, TriggerAdded, TriggerRan, TriggerRun, TriggerSource,
-    TriggerView, When,
+    AddTrigger, NextTime, NextTimes, OrderTrigger, TriggerAdded, TriggerRan, TriggerRun,
+    TriggerSource, TriggerView, When,
 };
 
-use super::Daemon;
+use super::callers::Caller;
 use super::error::{Answer, ApiError, bad_request, unknown_trigger};
+use super::pages::{self, Page, Shape};
 use super::runs::blocking;
+use super::trigger_orders::{Given, check_seen, since, view_of};
+use super::{Daemon, orders, to_the_end};
+use crate::order_book::Verb;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::triggers::make::{self, Unmade};
@@ -26,9 +31,25 @@ use crate::view::rfc3339;
 const MOST_NEXT: usize = 1000;
 const LONGEST_OCCURRENCE: usize = 200;
 
-#[utoipa::path(get, path = "/v1/triggers", responses((status = 200, body = [TriggerView])))]
-pub(crate) async fn list(State(supervisor): Daemon) -> Answer<Json<Vec<TriggerView>>> {
-    blocking(move || Ok(Json(view::all(&supervisor)?))).await
+/// Triggers of one page of a list.
+const PAGE: usize = 256;
+
+#[utoipa::path(get, path = "/v1/triggers",
+    responses((status = 200, description = "an array; or one object a line, if `application/x-ndjson` is accepted", body = [TriggerView])))]
+pub(crate) async fn list(State(supervisor): Daemon, headers: HeaderMap) -> Response {
+    let read = move |after: String| {
+        let supervisor = supervisor.clone();
+        blocking(move || page(&supervisor, &after))
+    };
+    pages::answer(Shape::wanted(&headers), String::new(), read)
+}
+
+fn page(supervisor: &Supervisor, after: &str) -> Answer<Page<String>> {
+    let views = view::page(supervisor, after, PAGE)?;
+    let last = views.last().filter(|_| views.len() == PAGE);
+    let next = last.map(|last| last.name.clone());
+    let object = |view: &TriggerView| serde_json::to_vec(view).expect("a trigger is plain data");
+    Ok(Page { objects: views.iter().map(object).collect(), next })
 }
 
 #[utoipa::path(get, path = "/v1/triggers/{trigger}", responses((status = 200, body = TriggerView)))]
@@ -36,51 +57,82 @@ pub(crate) async fn show(
     State(supervisor): Daemon,
     Path(name): Path<String>,
 ) -> Answer<Json<TriggerView>> {
-    let all = blocking(move || Ok(view::all(&supervisor)?)).await?;
-    let found = all.into_iter().find(|trigger| trigger.name == name);
+    let of = name.clone();
+    let found = blocking(move || Ok(view::one(&supervisor, &of)?)).await?;
     found.map(Json).ok_or_else(|| missing(&name))
 }
 
-#[utoipa::path(post, path = "/v1/triggers", request_body = AddTrigger, responses((status = 201, body = TriggerAdded)))]
+#[utoipa::path(post, path = "/v1/triggers", request_body = AddTrigger,
+    responses((status = 201, description = "this order has added it", body = TriggerAdded), (status = 409, description = "the name is another trigger's, or the trigger was removed since")))]
 pub(crate) async fn add(
     State(supervisor): Daemon,
+    caller: Caller,
     body: Result<Json<AddTrigger>, JsonRejection>,
 ) -> Answer<(StatusCode, Json<TriggerAdded>)> {
-    let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
-    let added = to_the_end(add_checked(supervisor, asked)).await?;
+    let Json(mut asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
+    let seen = OrderTrigger { id: asked.id.take(), trigger_id: None };
+    let given = Given::new(&supervisor, caller, Verb::AddTrigger, &asked.name, seen).await?;
+    asked.id = Some(given.id.clone());
+    let added = to_the_end(add_checked(supervisor, asked, given)).await?;
     Ok((StatusCode::CREATED, Json(added)))
 }
 
-async fn add_checked(supervisor: Arc<Supervisor>, asked: AddTrigger) -> Answer<TriggerAdded> {
+async fn add_checked(
+    supervisor: Arc<Supervisor>,
+    asked: AddTrigger,
+    given: Given,
+) -> Answer<TriggerAdded> {
+    // First: what was right when it was added may be wrong by now.
+    if let Some(added) = given.added_before(&supervisor).await? {
+        return Ok(added);
+    }
     let checker = supervisor.clone();
     let checked = blocking(move || add::check(&checker, asked)).await?;
-    triggers::change(&supervisor, TriggerChange::Add(checked.stored)).await?;
+    let turn = supervisor.orders.turn().await;
+    if let Some(added) = given.added_before(&supervisor).await? {
+        return Ok(added);
+    }
+    let name = given.trigger.clone();
+    if let Some(there) = supervisor.triggers.entry(&name) {
+        let message =
+            format!("there is a trigger {name:?} already, {}", since(&supervisor, &there));
+        let hint = "choose another name, or `outlast trigger rm` it first";
+        return Err(Refusal::new("trigger_taken", message).hint(hint).into());
+    }
+    let change = TriggerChange::Add(checked.stored);
+    given.take(&supervisor, &turn, Some(given.id.clone()), change).await?;
     let entry = checked.entry;
-    let name = entry.spec.name.clone();
-    supervisor.triggers.insert(&name, entry.clone());
-    supervisor.triggers.wake();
-    tracing::info!(trigger = name, kind = entry.spec.source.kind(), "added");
-    let trigger = blocking(move || Ok(view::one(&supervisor, &entry)?)).await?;
+    let kind = entry.brief.source.kind();
+    supervisor.triggers.insert(entry);
+    tracing::info!(trigger = name, kind, "added");
+    let trigger = view_of(&supervisor, &name).await?;
     let (secret, warnings) = (checked.secret, checked.warnings);
-    Ok(TriggerAdded { trigger, secret, warnings })
+    Ok(TriggerAdded { trigger, secret, warnings, existed: false })
 }
 
-/// In a task of its own: a client that hangs up must not leave what is written and not known, or half done.
-async fn to_the_end<T: Send + 'static>(
-    work: impl Future<Output = Answer<T>> + Send + 'static,
-) -> Answer<T> {
-    #[expect(clippy::disallowed_methods, reason = "ends with a few writes, and is awaited here")]
-    let done = tokio::spawn(work).await;
-    done.map_err(|error| Refusal::new("bug", format!("a change of a trigger died: {error}")))?
-}
-
-#[utoipa::path(delete, path = "/v1/triggers/{trigger}", responses((status = 204, description = "it makes no more runs; those that it made go on")))]
+#[utoipa::path(delete, path = "/v1/triggers/{trigger}", params(("trigger" = String, Path), OrderTrigger),
+    responses((status = 204, description = "it makes no more runs; those that it made go on"), (status = 409, description = "the trigger that the giver saw has been removed, or another has its name")))]
 pub(crate) async fn remove(
     State(supervisor): Daemon,
     Path(name): Path<String>,
+    Query(seen): Query<OrderTrigger>,
+    caller: Caller,
+    body: axum::body::Bytes,
 ) -> Answer<StatusCode> {
+    if !body.is_empty() {
+        let message = "the id and the trigger_id of a removal go into the query, not into a body";
+        return Err(bad_request(message.to_owned()));
+    }
+    let given = Given::new(&supervisor, caller, Verb::RemoveTrigger, &name, seen).await?;
     to_the_end(async move {
-        triggers::change(&supervisor, TriggerChange::Remove { trigger: name.clone() }).await?;
+        let turn = supervisor.orders.turn().await;
+        if given.taken_before(&supervisor)?.is_some() {
+            return Ok(StatusCode::NO_CONTENT);
+        }
+        given.check_seen(&supervisor)?;
+        let id = supervisor.triggers.entry(&name).map(|entry| entry.id());
+        let change = TriggerChange::Remove { trigger: name.clone() };
+        given.take(&supervisor, &turn, id, change).await?;
         supervisor.triggers.forget(&name);
         tracing::info!(trigger = name, "removed");
         Ok(StatusCode::NO_CONTENT)
@@ -88,83 +140,131 @@ pub(crate) async fn remove(
     .await
 }
 
-#[utoipa::path(post, path = "/v1/triggers/{trigger}/pause", responses((status = 200, body = TriggerView)))]
+#[utoipa::path(post, path = "/v1/triggers/{trigger}/pause", request_body(content = OrderTrigger, description = "may be left out"),
+    responses((status = 200, description = "this order is durable", body = TriggerView), (status = 409, description = "the trigger that the giver saw has been removed, or another has its name")))]
 pub(crate) async fn pause(
     State(supervisor): Daemon,
     Path(name): Path<String>,
+    caller: Caller,
+    body: Result<Option<Json<OrderTrigger>>, JsonRejection>,
 ) -> Answer<Json<TriggerView>> {
-    to_the_end(set_paused(supervisor.clone(), name.clone(), true)).await?;
-    show(State(supervisor), Path(name)).await
+    let seen = orders::given(body)?;
+    let given = Given::new(&supervisor, caller, Verb::PauseTrigger, &name, seen).await?;
+    to_the_end(set_paused(supervisor, given, true)).await.map(Json)
 }
 
-#[utoipa::path(post, path = "/v1/triggers/{trigger}/resume", responses((status = 200, body = TriggerView)))]
+#[utoipa::path(post, path = "/v1/triggers/{trigger}/resume", request_body(content = OrderTrigger, description = "may be left out"),
+    responses((status = 200, description = "this order is durable", body = TriggerView), (status = 409, description = "the trigger that the giver saw has been removed, or another has its name")))]
 pub(crate) async fn resume(
     State(supervisor): Daemon,
     Path(name): Path<String>,
+    caller: Caller,
+    body: Result<Option<Json<OrderTrigger>>, JsonRejection>,
 ) -> Answer<Json<TriggerView>> {
-    to_the_end(set_paused(supervisor.clone(), name.clone(), false)).await?;
-    show(State(supervisor), Path(name)).await
+    let seen = orders::given(body)?;
+    let given = Given::new(&supervisor, caller, Verb::ResumeTrigger, &name, seen).await?;
+    to_the_end(set_paused(supervisor, given, false)).await.map(Json)
 }
 
 /// What a schedule would have done while it was paused is not made up for: that is what pausing is for.
-async fn set_paused(supervisor: Arc<Supervisor>, name: String, paused: bool) -> Answer<()> {
-    let now = supervisor.world.wall();
-    let entry = entry(&supervisor, &name)?;
-    if entry.paused == paused {
-        return Ok(());
+async fn set_paused(
+    supervisor: Arc<Supervisor>,
+    given: Given,
+    paused: bool,
+) -> Answer<TriggerView> {
+    let turn = supervisor.orders.turn().await;
+    let name = given.trigger.clone();
+    if let Some(taken) = given.taken_before(&supervisor)? {
+        check_seen(&supervisor, &name, taken.trigger_id.as_deref())?;
+        return view_of(&supervisor, &name).await;
     }
+    given.check_seen(&supervisor)?;
+    let now = supervisor.world.now();
+    let entry = entry(&supervisor, &name)?;
+    let is_news = entry.paused != paused;
     let mut progress = entry.progress.succeeded();
     if !paused && entry.schedule.is_some() {
         progress.cursor_ms = progress.cursor_ms.max(now.0);
     }
+    // An order that changes nothing is written down too: an acknowledged order is remembered.
     let change = TriggerChange::Update {
         trigger: name.clone(),
         spec: None,
-        state: Some(progress.json()),
-        paused: Some(paused),
+        state: is_news.then(|| progress.json()),
+        paused: is_news.then_some(paused),
     };
-    triggers::change(&supervisor, change).await?;
-    supervisor.triggers.with(&name, |entry| {
-        (entry.paused, entry.progress) = (paused, progress);
-        (entry.trouble, entry.stuck) = (None, None);
-    });
-    supervisor.triggers.wake();
-    Ok(())
+    given.take(&supervisor, &turn, Some(entry.id()), change).await?;
+    if is_news {
+        supervisor.triggers.with(&name, |entry| {
+            (entry.paused, entry.progress) = (paused, progress);
+            (entry.trouble, entry.stuck) = (None, None);
+        });
+        supervisor.triggers.look_at(entry.name());
+    }
+    view_of(&supervisor, &name).await
 }
 
 #[utoipa::path(post, path = "/v1/triggers/{trigger}/run", request_body = TriggerRun,
-    responses((status = 201, description = "a run was made now, whatever the trigger waits for", body = TriggerRan)))]
+    responses((status = 201, description = "a run was made now, whatever the trigger waits for, or by the same order before", body = TriggerRan), (status = 409, description = "the trigger that the giver saw has been removed, or another has its name")))]
 pub(crate) async fn run(
     State(supervisor): Daemon,
     Path(name): Path<String>,
     body: Result<Json<TriggerRun>, JsonRejection>,
 ) -> Answer<(StatusCode, Json<TriggerRan>)> {
     let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
-    let entry = entry(&supervisor, &name)?;
     let now = supervisor.world.now();
     let occurrence = asked.occurrence.unwrap_or_else(|| rfc3339(now));
     if occurrence.len() > LONGEST_OCCURRENCE || occurrence.contains(char::is_control) {
         return Err(bad_request("an occurrence has up to 200 bytes of text"));
     }
     let id = format!("manual/{occurrence}");
+    if let Some(run) = made_before(&supervisor, &name, &id).await? {
+        let ran = TriggerRan { occurrence: id, run: run.0, existed: true };
+        return Ok((StatusCode::CREATED, Json(ran)));
+    }
+    check_seen(&supervisor, &name, asked.trigger_id.as_deref())?;
+    let entry = entry(&supervisor, &name)?;
     let delivery = Delivery { id: id.clone(), at: now, body: make::by_hand(asked.item) };
     // Made first and then written down, since nobody but whoever asked waits for it.
     let run = to_the_end(async move {
         let run = make::make(&supervisor, &entry, &delivery).await.map_err(unmade)?;
-        record(&supervisor, &name, delivery, run.clone()).await?;
-        Ok(run)
+        match record(&supervisor, &name, delivery, run.clone()).await {
+            // Removed in that moment. The run is there, and knows what it was made of.
+            Ok(()) | Err(Error::UnknownTrigger { .. }) => Ok(run),
+            Err(error) => Err(error.into()),
+        }
     })
     .await?;
-    Ok((StatusCode::CREATED, Json(TriggerRan { occurrence: id, run: run.0 })))
+    Ok((StatusCode::CREATED, Json(TriggerRan { occurrence: id, run: run.0, existed: false })))
 }
 
-async fn record(supervisor: &Supervisor, name: &str, delivery: Delivery, run: RunId) -> Answer<()> {
+/// The run that was made of this occurrence. It may be gone by now, and so may the trigger.
+async fn made_before(
+    supervisor: &Arc<Supervisor>,
+    name: &str,
+    occurrence: &str,
+) -> Answer<Option<RunId>> {
+    let (store, key) = (supervisor.store.clone(), make::key(name, occurrence));
+    let (name, occurrence) = (name.to_owned(), occurrence.to_owned());
+    blocking(move || match store.made_of(&name, &occurrence)? {
+        Some(run) => Ok(Some(run)),
+        None => Ok(store.run_of_key(&key)?),
+    })
+    .await
+}
+
+async fn record(
+    supervisor: &Supervisor,
+    name: &str,
+    delivery: Delivery,
+    run: RunId,
+) -> Result<(), Error> {
     let (trigger, id) = (name.to_owned(), delivery.id.clone());
     let kept =
         TriggerChange::Keep { trigger: trigger.clone(), deliveries: vec![delivery], state: None };
     triggers::change(supervisor, kept).await?;
     let settled = Settlement::Made { run };
-    Ok(triggers::change(supervisor, TriggerChange::Settle { trigger, id, settled }).await?)
+    triggers::change(supervisor, TriggerChange::Settle { trigger, id, settled }).await
 }
 
 fn unmade(why: Unmade) -> ApiError {
@@ -190,11 +290,11 @@ pub(crate) async fn next(
         None => Ok(None),
     };
     let n = usize::try_from(number("n")?.unwrap_or(5)).unwrap_or(MOST_NEXT).min(MOST_NEXT);
-    let now = supervisor.world.wall();
+    let now = supervisor.world.now();
     let (schedule, from, tz) = if let Some(name) = get("trigger") {
         let entry = entry(&supervisor, &name)?;
-        let TriggerSource::Schedule { tz, .. } = entry.spec.source.clone() else {
-            let message = format!("{name} is a {}", entry.spec.source.kind());
+        let TriggerSource::Schedule { tz, .. } = entry.brief.source.clone() else {
+            let message = format!("{name} is a {}", entry.brief.source.kind());
             return Err(bad_request(format!("{message}, and nobody knows when something comes")));
         };
         let schedule = entry.schedule.ok_or_else(|| missing(&name))?;
@@ -218,6 +318,6 @@ fn entry(supervisor: &Supervisor, name: &str) -> Answer<Entry> {
     supervisor.triggers.entry(name).ok_or_else(|| missing(name))
 }
 
-fn missing(name: &str) -> ApiError {
+pub(super) fn missing(name: &str) -> ApiError {
     unknown_trigger(format!("there is no trigger {name:?}")).into()
 }

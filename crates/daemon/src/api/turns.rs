@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::Daemon;
 use super::error::Answer;
+use super::heard::Heard;
 use super::runs::{blocking, resolve};
 use crate::refusal::Refusal;
 use crate::{tail, view};
@@ -24,8 +25,8 @@ const TAIL: usize = 4 << 10;
 /// Nothing in an attempt's directory that is shown is larger.
 const LARGEST_FILE: u64 = 2 << 20;
 
-/// The most events that are looked through for one turn.
-const MOST_EVENTS: usize = 50_000_000;
+/// How many events are held at a time while a turn is looked for.
+const PAGE: usize = 1000;
 
 #[utoipa::path(get, path = "/v1/runs/{run}/turns/{turn}", params(("run" = String, Path), ("turn" = u32, Path)),
     responses((status = 200, body = TurnView)))]
@@ -35,9 +36,18 @@ pub(crate) async fn show(
 ) -> Answer<Json<TurnView>> {
     let id = resolve(&supervisor, &run).await?;
     blocking(move || {
-        let events = supervisor.store.events(&id, 0, MOST_EVENTS)?;
         let dir = supervisor.layout.run(id.as_str());
-        let view = Looking { turn, dir: &dir, view: empty(&id, turn) }.through(&events);
+        let mut heard = Heard::default();
+        let looking = Looking { turn, dir: &dir, view: empty(&id, turn) };
+        let mut view = looking.through(|after| {
+            let page = supervisor.store.events(&id, after, PAGE)?;
+            page.iter().for_each(|event| heard.hear(&event.fact));
+            Ok::<_, outlast_store::Error>(page)
+        })?;
+        for attempt in &mut view.attempts {
+            let log = dir.attempt(turn, attempt.attempt).output();
+            attempt.output_gone = heard.lost((turn, attempt.attempt), &log).is_some();
+        }
         if view.attempts.is_empty() && view.errands.is_empty() {
             let refusal = Refusal::new("unknown_turn", format!("run {id} has no turn {turn}"));
             return Err(refusal
@@ -60,13 +70,22 @@ struct Looking<'a> {
 }
 
 impl Looking<'_> {
-    fn through(mut self, events: &[Event]) -> TurnView {
+    /// Through the whole journal, which may be very long, page by page.
+    fn through<E>(
+        mut self,
+        mut read: impl FnMut(u64) -> Result<Vec<Event>, E>,
+    ) -> Result<TurnView, E> {
         // How the turn before had left the workspace.
         let mut workspace = None;
-        for event in events {
-            self.see(event, &mut workspace);
+        let mut after = 0;
+        loop {
+            let page = read(after)?;
+            page.iter().for_each(|event| self.see(event, &mut workspace));
+            match page.last() {
+                Some(last) if page.len() == PAGE => after = last.seq,
+                _ => return Ok(self.view),
+            }
         }
-        self.view
     }
 
     fn see(&mut self, event: &Event, workspace: &mut Option<String>) {

@@ -154,7 +154,11 @@ fn listed(supervisor: &Supervisor, ended: usize) -> Answer<(Vec<RunId>, bool)> {
     let closed: Vec<RunId> =
         newest.into_iter().filter(|row| !row.is_open).map(|row| row.id).collect();
     let truncated = closed.len() > ended;
-    Ok((open.into_iter().rev().chain(closed.into_iter().take(ended)).collect(), truncated))
+    let strays = supervisor.strays.all().into_keys();
+    Ok((
+        strays.chain(open.into_iter().rev()).chain(closed.into_iter().take(ended)).collect(),
+        truncated,
+    ))
 }
 
 fn news_of(supervisor: &Supervisor, id: &RunId) -> Answer<WatchNews> {
@@ -170,7 +174,10 @@ fn row_of(supervisor: &Supervisor, id: &RunId) -> Answer<Option<RunRow>> {
         Some(handle) => handle.snapshot.borrow().run.row(),
         None => match supervisor.store.row(id)? {
             Some(row) => row,
-            None => return Ok(None),
+            None => {
+                let stray = supervisor.strays.get(id);
+                return Ok(stray.map(|it| view::row(it.row, view::Doing::unknown(it.trouble))));
+            }
         },
     };
     let last_line = (row.attempt > 0)

@@ -4,18 +4,31 @@
 //! Looked at once, before the journal hears of the end, and again by the next daemon if this one dies in
 //! between: the agent is not asked twice.
 
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_agents::{must_answer, tools};
-use outlast_engine::{Answer, Custody, End, EndCause, Exit, RefusedCall, Report, Run, Step};
+use outlast_engine::{
+    Answer, Custody, End, EndCause, Exit, RefusedCall, Report, Run, RunSpec, Step,
+};
 use outlast_wire::hook;
 use outlast_wire::layout::AttemptDir;
 
 use super::Work;
+use crate::lanes::Lane;
+use crate::world::host;
 use crate::{response, tail, workspace};
 
 /// As much of an errand's output as the journal keeps.
 const TAIL: usize = 4 << 10;
+
+/// How long a commit waits for the fingerprint of its workspace. 200,000 entries take about a second.
+const DIGEST_WITHIN: Duration = Duration::from_secs(20);
+
+/// Between two tries to read what an ended step has left, while the host lacks something.
+const READ_AGAIN: Duration = Duration::from_millis(500);
 
 /// A tool's output is what the agent asked for.
 const TOOL_TAIL: usize = 32 << 10;
@@ -68,19 +81,31 @@ impl Work {
 }
 
 impl Work {
-    /// A file or two are read at once; a whole workspace where that holds nobody up.
+    /// A file or two of the step's own, and for a bounded time all of its workspace.
     async fn look_now(&self, exit: Exit) -> Ending {
         let (run, step, dir) = (self.task.run.clone(), self.task.step, self.dir.clone());
-        if !wants_digest(&run) || is_errand(step) {
-            return look(&run, step, &dir, exit);
+        let workspace = match step {
+            Step::Attempt { .. } => digest(run.clone()).await,
+            Step::Errand { .. } => None,
+        };
+        let mut is_suspended = false;
+        loop {
+            match look(&run, step, &dir, exit) {
+                Ok(found) => {
+                    if is_suspended {
+                        self.say_no_trouble().await;
+                    }
+                    return Ending { workspace, ..found };
+                }
+                // What it answered is there, and is read when the host lets us.
+                Err(error) => {
+                    is_suspended = true;
+                    let code = host::failure(&error).unwrap_or("unreadable");
+                    self.say_trouble(code, error.to_string()).await;
+                    tokio::time::sleep(READ_AGAIN).await;
+                }
+            }
         }
-        let looked = tokio::task::spawn_blocking(move || look(&run, step, &dir, exit)).await;
-        looked.unwrap_or_else(|error| Ending {
-            answer: Answer::Bad { why: format!("cannot be looked at: {error}") },
-            refused: Vec::new(),
-            workspace: None,
-            tail: String::new(),
-        })
     }
 }
 
@@ -100,24 +125,20 @@ fn ended_by_itself(report: &Report) -> Option<Exit> {
     }
 }
 
-fn look(run: &Run, step: Step, dir: &AttemptDir, exit: Exit) -> Ending {
-    match step {
+/// Fails only for what the host lacks.
+fn look(run: &Run, step: Step, dir: &AttemptDir, exit: Exit) -> io::Result<Ending> {
+    Ok(match step {
         Step::Errand { .. } => Ending {
             answer: Answer::None,
             refused: Vec::new(),
             workspace: None,
-            tail: tail::of_output(dir, tail_size(run)),
+            tail: tail::of_ended(dir, tail_size(run))?,
         },
         Step::Attempt { .. } => {
-            let answer = answer(run, dir, exit);
-            Ending {
-                refused: refused(run, &answer),
-                workspace: digest(run),
-                answer,
-                tail: String::new(),
-            }
+            let answer = answer(&run.spec, dir, exit)?;
+            Ending { refused: refused(run, &answer), workspace: None, answer, tail: String::new() }
         }
-    }
+    })
 }
 
 fn tail_size(run: &Run) -> usize {
@@ -128,14 +149,24 @@ fn tail_size(run: &Run) -> usize {
 }
 
 /// What the attempt answered. A kind that has to answer and did not is as bad as one that answered badly, unless
-/// it says itself that it failed.
-fn answer(run: &Run, dir: &AttemptDir, exit: Exit) -> Answer {
-    match response::read(&dir.response()) {
-        Answer::None if must_answer(&run.spec.agent.kind) && exit == Exit::Code(0) => {
+/// it says itself that it failed. A turn whose files are gone may have answered anything; the exit of a single
+/// command is its answer.
+pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result<Answer> {
+    Ok(match response::read(&dir.response())? {
+        Answer::None if spec.workflow.is_some() && !is_whole(dir) => {
+            let why = "the attempt's files are gone, and what it answered with them".to_owned();
+            Answer::Bad { why }
+        }
+        Answer::None if must_answer(&spec.agent.kind) && exit == Exit::Code(0) => {
             Answer::Bad { why: "no response was written".to_owned() }
         }
         answer => answer,
-    }
+    })
+}
+
+/// True if the files that the attempt was launched with are there.
+fn is_whole(dir: &AttemptDir) -> bool {
+    dir.spec().try_exists().unwrap_or(true)
 }
 
 fn refused(run: &Run, answer: &Answer) -> Vec<RefusedCall> {
@@ -148,9 +179,19 @@ fn refused(run: &Run, answer: &Answer) -> Vec<RefusedCall> {
     response.tool_calls.iter().enumerate().filter_map(refusal).collect()
 }
 
-/// The fingerprint of the workspace, for loops that care whether it changes.
-pub(super) fn digest(run: &Run) -> Option<String> {
-    wants_digest(run).then(|| workspace::digest(&PathBuf::from(&run.spec.dir))).flatten()
+/// The fingerprint of the workspace, for loops that care whether it changes. A workspace on a disk that does
+/// not answer has none, and the turn goes on: then it is not known whether the turn has changed something.
+pub(super) async fn digest(run: Arc<Run>) -> Option<String> {
+    if !wants_digest(&run) {
+        return None;
+    }
+    let dir = PathBuf::from(&run.spec.dir);
+    let read = Lane::Folders.run_within(DIGEST_WITHIN, move || workspace::digest(&dir)).await;
+    let Some(read) = read else {
+        tracing::warn!(run = %run.id, dir = run.spec.dir, "workspace not read in time");
+        return None;
+    };
+    read.ok().flatten()
 }
 
 pub(super) fn wants_digest(run: &Run) -> bool {

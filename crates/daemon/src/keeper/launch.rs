@@ -6,13 +6,14 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use outlast_engine::{Place, Step};
-use outlast_wire::layout::AttemptDir;
-use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Revive, Spec, Spool, Window};
+use outlast_engine::{Place, Run, Step};
+use outlast_wire::layout::{AttemptDir, RunDir};
+use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Spec, Spool, Window};
 use outlast_wire::{hook, version};
 
 use super::session::{Session, on_the_wire};
 use super::{Work, ending, errand, records};
+use crate::lanes::Lane;
 use crate::service::scope_name;
 use crate::world::files::{self, Lasting};
 use crate::world::{self, spawn};
@@ -27,14 +28,17 @@ impl Work {
     pub(super) async fn launch(&mut self) -> io::Result<Option<Session>> {
         files::private_dir(&self.dir.0)?;
         self.look_at_start().await;
-        let spec = serde_json::to_vec(&self.spec()?).map_err(io::Error::other)?;
+        let request = self.request().await?;
+        let spec = serde_json::to_vec(&self.spec(request.as_ref())?).map_err(io::Error::other)?;
         files::write(&self.dir.spec(), &spec)?;
+        self.note_launch()?;
         hook!("daemon.attempt-spec");
         let shim = spawn::shim(&self.supervisor.exe, &self.dir.0)?;
         hook!("daemon.shim-spawned");
         self.enclose(shim.pid).await;
         let stream = tokio::net::UnixStream::from_std(shim.stream)?;
-        match Session::over(stream, self.supervisor.epoch, self.start_order()).await {
+        match Session::over(stream, self.supervisor.lineage.shim_epoch(), self.start_order()).await
+        {
             Ok(mut session) => {
                 session.is_ours = true;
                 Ok(Some(session))
@@ -64,24 +68,44 @@ impl Work {
         if !is_first || !(is_new || ending::wants_digest(&run)) {
             return;
         }
-        let looked = tokio::task::spawn_blocking(move || {
+        if is_new {
             // It is whole now: from here on it is reused, and no hook makes it again.
-            if is_new && let Err(failure) = workspace::settle(&run.spec) {
-                tracing::error!(run = %run.id, %failure, "cannot say that the workspace is whole");
+            let (run, id) = (run.clone(), run.id.clone());
+            match Lane::Steps.run(move || workspace::settle(&run.spec)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(failure)) => {
+                    tracing::error!(run = %id, %failure, "cannot say that the workspace is whole");
+                }
+                Err(error) => tracing::error!(run = %id, %error, "settling the workspace died"),
             }
-            ending::digest(&run)
+        }
+        self.baseline = ending::digest(run).await;
+    }
+
+    /// What an attempt is asked, made on a lane where a long template holds up no other run; an errand is asked nothing.
+    async fn request(&self) -> io::Result<Option<request::Request>> {
+        let Step::Attempt { .. } = self.task.step else { return Ok(None) };
+        let (run, store) = (self.task.run.clone(), self.supervisor.store.clone());
+        let now = self.supervisor.world.now();
+        let run_dir = self.supervisor.layout.run(run.id.as_str());
+        let places = request::Places { attempt: self.dir.clone(), run: run_dir };
+        let made = Lane::Steps.run(move || {
+            let told = told(&run, &places.run)?;
+            let outputs = request::Outputs::read(&*store, &run).map_err(for_now)?;
+            let given =
+                request::Given { told: told.as_ref(), outputs: &outputs, places: &places, now };
+            request::of(&run, &given).map_err(unusable)
         });
-        self.baseline = looked.await.ok().flatten();
+        made.await.map_err(io::Error::other)?.map(Some)
     }
 
     /// Writes what the step is given, and says how it is run.
-    fn spec(&self) -> io::Result<Spec> {
+    fn spec(&self, request: Option<&request::Request>) -> io::Result<Spec> {
         let run = &self.task.run;
-        let layout = &self.supervisor.layout;
         let (turn, attempt) = on_the_wire(self.task.step);
-        let order = match self.task.step {
-            Step::Attempt { .. } => self.attempt_order()?,
-            Step::Errand { .. } => self.errand_order()?,
+        let order = match request {
+            Some(request) => self.attempt_order(request)?,
+            None => self.errand_order()?,
         };
         Ok(Spec {
             proto: version::SHIM,
@@ -102,14 +126,8 @@ impl Work {
             spool: Spool::default(),
             stdin: order.stdin,
             heartbeat: order.heartbeat,
-            revive: Revive {
-                exe: self.supervisor.exe.clone(),
-                args: ["daemon", "run", "--detached"].map(str::to_owned).to_vec(),
-                env_file: layout.daemon_env(),
-                daemon_lock: layout.daemon_lock(),
-                revive_lock: layout.revive_lock(),
-                stopped_marker: layout.stopped_marker(),
-            },
+            revive: self.supervisor.revive(),
+            booted_at_ms: Some(self.supervisor.world.booted_at_ms()),
         })
     }
 
@@ -125,11 +143,19 @@ impl Work {
         }
     }
 
-    fn attempt_order(&self) -> io::Result<Order> {
+    /// How long the step may be silent.
+    pub(super) fn stall_window_ms(&self) -> Option<u64> {
+        match self.task.step {
+            Step::Attempt { .. } => self.task.run.spec.limits.stall_window_ms,
+            Step::Errand { .. } => None,
+        }
+    }
+
+    fn attempt_order(&self, request: &request::Request) -> io::Result<Order> {
         let run = &self.task.run;
-        let told = self.told()?;
-        let request =
-            request::of(run, told.as_ref(), self.supervisor.world.now()).map_err(unusable)?;
+        if let Some(messages) = &request.messages {
+            files::write(&self.dir.messages(), messages)?;
+        }
         files::write(&self.dir.prompt(), request.prompt.as_bytes())?;
         files::write(&self.dir.request(), &request.json)?;
         let plan = outlast_agents::plan(&run.spec.agent).map_err(unusable)?;
@@ -143,16 +169,6 @@ impl Work {
             stdin: None,
             heartbeat: Some(self.dir.heartbeat()),
         })
-    }
-
-    /// What the trigger that made the run has to say, if one did.
-    fn told(&self) -> io::Result<Option<serde_json::Value>> {
-        let run = &self.task.run;
-        if run.spec.origin.is_none() {
-            return Ok(None);
-        }
-        let written = std::fs::read(self.supervisor.layout.run(run.id.as_str()).trigger())?;
-        serde_json::from_slice(&written).map(Some).map_err(unusable)
     }
 
     fn errand_order(&self) -> io::Result<Order> {
@@ -202,7 +218,7 @@ impl Work {
             set("OUTLAST_RUN_ID", run.id.0.clone()),
             set("OUTLAST_TURN", turn.to_string()),
             set("OUTLAST_WORKSPACE", run.spec.dir.clone()),
-            set("OUTLAST_SOCKET", layout.socket()),
+            set("OUTLAST_SOCKET", self.supervisor.socket()),
             set("OUTLAST_KEY_BASE", format!("{}/t{turn}", run.id)),
         ];
         if let Some(origin) = &run.spec.origin {
@@ -211,6 +227,11 @@ impl Work {
                 set("OUTLAST_OCCURRENCE", origin.occurrence.clone()),
                 set("OUTLAST_TRIGGER_FILE", layout.run(run.id.as_str()).trigger()),
             ]);
+        }
+        match self.supervisor.tokens.of(&run.id, self.task.step) {
+            Ok(token) => env.push(set("OUTLAST_TOKEN", token)),
+            // Its calls are known by the other marks.
+            Err(error) => tracing::error!(run = %run.id, %error, "no token for this step"),
         }
         // So that an agent's own calls meet the same daemon.
         if run.spec.workflow.is_some() && layout.home() == layout.config {
@@ -250,6 +271,23 @@ struct Order {
     heartbeat: Option<PathBuf>,
 }
 
+/// Of what a trigger says of an item: a delivery has up to 1 MiB, and JSON may write it longer.
+const LARGEST_TOLD: usize = 16 << 20;
+
+/// What the trigger that made the run has to say, if one did.
+fn told(run: &Run, dir: &RunDir) -> io::Result<Option<serde_json::Value>> {
+    if run.spec.origin.is_none() {
+        return Ok(None);
+    }
+    let written = files::read_regular(&dir.trigger(), LARGEST_TOLD)?;
+    serde_json::from_slice(&written).map(Some).map_err(unusable)
+}
+
+/// The journal cannot be read now. That is not the step's doing: it is tried again until it can.
+fn for_now(error: outlast_store::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, error)
+}
+
 /// Trying again makes the same of it.
 fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
@@ -265,7 +303,7 @@ pub(super) fn left(dir: &AttemptDir) -> Result<Option<Vec<Record>>, records::Unr
     match hold(dir) {
         Ok(Some(_lock)) => records::read(&dir.events()).map(Some),
         Ok(None) => Ok(None),
-        // Not even a directory.
+        // Not even a directory. What that means is for the journal and the kernel to say.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(Vec::new())),
         Err(error) => {
             Err(records::Unreadable::Io { path: dir.lock().display().to_string(), error })

@@ -2,37 +2,58 @@
 //! on until nothing of it is left.
 //!
 //! The order in which things are believed: the shim's socket, its lock, its records, and only then
-//! identities of processes. A lock that is held means: never launch, only ask.
+//! identities of processes. A lock that is held means: never launch, only ask. Records that are missing or
+//! damaged mean nothing by themselves: a step that may have run is looked for, and never launched again.
 
+mod begin;
 mod ending;
 mod errand;
 mod launch;
+mod launched;
 mod orphan;
+mod overdue;
+mod pulse;
 mod session;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{BootId, Custody, Input, Run, Step, StopMode};
+use outlast_engine::{
+    Answer, BootId, Custody, EndCause, Exit, Input, Run, RunSpec, Step, StopMode,
+};
 use outlast_wire::api::Trouble;
 use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{NeverStarted, Record};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use crate::conductor::Message;
+use crate::lanes::Lane;
 use crate::records;
 use crate::supervisor::{Handle, Supervisor};
 use crate::watch::Watcher;
+use crate::world::host;
 use ending::Ending;
+pub(crate) use launch::GRACE_MS;
+use launched::Past;
 use session::Session;
 
 /// Between two tries to reach a shim that lives and does not answer.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(10);
 
-/// After this many tries in vain a shim is called unreachable.
+/// How often, and how far apart, it is looked whether a shim that has hung up is gone.
+const GONE_LOOKS: u32 = 500;
+const GONE_LOOK: Duration = Duration::from_millis(10);
+
+/// How often an epoch is raised for one greeting, each time by twice as much.
+const RAISES: u32 = 32;
+
+/// After this many failed launches the keeper says that no shim can be started.
 const PATIENCE: u32 = 6;
+
+/// How often records that we may not read are tried again before their step is looked for without them.
+const MEND_TRIES: u32 = 10;
 
 /// Which step is kept.
 pub(crate) struct Task {
@@ -54,6 +75,8 @@ pub(crate) struct OutputWatch {
     /// How many follow.
     pub(crate) followers: watch::Sender<usize>,
     pub(crate) bytes: watch::Sender<u64>,
+    /// A client wants to know how the step is doing.
+    pub(crate) asked: Notify,
 }
 
 /// Asks the shim to say when there is more, for as long as this is kept.
@@ -87,7 +110,11 @@ impl Keeper {
             handle,
             stop: ordered,
             tries: 0,
+            silent_since_ms: None,
+            taken_over: None,
+            unreadable: 0,
             has_met: false,
+            told: Vec::new(),
             ending: None,
             baseline: None,
             watcher,
@@ -123,8 +150,16 @@ struct Work {
     handle: Handle,
     stop: watch::Receiver<Option<StopMode>>,
     tries: u32,
+    /// Since when the shim that holds the lock has not answered, by the clock that stands while the machine sleeps.
+    silent_since_ms: Option<u64>,
+    /// Set once the step is seen to without its shim: for a limit that is reached, or for an order.
+    taken_over: Option<Option<EndCause>>,
+    /// How often the records could not be read.
+    unreadable: u32,
     /// True once this daemon has talked with the step's shim.
     has_met: bool,
+    /// What the step's shim has told us of its records, which may outlast their file.
+    told: Vec<Record>,
     /// What was found when the main process had ended.
     ending: Option<Ending>,
     /// The workspace as a loop's first attempt finds it.
@@ -146,12 +181,37 @@ pub(crate) fn is_locked(dir: &AttemptDir) -> bool {
     launch::is_locked(dir)
 }
 
+/// What an attempt of such a run answered, by the files it left.
+pub(crate) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> std::io::Result<Answer> {
+    ending::answer(spec, dir, exit)
+}
+
+/// Has the shim of a step that no journal knows end its tree, and returns once the shim has gone.
+pub(crate) async fn end(
+    supervisor: &Arc<Supervisor>,
+    dir: &AttemptDir,
+    grace_ms: u64,
+) -> std::io::Result<()> {
+    let mut session = connect(supervisor, dir).await?;
+    session.end(grace_ms).await?;
+    // A shim hangs up before it is gone, and only its lock says that it is.
+    for _ in 0..GONE_LOOKS {
+        if !is_locked(dir) {
+            return Ok(());
+        }
+        tokio::time::sleep(GONE_LOOK).await;
+    }
+    Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "its shim does not go"))
+}
+
 /// What is there of a step.
 enum Sight {
     /// A shim answered.
     Met(Session),
     /// A shim holds the lock and did not answer.
     Silent,
+    /// A shim answered in a protocol that this daemon does not speak; why.
+    Foreign(String),
     /// Nobody holds the lock; this is what was written.
     Left(Vec<Record>),
 }
@@ -169,46 +229,74 @@ impl Work {
                     self.has_gone_on();
                     self.meet(session).await;
                 }
-                Ok(Sight::Left(records)) if !records::is_begun(&records) && self.is_held_back() => {
-                    self.await_turn().await;
-                    continue;
+                Ok(Sight::Left(records)) if records::is_begun(&records) => {
+                    return self.keep_left(records).await;
                 }
-                Ok(Sight::Left(records)) if !records::is_begun(&records) => {
-                    match self.launch().await {
-                        Ok(Some(session)) => {
-                            self.has_gone_on();
-                            self.meet(session).await;
-                        }
-                        Ok(None) if self.tries < PATIENCE => self.tries += 1,
-                        Ok(None) => self.give_up("no shim answers").await,
-                        Err(error) if is_full(&error) => {
-                            self.say_trouble("disk_full", error.to_string()).await;
-                        }
-                        // What the step is given cannot be made, and will not be next time either.
-                        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                            self.fence(NeverStarted::BadSpec, error.to_string()).await;
-                        }
-                        Err(error) => self.give_up(&error.to_string()).await,
+                Ok(Sight::Left(_)) => match self.past() {
+                    Ok(Past::Ran) => return self.keep_left(Vec::new()).await,
+                    Ok(Past::Launching) => {
+                        self.note_silence("a shim was started for it and does not answer").await;
                     }
+                    Ok(Past::Unlaunched) if self.is_held_back() => {
+                        self.await_turn().await;
+                        continue;
+                    }
+                    Ok(Past::Unlaunched) => self.begin().await,
+                    Err(error) if let Some(code) = host::failure(&error) => {
+                        self.say_trouble(code, error.to_string()).await;
+                    }
+                    // It may have run, or it may not: neither is made up.
+                    Err(error) => {
+                        self.say_trouble("unreadable", error.to_string()).await;
+                        if self.stop.borrow_and_update().is_some() {
+                            return orphan::keep(self, Vec::new()).await;
+                        }
+                    }
+                },
+                Ok(Sight::Foreign(why)) => {
+                    self.say_trouble("unreachable", &why).await;
+                    self.note_silence(&why).await;
                 }
-                Ok(Sight::Left(records)) => return self.keep_left(records).await,
                 Ok(Sight::Silent) => {
-                    self.note_silence("its shim is alive and does not answer").await;
+                    self.note_silence(session::NO_ANSWER).await;
+                }
+                Err(records::Unreadable::Io { error, .. })
+                    if let Some(code) = host::failure(&error) =>
+                {
+                    self.say_trouble(code, error.to_string()).await;
                 }
                 Err(unreadable) => {
                     self.say_trouble("unreadable", unreadable.to_string()).await;
-                    // How it ended cannot be known; who is alive of it can, once they are to be gone.
-                    if self.stop.borrow_and_update().is_some() {
-                        return orphan::keep(self, Vec::new()).await;
+                    self.unreadable += 1;
+                    // How it ended cannot be known; who is alive of it can.
+                    let is_to_stop = self.stop.borrow_and_update().is_some();
+                    if is_to_stop || self.is_given_up(&unreadable) {
+                        let records = std::mem::take(&mut self.told);
+                        return orphan::keep(self, records).await;
                     }
                 }
             }
+            if self.taken_over.is_some() {
+                return self.take_over().await;
+            }
             tokio::select! {
                 () = tokio::time::sleep(retry_in) => {}
-                Ok(()) = self.stop.changed() => {}
+                Ok(()) = self.stop.changed() => retry_in = FIRST_RETRY,
             }
-            retry_in = (retry_in * 2).min(LAST_RETRY);
+            retry_in = (retry_in * 2).min(self.longest_retry());
         }
+    }
+
+    /// True if records that cannot be read are not waited for any longer: they are damaged for good, or nobody
+    /// has mended them for a while. Only of a step whose process is known can more be found out.
+    fn is_given_up(&self, unreadable: &records::Unreadable) -> bool {
+        let is_for_good = match unreadable {
+            records::Unreadable::Line { .. } => true,
+            records::Unreadable::Io { error, .. } => {
+                error.kind() == std::io::ErrorKind::PermissionDenied && self.unreadable > MEND_TRIES
+            }
+        };
+        is_for_good && self.known_process().is_some()
     }
 
     /// True if the run may start nothing yet. One that is to be stopped is seen to at once.
@@ -235,25 +323,29 @@ impl Work {
     }
 
     async fn look(&self) -> Result<Sight, records::Unreadable> {
-        if let Ok(session) = Session::connect(&self.dir.socket(), self.supervisor.epoch).await {
-            return Ok(Sight::Met(session));
+        self.has_room().map_err(|error| {
+            let path = self.dir.socket().display().to_string();
+            records::Unreadable::Io { path, error }
+        })?;
+        match connect(&self.supervisor, &self.dir).await {
+            Ok(session) => return Ok(Sight::Met(session)),
+            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+                return Ok(Sight::Foreign(error.to_string()));
+            }
+            Err(_not_there) => {}
         }
         Ok(match launch::left(&self.dir)? {
+            // A file that was cut short says less than its shim had told.
+            Some(records) if records.len() < self.told.len() => Sight::Left(self.told.clone()),
             Some(records) => Sight::Left(records),
             None => Sight::Silent,
         })
     }
 
-    async fn note_silence(&mut self, message: &str) {
-        self.tries += 1;
-        if self.tries == PATIENCE {
-            self.say_trouble("unreachable", message).await;
-        }
-    }
-
     /// Another boot: what was written is all there is, and no process is looked for.
     async fn keep_rebooted(&mut self) {
-        match records::read(&self.dir.events()) {
+        // A power loss leaves holes in what was not synced. Whatever the records say, nothing of the step lives.
+        match records::read_after_boot(&self.dir.events()) {
             Ok(records) => self.report(Custody::Rebooted, &records, 0).await,
             Err(unreadable) => {
                 self.say_trouble("unreadable", unreadable.to_string()).await;
@@ -264,44 +356,46 @@ impl Work {
         }
     }
 
-    /// The shim is gone and these are its records.
+    /// The shim is gone, or is not to be found where it should be, and these are its records; none if they are
+    /// gone too.
     async fn keep_left(mut self, records: Vec<Record>) {
         self.say_shim(None).await;
         self.say_no_trouble().await;
+        self.has_gone_on();
         if records::is_over(&records) {
             return self.report(Custody::Nobody, &records, 0).await;
         }
-        match records::identity(&records) {
-            None => self.report(Custody::NeverHeld, &records, 0).await,
-            Some(_) => orphan::keep(self, records).await,
+        let is_held_at_barrier = records::is_begun(&records)
+            && records::identity(&records).is_none()
+            && self.known_process().is_none();
+        if is_held_at_barrier && orphan::is_empty(&mut self).await {
+            return self.report(Custody::NeverHeld, &records, 0).await;
         }
+        orphan::keep(self, records).await;
     }
 
-    /// No shim can be had. That nothing ran is written down where a late shim would read it, and the next look
-    /// finds it there.
-    async fn give_up(&self, why: &str) {
-        self.fence(NeverStarted::NoResources, format!("cannot start a shim: {why}")).await;
-    }
-
+    /// Writes down that nothing ran, where a late shim would read it; the next look finds it there.
     async fn fence(&self, code: NeverStarted, why: String) {
         let at_ms = self.supervisor.world.now().0;
         tracing::error!(run = %self.task.run.id, %why, "step not launched");
         if let Err(error) = launch::fence(&self.dir, at_ms, code, why) {
-            let code = if is_full(&error) { "disk_full" } else { "unreadable" };
+            let code = host::failure(&error).unwrap_or("unreadable");
             self.say_trouble(code, error.to_string()).await;
         }
     }
 
     async fn report(&mut self, custody: Custody, records: &[Record], stops_before: usize) {
         let report = records::report(self.task.step, custody, records, stops_before);
-        self.post_report(report).await;
+        self.post_report(report, records::line(records)).await;
     }
 
-    /// Posts a report, with what was found at the end if there is one.
-    async fn post_report(&mut self, mut report: outlast_engine::Report) {
+    /// Posts a report, with what was found at the end if there is one. `line` is the line of time that it is on.
+    async fn post_report(&mut self, mut report: outlast_engine::Report, line: Option<i64>) {
         self.look_at_end(&mut report).await;
         self.look_at_output(&mut report).await;
-        records::in_our_time(&mut report, &self.supervisor.world);
+        // Times of another boot are the wall's of then: there is no line from that boot to this.
+        let line = line.filter(|_| self.task.boot == self.supervisor.world.boot);
+        records::in_our_time(&mut report, line, &self.supervisor.world);
         let input = Input::Reported(Box::new(report));
         self.post(Message::Input { input, done: None }).await;
     }
@@ -332,6 +426,19 @@ impl Work {
     }
 }
 
-fn is_full(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+/// Greets the shim, with a higher epoch if it has met one: we hold the lock and the journal, so a shim that knows
+/// better has outlived a journal that was lost.
+async fn connect(supervisor: &Arc<Supervisor>, dir: &AttemptDir) -> std::io::Result<Session> {
+    let socket = dir.socket();
+    for _ in 0..RAISES {
+        match Session::connect(&socket, supervisor.lineage.shim_epoch()).await {
+            Err(error) if session::is_stale(&error) => {
+                let supervisor = supervisor.clone();
+                let raised = Lane::Steps.run(move || supervisor.raise_shim_epoch());
+                raised.await.map_err(std::io::Error::other)??;
+            }
+            other => return other,
+        }
+    }
+    Err(std::io::Error::other("the shim has met a higher epoch than could be reached"))
 }

@@ -19,8 +19,9 @@ use crate::settings::Settings;
 /// Sends what the daemon has to say, its last words among it, to its log.
 pub(crate) fn start(layout: &Layout) -> io::Result<()> {
     // As the config says it now; a config that is wrong is said to be so once there is a log.
-    let rules =
-        Settings::read(layout.config_file()).current().map_or_else(|_| Log::default(), |it| it.log);
+    let rules = Settings::read(layout.config_file())
+        .current()
+        .map_or_else(|_| Log::default(), |it| it.log.clone());
     let files = Arc::new(Files::open(&layout.daemon_log(), rules.max_bytes, rules.keep)?);
     let level: Level = rules.level.parse().expect("the config takes only levels");
     let subscriber = tracing_subscriber::fmt()

@@ -1,5 +1,6 @@
 //! A command that is told on its standard input, and says by its exit whether it has understood.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::body::Telling;
@@ -9,14 +10,19 @@ use crate::world::command::{self, Around, Call, Ended};
 /// What is told of what a command says.
 const MOST_TOLD: usize = 200;
 
-pub(super) async fn send(line: &str, telling: &Telling, within: Duration) -> Outcome {
+pub(super) async fn send(
+    program: &Path,
+    line: &str,
+    telling: &Telling,
+    within: Duration,
+) -> Outcome {
     let call = Call {
         argv: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()],
         stdin: format!("{}\n", telling.body).into_bytes(),
         around: named(telling),
         most_stdout: 0,
     };
-    outcome(command::call(call, within).await)
+    outcome(command::call(program, call, within).await)
 }
 
 /// What a command finds in its environment.
@@ -42,6 +48,7 @@ pub(super) fn outcome(ended: std::io::Result<Ended>) -> Outcome {
         Ok(Ended::TooSlow { after }) => {
             Outcome::failed(format!("it took longer than {} ms and was killed", after.as_millis()))
         }
+        Ok(Ended::Unseen) => Outcome::failed("its guard was killed, so its end is not known"),
         Err(error) => Outcome::failed(format!("it cannot be started: {error}")),
     }
 }

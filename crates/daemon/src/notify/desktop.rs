@@ -1,5 +1,6 @@
 //! A notice on this machine's screen, by the program that the system has for it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::body::Telling;
@@ -8,10 +9,11 @@ use crate::world::command::{Call, call};
 
 const LONGEST: usize = 500;
 
-pub(super) async fn send(telling: &Telling, within: Duration) -> Outcome {
+pub(super) async fn send(name: &Path, telling: &Telling, within: Duration) -> Outcome {
     let argv = argv(telling);
     let program = argv[0].clone();
     match call(
+        name,
         Call { argv, stdin: Vec::new(), around: command::named(telling), most_stdout: 0 },
         within,
     )

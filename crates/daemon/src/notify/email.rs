@@ -2,6 +2,7 @@
 //!
 //! Nothing that a run writes gets into the head of a message but encoded, so that it can add no line to it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::Time;
@@ -9,7 +10,8 @@ use outlast_workflow::notify::base64;
 
 use super::body::Telling;
 use super::{Outcome, command, text};
-use crate::world::command::{Call, call};
+use crate::world;
+use crate::world::command::Call;
 
 /// Bytes of a subject; each piece of it is encoded in a line of its own, which has at most 76 signs.
 const LONGEST_SUBJECT: usize = 200;
@@ -23,6 +25,7 @@ pub(super) struct Letter<'a> {
 }
 
 pub(super) async fn send(
+    program: &Path,
     line: &str,
     letter: &Letter<'_>,
     telling: &Telling,
@@ -30,9 +33,8 @@ pub(super) async fn send(
 ) -> Outcome {
     let argv = ["sh", "-c", line].map(str::to_owned).to_vec();
     let stdin = message(letter, telling).into_bytes();
-    command::outcome(
-        call(Call { argv, stdin, around: command::named(telling), most_stdout: 0 }, within).await,
-    )
+    let call = Call { argv, stdin, around: command::named(telling), most_stdout: 0 };
+    command::outcome(world::command::call(program, call, within).await)
 }
 
 fn message(letter: &Letter<'_>, telling: &Telling) -> String {

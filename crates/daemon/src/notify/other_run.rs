@@ -41,6 +41,7 @@ pub(super) async fn send(
         message: telling.id.clone(),
         from: format!("run {}", telling.run),
         text: words(telling),
+        by: None,
     };
     if tokio::time::timeout(within, handle.tell(message)).await.is_err() {
         return Outcome::failed(format!("the journal of run {id} cannot be written"));

@@ -16,7 +16,7 @@ pub(super) async fn send(supervisor: &Arc<Supervisor>, sink: &Sink, telling: &Te
     let within = Duration::from_millis(sink.timeout_ms);
     let time = (supervisor.world.now(), within);
     match &sink.way {
-        Way::Command { command } => command::send(command, telling, within).await,
+        Way::Command { command } => command::send(&supervisor.exe, command, telling, within).await,
         Way::Webhook { url, secrets, headers } => {
             webhook::send(&webhook::To { url, secrets, headers }, telling, time).await
         }
@@ -28,9 +28,9 @@ pub(super) async fn send(supervisor: &Arc<Supervisor>, sink: &Sink, telling: &Te
         Way::Discord { url } => discord::send(url, telling, time).await,
         Way::Email { command, to, from } => {
             let letter = email::Letter { to, from: from.as_deref(), now: supervisor.world.now() };
-            email::send(command, &letter, telling, within).await
+            email::send(&supervisor.exe, command, &letter, telling, within).await
         }
-        Way::Desktop => desktop::send(telling, within).await,
+        Way::Desktop => desktop::send(&supervisor.exe, telling, within).await,
         Way::Run { run } => other_run::send(supervisor, run, telling, within).await,
     }
 }

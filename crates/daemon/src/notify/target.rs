@@ -12,6 +12,9 @@ use crate::world;
 const MOST_SINKS: usize = 16;
 const LONGEST_SINK: usize = 2048;
 
+/// Sinks that a hint names; an operator may have thousands.
+const MOST_NAMED: usize = 20;
+
 /// No secret is longer.
 const LONGEST_SECRET: usize = 4096;
 
@@ -28,7 +31,7 @@ pub(super) fn find(supervisor: &Supervisor, sink: &str) -> Result<(Sink, Setting
             None => return Err(format!("there is no sink {sink:?} in {}", config.file)),
         },
     };
-    Ok((found, config.notify))
+    Ok((found, config.notify.clone()))
 }
 
 /// What was meant by a name or an address that somebody typed; refused if nothing can be.
@@ -41,18 +44,28 @@ pub(crate) fn known(supervisor: &Supervisor, sink: &str) -> Result<Sink, Refusal
     if let Some(found) = config.sinks.get(sink) {
         return Ok(found.clone());
     }
-    let names: Vec<&str> = config.sinks.keys().map(String::as_str).collect();
-    let hint = match names.is_empty() {
-        true => "no sinks are configured; cmd:COMMAND, webhook:URL, ntfy:URL, desktop and run:RUN need none".to_owned(),
-        false => format!("{}, or an address such as cmd:COMMAND, webhook:URL or run:RUN", names.join(", ")),
-    };
+    let hint = || hint(config.sinks.keys());
     match Sink::at(sink) {
         Some(Ok(found)) => Ok(found),
         Some(Err(why)) => {
             let message = format!("{} is not an address: {why}", notify::shown(sink));
-            Err(Refusal::new("bad_sink", message).hint(hint))
+            Err(Refusal::new("bad_sink", message).hint(hint()))
         }
-        None => Err(Refusal::new("unknown_sink", format!("there is no sink {sink:?}")).hint(hint)),
+        None => {
+            Err(Refusal::new("unknown_sink", format!("there is no sink {sink:?}")).hint(hint()))
+        }
+    }
+}
+
+/// What could have been typed instead.
+fn hint<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
+    let more = names.len().saturating_sub(MOST_NAMED);
+    let named: Vec<&str> = names.take(MOST_NAMED).map(String::as_str).collect();
+    let named = named.join(", ");
+    match (named.is_empty(), more) {
+        (true, _) => "no sinks are configured; cmd:COMMAND, webhook:URL, ntfy:URL, desktop and run:RUN need none".to_owned(),
+        (false, 0) => format!("{named}, or an address such as cmd:COMMAND, webhook:URL or run:RUN"),
+        (false, more) => format!("{named} and {more} more (`outlast sink ls`), or an address such as cmd:COMMAND, webhook:URL or run:RUN"),
     }
 }
 

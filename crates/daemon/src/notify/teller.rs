@@ -272,6 +272,11 @@ impl Teller {
                     self.supervisor.leave(Leaving::Fenced);
                     return Err(Over);
                 }
+                Err(error @ Error::Gone { .. }) => {
+                    tracing::error!(sink = shown(&self.sink), %error, "the journal is gone");
+                    self.supervisor.heed_store(&error);
+                    return Err(Over);
+                }
                 Err(error) => {
                     tracing::error!(sink = shown(&self.sink), %error, "cannot write down what was told");
                     tokio::time::sleep(retry_in).await;

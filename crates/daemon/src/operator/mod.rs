@@ -62,7 +62,7 @@ async fn with_each<T: PartialEq + Clone>(
     mut act: impl AsyncFnMut(T),
 ) {
     let mut changes = supervisor.settings.changes();
-    let now = || supervisor.settings.current().as_ref().map(&part).ok();
+    let now = || supervisor.settings.current().as_deref().map(&part).ok();
     let mut held = now();
     loop {
         let changed = async {

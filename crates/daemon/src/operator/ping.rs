@@ -9,6 +9,7 @@ use std::time::Duration;
 use outlast_workflow::Ping;
 
 use super::readiness;
+use crate::lanes::Lane;
 use crate::supervisor::Supervisor;
 use crate::{http, view};
 
@@ -101,7 +102,7 @@ fn judged(answer: Result<http::Answer, String>) -> Result<(), String> {
 /// What keeps this daemon from new work, if something does.
 async fn unready(supervisor: &Arc<Supervisor>) -> Option<String> {
     let looked_at = supervisor.clone();
-    let obstacles = tokio::task::spawn_blocking(move || readiness::obstacles(&looked_at)).await;
+    let obstacles = Lane::Surveys.run(move || readiness::obstacles(&looked_at)).await;
     match obstacles {
         Ok(obstacles) => obstacles.into_iter().next().map(|obstacle| obstacle.message),
         Err(error) => Some(error.to_string()),

@@ -50,8 +50,14 @@ impl Readiness {
             Err(error @ Error::Full(_)) => {
                 *self.journal() = Some(trouble("disk_full", error.to_string()));
             }
+            Err(error @ Error::Locked(_)) => {
+                *self.journal() = Some(trouble("journal_locked", error.to_string()));
+            }
             Err(error @ (Error::ReadOnly(_) | Error::Io(_) | Error::Corrupt { .. })) => {
                 *self.journal() = Some(trouble("journal_unwritable", error.to_string()));
+            }
+            Err(error @ (Error::Unsaved { .. } | Error::Gone { .. })) => {
+                *self.journal() = Some(trouble("journal_gone", error.to_string()));
             }
             // Refused for what was asked, or because another daemon has the journal.
             Err(_) => {}

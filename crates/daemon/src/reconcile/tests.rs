@@ -246,7 +246,9 @@ fn worlds() -> impl Strategy<Value = (Vec<Desired>, Observed, Backoff)> {
     let storm = proptest::option::of(times());
     let recent = proptest::collection::vec(times(), 0..6);
     (desired, (some_of(), some_of(), some_of()), starting, failures, storm, recent).prop_map(
-        |(desired, (seated, alive, held), starting, (failed, times, last), storm, recent)| {
+        |(desired, (seated, alive, held), mut starting, (failed, times, last), storm, recent)| {
+            // A run is held back until it is released, and starting only after that.
+            starting.retain(|run, _| !held.contains(run));
             let desired =
                 desired.into_iter().enumerate().map(|(number, (standing, priority, age))| {
                     Desired { run: id(&format!("r{number}")), standing, priority, since: Time(age) }

@@ -1,11 +1,12 @@
 //! What no event tells of, and what cannot be read: found, and seen to.
 
-use outlast_engine::{Agent, BootId, Moment, RunSpec};
+use outlast_engine::{Agent, BootId, Input, Moment, RunSpec};
 use outlast_store::{Journal, Memory, Remove};
 use outlast_wire::api::Mode;
 use outlast_wire::layout::Layout;
 
 use super::*;
+use crate::lineage::Lineage;
 use crate::notify::Words;
 use crate::service::Service;
 use crate::settings::Settings;
@@ -35,8 +36,10 @@ impl Stage {
         let parts = Parts {
             layout,
             exe,
+            build: "test",
             world,
             epoch,
+            lineage: Lineage::of_epoch(epoch),
             store: Arc::new(store.clone()),
             settings,
             storm: None,
@@ -60,7 +63,9 @@ impl Stage {
         let words = Words { layout: &self.supervisor.layout };
         let (append, seat) = Seat::create(&self.id, spec, &moment, self.supervisor.epoch, &words);
         self.store.append_wait(append).unwrap();
-        let pause = seat.propose(&Input::PauseAsked, &moment, &words).expect("it can be paused");
+        let pause = seat
+            .propose(&Input::PauseAsked(outlast_engine::Order::default()), &moment, &words)
+            .expect("it can be paused");
         self.store.append_wait(pause).unwrap();
     }
 }

@@ -1,26 +1,96 @@
 //! What an attempt is asked: `request.json` for machines and `prompt.md` for models, both made from the
 //! journal alone, so that every daemon would ask the same.
+//!
+//! Each kind of text has its budget of bytes. What does not fit is cut and marked, with where the whole of it is.
 
+mod cut;
 mod note;
 mod prompt;
 
-use outlast_engine::{CallOutcome, CallResult, Previous, Run, Time, unavailable};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use outlast_engine::{CallOutcome, CallResult, Fact, Previous, Run, Time, unavailable};
+use outlast_store::Journal;
+use outlast_wire::layout::{AttemptDir, RunDir};
 use serde_json::{Value, json};
+
+use cut::Keep;
 
 pub(crate) use note::Note;
 pub(crate) use prompt::Unrenderable;
+
+/// All messages in a request.
+const MOST_OF_MESSAGES: usize = 1 << 20;
+/// All outputs of tools in a request.
+const MOST_OF_RESULTS: usize = 2 << 20;
 
 /// What is written beside an attempt before it starts.
 pub(crate) struct Request {
     pub(crate) prompt: String,
     pub(crate) json: Vec<u8>,
+    /// All messages in whole, one JSON object a line, if one of them was cut.
+    pub(crate) messages: Option<Vec<u8>>,
 }
 
-/// The request for the current attempt of `run`; `told` is what the trigger that made it has to say.
-pub(crate) fn of(run: &Run, told: Option<&Value>, now: Time) -> Result<Request, Unrenderable> {
+/// What an attempt's request is made of, beside its run.
+pub(crate) struct Given<'a> {
+    /// What the trigger that made the run has to say.
+    pub(crate) told: Option<&'a Value>,
+    pub(crate) outputs: &'a Outputs,
+    pub(crate) places: &'a Places,
+    pub(crate) now: Time,
+}
+
+/// Where a reader finds in whole what was cut.
+pub(crate) struct Places {
+    pub(crate) attempt: AttemptDir,
+    pub(crate) run: RunDir,
+}
+
+impl Places {
+    pub(crate) fn messages(&self) -> PathBuf {
+        self.attempt.messages()
+    }
+
+    fn output(&self, result: &CallResult) -> Option<PathBuf> {
+        result.made.map(|made| self.run.errand(made.errand).output())
+    }
+}
+
+/// The ends of what the calls of the last turn wrote, by the number of the event that has each.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs(BTreeMap<u64, String>);
+
+impl Outputs {
+    /// As the journal has them. Blocks.
+    pub(crate) fn read(store: &dyn Journal, run: &Run) -> Result<Self, outlast_store::Error> {
+        let results = run.previous.iter().flat_map(|previous| previous.results.iter().flatten());
+        let mut outputs = BTreeMap::new();
+        for made in results.filter_map(|result| result.made) {
+            let found = store.events(&run.id, made.seq.saturating_sub(1), 1)?;
+            if let Some(Fact::ErrandEnded { errand, tail, .. }) = found.first().map(|it| &it.fact)
+                && *errand == made.errand
+            {
+                outputs.insert(made.seq, tail.clone());
+            }
+        }
+        Ok(Self(outputs))
+    }
+
+    fn of(&self, result: &CallResult) -> &str {
+        let made = result.made.and_then(|made| self.0.get(&made.seq));
+        made.map(String::as_str).unwrap_or_default()
+    }
+}
+
+/// The request for the current attempt of `run`.
+pub(crate) fn of(run: &Run, given: &Given<'_>) -> Result<Request, Unrenderable> {
     let note = note::of(run);
-    let left = Left::of(run, now);
-    let prompt = prompt::render(run, note.as_ref(), &left, &item(told))?;
+    let left = Left::of(run, given.now);
+    let prompt = prompt::render(run, note.as_ref(), &left, given)?;
+    let messages = messages(run, given.places);
+    let is_cut = prompt::cuts_messages(run) || messages.iter().any(|it| it["whole"].is_string());
     let attempt = run.attempt.as_ref();
     let mut request = json!({
         "schema": "outlast/request@1",
@@ -32,21 +102,22 @@ pub(crate) fn of(run: &Run, told: Option<&Value>, now: Time) -> Result<Request, 
         "prompt": prompt,
         "workspace": run.spec.dir,
         "note": note.as_ref().map(|note| note.json(run)),
-        "messages": run.given().map(message).collect::<Vec<_>>(),
-        "previous": run.previous.as_ref().map(previous),
+        "messages": messages,
+        "previous": run.previous.as_ref().map(|it| previous(it, given)),
         "limits_left": left.json(),
         "tools": tools(run),
     });
-    if let Some(told) = told {
+    if let Some(told) = given.told {
         request["trigger"] = told.clone();
     }
     let json = serde_json::to_vec_pretty(&request).expect("a request is plain data");
-    Ok(Request { prompt, json })
+    let lines = || run.given().map(|it| format!("{}\n", message(it))).collect::<String>();
+    Ok(Request { prompt, json, messages: is_cut.then(|| lines().into_bytes()) })
 }
 
 /// Says what is wrong with a run's prompt before the run is made.
 pub(crate) fn try_out(run: &Run, told: Option<&Value>, now: Time) -> Result<(), Unrenderable> {
-    prompt::try_out(run, &Left::of(run, now), &item(told))
+    prompt::try_out(run, &Left::of(run, now), told)
 }
 
 /// What the run was made of.
@@ -63,25 +134,49 @@ fn message(message: &outlast_engine::Message) -> Value {
     })
 }
 
-fn previous(previous: &Previous) -> Value {
+/// The messages that the attempt is given, within what a request has for them.
+fn messages(run: &Run, places: &Places) -> Vec<Value> {
+    let most = cut::level(run.given().map(|it| it.text.len()), MOST_OF_MESSAGES);
+    let within = |it: &outlast_engine::Message| {
+        let (text, left_out) = cut::part(&it.text, most, Keep::Beginning);
+        let mut value = message(it);
+        if left_out > 0 {
+            value["text"] = text.into();
+            value["bytes_left_out"] = left_out.into();
+            value["whole"] = places.messages().display().to_string().into();
+        }
+        value
+    };
+    run.given().map(within).collect()
+}
+
+fn previous(previous: &Previous, given: &Given<'_>) -> Value {
+    let results: Vec<&CallResult> = previous.results.iter().flatten().collect();
+    let lengths = results.iter().map(|it| given.outputs.of(it).len());
+    let most = cut::level(lengths, MOST_OF_RESULTS);
     let check = |it: &outlast_engine::FailedCheck| json!({ "command": it.command, "why": it.why, "output": it.output });
     json!({
         "turn": previous.turn,
         "status": previous.status.word(),
         "summary": previous.summary,
-        "tool_results": previous.results.iter().flatten().map(result).collect::<Vec<_>>(),
+        "tool_results": results.iter().map(|it| result(it, most, given)).collect::<Vec<_>>(),
         "failed_checks": previous.failed_checks.iter().map(check).collect::<Vec<_>>(),
     })
 }
 
-fn result(result: &CallResult) -> Value {
+fn result(result: &CallResult, most: usize, given: &Given<'_>) -> Value {
     let (status, why) = status(&result.outcome);
+    let (output, left_out) = cut::part(given.outputs.of(result), most, Keep::End);
     let mut value = json!({
         "name": result.name,
         "key": result.key,
         "status": status,
-        "output": result.output,
+        "output": output,
     });
+    if left_out > 0 {
+        value["bytes_left_out"] = left_out.into();
+        value["whole"] = given.places.output(result).map(|it| it.display().to_string()).into();
+    }
     if let Some(why) = why {
         value["why"] = why.into();
     }

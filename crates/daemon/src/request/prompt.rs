@@ -3,93 +3,150 @@
 
 use std::fmt::Write;
 
-use outlast_engine::{Previous, Run};
-use outlast_workflow::template::{self, Variables};
+use outlast_engine::{CallResult, Message, Previous, Run};
+use outlast_workflow::template::{self, LARGEST_PROMPT, OVER_BUDGET, Rendered, Variables};
 use serde_json::Value;
 
-use super::{Left, Note, status};
+use super::cut::{self, Keep};
+use super::{Given, Left, Note, item, status};
 
 /// The template does not render with what this turn has; it did with what the run was made with.
 #[derive(Debug, thiserror::Error)]
 #[error("the prompt cannot be rendered: {0}")]
 pub(crate) struct Unrenderable(String);
 
+impl From<template::Problem> for Unrenderable {
+    fn from(problem: template::Problem) -> Self {
+        Self(match problem.line {
+            Some(line) => format!("line {line} of the prompt: {}", problem.message),
+            None => problem.message,
+        })
+    }
+}
+
+/// How much of what a run was told a template gets to see.
+#[derive(Clone, Copy)]
+struct Share {
+    /// Bytes of one text: the task, the summary, the output of a check.
+    each: usize,
+    /// Bytes of all messages, and of all outputs of tools.
+    all: usize,
+    /// Messages, and results.
+    items: usize,
+}
+
+/// What a template is given. One that makes too much of the first is given the next: what a run was told
+/// makes no turn fail.
+const SHARES: [Share; 3] = [
+    Share { each: 256 << 10, all: 256 << 10, items: usize::MAX },
+    Share { each: 32 << 10, all: 32 << 10, items: 64 },
+    Share { each: 2 << 10, all: 2 << 10, items: 8 },
+];
+
 pub(super) fn render(
     run: &Run,
     note: Option<&Note>,
     left: &Left,
-    item: &Value,
+    given: &Given<'_>,
 ) -> Result<String, Unrenderable> {
-    let mut prompt = match &run.spec.workflow {
-        Some(workflow) => template::render(&workflow.prompt, &variables(run, note, left, item))
-            .map_err(|problem| Unrenderable(problem.message))?,
-        None => run.task.clone().unwrap_or_default(),
+    let Some(workflow) = &run.spec.workflow else {
+        return Ok(run.task.clone().unwrap_or_default());
     };
-    if run.spec.workflow.is_some() {
-        append(&mut prompt, run, note);
+    let known = known(run, note, given);
+    let most = LARGEST_PROMPT.saturating_sub(known.len() + 1);
+    let mut prompt = within(&workflow.prompt, run, note, left, given, most)?;
+    if !known.is_empty() && !prompt.is_empty() && !prompt.ends_with('\n') {
+        prompt.push('\n');
     }
+    prompt.push_str(&known);
     Ok(prompt)
+}
+
+/// True if a message is too long for what a prompt has for messages.
+pub(super) fn cuts_messages(run: &Run) -> bool {
+    run.spec.workflow.is_some() && message_level(run, SHARES[0]) != usize::MAX
+}
+
+/// What the template comes to in at most so many bytes.
+fn within(
+    text: &str,
+    run: &Run,
+    note: Option<&Note>,
+    left: &Left,
+    given: &Given<'_>,
+    most: usize,
+) -> Result<String, Unrenderable> {
+    let request = given.places.attempt.request();
+    let mark = |why: &str| {
+        let request = request.display();
+        format!("[outlast: {why}; what it is made of is in {request}]\n")
+    };
+    // Room for the mark itself, whatever the path.
+    let room = most.saturating_sub(mark("").len() + 256);
+    let mut too_much = None;
+    for share in SHARES {
+        match template::render_within(text, &variables(run, note, left, given, share), room) {
+            Ok(Rendered::Whole(prompt)) => return Ok(prompt),
+            Ok(Rendered::Beginning { text, line }) => {
+                let line = line.map_or_else(String::new, |line| format!(" in line {line}"));
+                let mark = mark(&format!("the prompt is longer than 1 MiB and was cut here{line}"));
+                return Ok(format!("{text}\n{mark}"));
+            }
+            Err(problem) if problem.code == OVER_BUDGET => too_much = Some(problem),
+            Err(problem) => return Err(problem.into()),
+        }
+    }
+    let why = too_much.map_or_else(String::new, |problem| Unrenderable::from(problem).0);
+    tracing::warn!(run = %run.id, why, "prompt replaced by the task: its template makes too much");
+    let task = run.task.as_deref().unwrap_or_default();
+    let whole = format!("the whole task is in {}", request.display());
+    let task = cut::marked(task, SHARES[0].each, Keep::Beginning, &whole);
+    Ok(format!("{task}\n\n{}", mark(&format!("the loop file's prompt makes too much: {why}"))))
 }
 
 /// Renders as a first turn would, and as a later one that has everything to say, before there is any: a prompt
 /// that names what is not always there fails here, and not in the night.
-pub(super) fn try_out(run: &Run, left: &Left, item: &Value) -> Result<(), Unrenderable> {
+pub(super) fn try_out(run: &Run, left: &Left, told: Option<&Value>) -> Result<(), Unrenderable> {
     let Some(workflow) = &run.spec.workflow else { return Ok(()) };
-    let text = |text: &str| text.to_owned();
-    let first = variables(run, None, left, item);
-    let later = Variables {
-        turn: 2,
-        earlier_attempts: 1,
-        previous: template::Previous {
-            status: Some(text("continue")),
-            summary: Some(text("so far")),
-            failed_checks: vec![template::FailedCheck {
-                command: text("true"),
-                output: text("no"),
-            }],
-            tool_results: vec![template::ToolResult {
-                name: text("tool"),
-                key: Some(text("key")),
-                status: text("ok"),
-                output: text("yes"),
-            }],
-        },
-        note: Some(template::Note { cause: text("stalled"), text: text("go on") }),
-        messages: vec![template::Message { text: text("hello"), from: Some(text("user")) }],
-        ..variables(run, None, left, item)
+    let first = Variables {
+        task: run.task.clone().unwrap_or_default(),
+        ..of_run(run, None, left, item(told))
     };
-    [first, later].iter().try_for_each(|variables| {
-        let rendered = template::render(&workflow.prompt, variables);
-        rendered.map(drop).map_err(|problem| Unrenderable(problem.message))
-    })
+    [first.clone(), first.later()]
+        .iter()
+        .try_for_each(|variables| Ok(template::render(&workflow.prompt, variables).map(drop)?))
 }
 
 /// What is there to know, each under a heading; nothing where there is nothing.
-fn append(prompt: &mut String, run: &Run, note: Option<&Note>) {
+fn known(run: &Run, note: Option<&Note>, given: &Given<'_>) -> String {
+    let mut known = String::new();
     if let Some(note) = note {
-        section(prompt, "Note", &note.text);
+        section(&mut known, "Note", &note.text);
     }
-    let messages: Vec<String> =
-        run.given().map(|it| format!("- {} says: {}", it.from, it.text)).collect();
+    let share = SHARES[0];
+    let messages: Vec<String> = messages(run, given, share)
+        .into_iter()
+        .map(|it| format!("- {} says: {}", it.from.unwrap_or_default(), it.text))
+        .collect();
     if !messages.is_empty() {
-        section(prompt, "Messages", &messages.join("\n"));
+        section(&mut known, "Messages", &messages.join("\n"));
     }
-    let Some(previous) = &run.previous else { return };
+    let Some(previous) = &run.previous else { return known };
     for check in &previous.failed_checks {
         let text = format!("`{}`: {}\n\n{}", check.command, check.why, fenced(&check.output));
-        section(prompt, "The claim of done was checked and refuted", &text);
+        section(&mut known, "The claim of done was checked and refuted", &text);
     }
-    for result in previous.results.iter().flatten() {
+    for (result, output) in results(previous, given, share) {
         let (status, why) = status(&result.outcome);
         let why = why.map_or_else(String::new, |why| format!(": {why}"));
-        let text = format!("{status}{why}\n\n{}", fenced(&result.output));
-        section(prompt, &format!("Result of {} ({})", result.name, result.key), &text);
+        let text = format!("{status}{why}\n\n{}", fenced(&output));
+        section(&mut known, &format!("Result of {} ({})", result.name, result.key), &text);
     }
+    known
 }
 
 fn section(prompt: &mut String, title: &str, text: &str) {
-    let gap = if prompt.is_empty() || prompt.ends_with('\n') { "" } else { "\n" };
-    write!(prompt, "{gap}\n## {title}\n\n{}\n", text.trim_end()).expect("a string takes all text");
+    write!(prompt, "\n## {title}\n\n{}\n", text.trim_end()).expect("a string takes all text");
 }
 
 /// A fence that the text itself does not hold.
@@ -104,20 +161,43 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}", text.trim_end())
 }
 
-fn variables(run: &Run, note: Option<&Note>, left: &Left, item: &Value) -> Variables {
+fn variables(
+    run: &Run,
+    note: Option<&Note>,
+    left: &Left,
+    given: &Given<'_>,
+    share: Share,
+) -> Variables {
+    let request = given.places.attempt.request();
+    let request = request.display();
+    let text = |text: &str, what: &str| {
+        let whole = format!("the whole text is {what} in {request}");
+        cut::marked(text, share.each, Keep::Beginning, &whole)
+    };
+    Variables {
+        task: text(run.task.as_deref().unwrap_or_default(), "`task`"),
+        previous: run
+            .previous
+            .as_ref()
+            .map(|it| previous(it, given, share, &text))
+            .unwrap_or_default(),
+        messages: messages(run, given, share),
+        ..of_run(run, note, left, item(given.told))
+    }
+}
+
+/// What does not depend on what the run was told since it was made.
+fn of_run(run: &Run, note: Option<&Note>, left: &Left, item: Value) -> Variables {
     let attempt = run.attempt.as_ref();
     Variables {
-        task: run.task.clone().unwrap_or_default(),
         run: run.id.0.clone(),
         name: run.spec.name.clone(),
         turn: attempt.map_or(1, |it| it.turn),
         earlier_attempts: attempt.map_or(0, |it| it.number.saturating_sub(1)),
         workspace: run.spec.dir.clone(),
         labels: run.spec.labels.clone(),
-        previous: run.previous.as_ref().map(previous).unwrap_or_default(),
         note: note
             .map(|note| template::Note { cause: note.cause.to_owned(), text: note.text.clone() }),
-        messages: run.given().map(message).collect(),
         limits_left: template::LimitsLeft {
             max_turns: left.turns,
             max_attempts: Some(left.attempts),
@@ -125,29 +205,69 @@ fn variables(run: &Run, note: Option<&Note>, left: &Left, item: &Value) -> Varia
             max_tokens: left.tokens,
             max_cost_usd_micros: left.cost_usd_micros,
         },
-        item: item.clone(),
+        item,
+        ..Variables::default()
     }
 }
 
-fn message(message: &outlast_engine::Message) -> template::Message {
-    template::Message { text: message.text.clone(), from: Some(message.from.clone()) }
+fn message_level(run: &Run, share: Share) -> usize {
+    cut::level(run.given().take(share.items).map(|it| it.text.len()), share.all)
 }
 
-fn previous(previous: &Previous) -> template::Previous {
+/// The messages that the attempt is given, each within its share.
+fn messages(run: &Run, given: &Given<'_>, share: Share) -> Vec<template::Message> {
+    let most = message_level(run, share);
+    let file = given.places.messages();
+    let message = |(n, it): (usize, &Message)| {
+        let whole = format!("the whole message is line {} of {}", n + 1, file.display());
+        let text = cut::marked(&it.text, most, Keep::Beginning, &whole);
+        template::Message { text, from: Some(it.from.clone()) }
+    };
+    let mut messages: Vec<_> = run.given().enumerate().take(share.items).map(message).collect();
+    let left_out = run.given().count() - messages.len();
+    if left_out > 0 {
+        let text = format!("[outlast: {left_out} more messages; see below]");
+        messages.push(template::Message { text, from: Some("outlast".to_owned()) });
+    }
+    messages
+}
+
+/// The results of the last turn's calls, and of each output its share.
+fn results<'a>(
+    previous: &'a Previous,
+    given: &Given<'_>,
+    share: Share,
+) -> Vec<(&'a CallResult, String)> {
+    let all = || previous.results.iter().flatten().take(share.items);
+    let most = cut::level(all().map(|it| given.outputs.of(it).len()), share.all);
+    let output = |it: &CallResult| {
+        let file = given.places.output(it).map(|it| it.display().to_string()).unwrap_or_default();
+        let whole = format!("the whole output is in {file}");
+        cut::marked(given.outputs.of(it), most, Keep::End, &whole)
+    };
+    all().map(|it| (it, output(it))).collect()
+}
+
+fn previous(
+    previous: &Previous,
+    given: &Given<'_>,
+    share: Share,
+    text: &dyn Fn(&str, &str) -> String,
+) -> template::Previous {
     let check = |it: &outlast_engine::FailedCheck| template::FailedCheck {
         command: it.command.clone(),
-        output: it.output.clone(),
+        output: text(&it.output, "`previous.failed_checks`"),
     };
-    let result = |it: &outlast_engine::CallResult| template::ToolResult {
+    let result = |(it, output): (&CallResult, String)| template::ToolResult {
         name: it.name.clone(),
         key: Some(it.key.clone()).filter(|key| !key.is_empty()),
         status: status(&it.outcome).0.to_owned(),
-        output: it.output.clone(),
+        output,
     };
     template::Previous {
         status: Some(previous.status.word().to_owned()),
-        summary: Some(previous.summary.clone()),
+        summary: Some(text(&previous.summary, "`previous.summary`")),
         failed_checks: previous.failed_checks.iter().map(check).collect(),
-        tool_results: previous.results.iter().flatten().map(result).collect(),
+        tool_results: results(previous, given, share).into_iter().map(result).collect(),
     }
 }

@@ -72,7 +72,7 @@ impl Scopes {
         let made = timeout(WITHIN, scope.make(&connection)).await;
         let Err(failure) = made.unwrap_or(Err(Failure::TooSlow)) else { return };
         // A shim that has gone meanwhile is no fault of the bus.
-        if process::stat(pid).is_some_and(|stat| !stat.is_zombie) {
+        if process::stat(pid).ok().flatten().is_some_and(|stat| !stat.is_zombie) {
             self.leave_alone(&failure).await;
         }
     }

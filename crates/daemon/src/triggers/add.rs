@@ -11,9 +11,9 @@ use outlast_workflow::template;
 use super::progress::Progress;
 use super::schedule::Schedule;
 use super::webhook::{self, Condition};
-use super::{Entry, make};
+use super::{Brief, Entry, make, view};
 use crate::api::error::{Answer, bad_request};
-use crate::api::spec::{self, Occasion};
+use crate::api::spec::{self as run_spec, Occasion};
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::world;
@@ -35,7 +35,7 @@ pub(crate) struct Checked {
 pub(crate) fn check(supervisor: &Supervisor, mut asked: AddTrigger) -> Answer<Checked> {
     check_name(&asked.name)?;
     check_run(&asked)?;
-    let now = supervisor.world.wall();
+    let now = supervisor.world.now();
     let mut made = None;
     if let TriggerSource::Webhook { secret, .. } = &mut asked.source {
         match secret {
@@ -55,7 +55,10 @@ pub(crate) fn check(supervisor: &Supervisor, mut asked: AddTrigger) -> Answer<Ch
         _ => 0,
     };
     let progress = Progress { cursor_ms, ..Progress::default() };
-    let entry = entry(asked, now, progress, false)?;
+    if let TriggerSource::Schedule { when, tz } = &asked.source {
+        Schedule::new(when, tz.as_deref(), now)?;
+    }
+    let entry = entry(&asked, now, progress, false)?;
     if let Some(schedule) = &entry.schedule
         && schedule.next_after(now).is_none()
     {
@@ -63,16 +66,16 @@ pub(crate) fn check(supervisor: &Supervisor, mut asked: AddTrigger) -> Answer<Ch
             .hint("`outlast run` starts it now")
             .into());
     }
-    let stored = stored(&entry)?;
+    let stored = stored(&asked, &entry)?;
     Ok(Checked { entry, stored, secret: made, warnings })
 }
 
-pub(crate) fn stored(entry: &Entry) -> Answer<Trigger> {
-    let spec = serde_json::to_string(&*entry.spec)
-        .map_err(|error| Refusal::new("bug", error.to_string()))?;
+fn stored(asked: &AddTrigger, entry: &Entry) -> Answer<Trigger> {
+    let spec =
+        serde_json::to_string(asked).map_err(|error| Refusal::new("bug", error.to_string()))?;
     Ok(Trigger {
-        name: entry.spec.name.clone(),
-        kind: entry.spec.source.kind().to_owned(),
+        name: asked.name.clone(),
+        kind: asked.source.kind().to_owned(),
         spec,
         state: entry.progress.json(),
         paused: entry.paused,
@@ -80,24 +83,29 @@ pub(crate) fn stored(entry: &Entry) -> Answer<Trigger> {
     })
 }
 
-/// A trigger as the store has it.
+/// A trigger as the store has it. All of it is read, so that one which cannot make a run is known from the start.
 pub(crate) fn read(trigger: &Trigger) -> Result<Entry, String> {
-    let spec: AddTrigger =
-        serde_json::from_str(&trigger.spec).map_err(|error| format!("its spec: {error}"))?;
+    let spec = spec(trigger)?;
     let progress: Progress =
         serde_json::from_str(&trigger.state).map_err(|error| format!("its state: {error}"))?;
-    entry(spec, trigger.created_at, progress, trigger.paused).map_err(|refusal| refusal.to_string())
+    entry(&spec, trigger.created_at, progress, trigger.paused)
+        .map_err(|refusal| refusal.to_string())
+}
+
+/// What was asked for, and so what its runs are.
+pub(crate) fn spec(trigger: &Trigger) -> Result<AddTrigger, String> {
+    serde_json::from_str(&trigger.spec).map_err(|error| format!("its spec: {error}"))
 }
 
 fn entry(
-    spec: AddTrigger,
+    spec: &AddTrigger,
     created_at: Time,
     progress: Progress,
     paused: bool,
 ) -> Result<Entry, Refusal> {
     let schedule = match &spec.source {
         TriggerSource::Schedule { when, tz } => {
-            Some(Arc::new(Schedule::new(when, tz.as_deref(), created_at)?))
+            Some(Arc::new(Schedule::read(when, tz.as_deref(), created_at)?))
         }
         _ => None,
     };
@@ -107,8 +115,16 @@ fn entry(
         }
         _ => Ok(Vec::new()),
     };
+    let brief = Brief {
+        id: spec.id.clone(),
+        name: spec.name.as_str().into(),
+        source: spec.source.clone(),
+        overlap: spec.overlap,
+        missed: spec.missed,
+        what: view::what(&spec.run),
+    };
     Ok(Entry {
-        spec: Arc::new(spec),
+        brief: Arc::new(brief),
         schedule,
         filters: filters?.into(),
         paused,
@@ -212,5 +228,5 @@ fn try_out(supervisor: &Supervisor, asked: &AddTrigger) -> Answer<Vec<String>> {
     } else {
         (asked.run.clone(), Occasion::Tried)
     };
-    spec::of(supervisor, &id, &run, None, &occasion).map(|wanted| wanted.warnings)
+    run_spec::of(supervisor, &id, &run, None, &occasion).map(|wanted| wanted.warnings)
 }

@@ -4,17 +4,16 @@
 //! listened is looked at once, and again shortly after if it was being written a moment ago. Links, hidden
 //! files and half-made ones are left alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, Metadata};
-use std::future::pending;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 use outlast_engine::Time;
 use outlast_store::Delivery;
+use rustix::fs::{Access, access};
 use serde_json::{Value, json};
 
 use super::webhook::sha256;
@@ -23,6 +22,9 @@ use super::webhook::sha256;
 const TAKEN: &str = ".taken";
 /// What nobody has written to for this long, and nobody was heard closing, is whole.
 const SETTLED_MS: u64 = 2000;
+/// No name on the file systems that we meet is longer, in bytes.
+const LONGEST_NAME: usize = 255;
+const LONGEST_EXTENSION: usize = 16;
 /// Files that one look takes.
 const MOST_FILES: usize = 1000;
 /// How the names of files end that are being made.
@@ -58,7 +60,11 @@ pub(crate) fn look(
             Ok(_) => continue,
             // It went away again.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
+            // Of this file alone: it is refused where the others are taken, and another when it can be looked at.
+            Err(error) => {
+                found.deliveries.push(unusable(name, &error, now));
+                continue;
+            }
         };
         let modified = modified_ms(&metadata);
         let age_ms = now.0.checked_sub(modified);
@@ -93,8 +99,7 @@ fn delivery(dir: &Path, name: &str, metadata: &Metadata, leave: bool, now: Time)
     let identity = identity(metadata);
     let id = format!("{name}@{identity}");
     let here = dir.join(name);
-    let mark = &sha256(id.as_bytes())[..8];
-    let path = if leave { here.clone() } else { dir.join(TAKEN).join(format!("{mark}-{name}")) };
+    let path = if leave { here.clone() } else { dir.join(TAKEN).join(taken_name(name, &id)) };
     let item = json!({
         "name": name,
         "path": path.to_string_lossy(),
@@ -105,12 +110,36 @@ fn delivery(dir: &Path, name: &str, metadata: &Metadata, leave: bool, now: Time)
     Delivery { id, at: now, body: json!({ "item": item }).to_string() }
 }
 
+/// What a file is called once it is taken: by its own name, or by its hash if the two would be too long together.
+fn taken_name(name: &str, id: &str) -> String {
+    let hash = sha256(id.as_bytes());
+    let whole = format!("{}-{name}", &hash[..8]);
+    if whole.len() <= LONGEST_NAME {
+        return whole;
+    }
+    let extension = Path::new(name).extension().and_then(|it| it.to_str());
+    match extension.filter(|it| it.len() <= LONGEST_EXTENSION) {
+        Some(extension) => format!("{hash}.{extension}"),
+        None => hash,
+    }
+}
+
+/// A file that cannot even be looked at.
+fn unusable(name: &str, error: &io::Error, now: Time) -> Delivery {
+    let item = json!({ "name": name, "unusable": error.to_string() });
+    Delivery { id: format!("{name}@unusable"), at: now, body: json!({ "item": item }).to_string() }
+}
+
 /// Why a file cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Untaken {
     /// Of this file.
     #[error("{0} is gone or was changed before a run was made of it")]
     Gone(String),
+    /// Of this file, too; the others are not held up by it.
+    #[error("{name} cannot be taken: {error}")]
+    Unusable { name: String, error: String },
+    /// Of the folder.
     #[error("cannot take files out of the folder: {0}")]
     Io(#[from] io::Error),
 }
@@ -118,16 +147,28 @@ pub(crate) enum Untaken {
 /// Moves the file to where its run will find it; one that is there already is fine. Blocks for a moment.
 pub(crate) fn take(item: &Value) -> Result<(), Untaken> {
     let text = |key: &str| item[key].as_str().unwrap_or_default();
+    let unusable = |error: &dyn std::fmt::Display| Untaken::Unusable {
+        name: text("name").to_owned(),
+        error: error.to_string(),
+    };
+    if let Some(error) = item["unusable"].as_str() {
+        return Err(unusable(&error));
+    }
     let (found, path) = (Path::new(text("found")), Path::new(text("path")));
     let is_it = |at: &Path| {
         std::fs::symlink_metadata(at)
             .is_ok_and(|metadata| metadata.is_file() && identity(&metadata) == text("file"))
     };
-    if is_it(path) {
+    if found != path && is_it(path) {
         return Ok(());
     }
-    if found == path || !is_it(found) {
+    if !is_it(found) {
         return Err(Untaken::Gone(text("found").to_owned()));
+    }
+    // What we cannot read, no run of ours can.
+    access(found, Access::READ_OK).map_err(|error| unusable(&io::Error::from(error)))?;
+    if found == path {
+        return Ok(());
     }
     let taken = path.parent().ok_or_else(|| io::Error::other("it is nowhere"))?;
     match std::fs::symlink_metadata(taken) {
@@ -137,184 +178,35 @@ pub(crate) fn take(item: &Value) -> Result<(), Untaken> {
         }
         Err(_) => DirBuilder::new().mode(0o700).create(taken)?,
     }
-    Ok(std::fs::rename(found, path)?)
-}
-
-/// What the kernel says about the folders that are listened to.
-#[derive(Default)]
-pub(crate) struct Watch {
-    #[cfg(target_os = "linux")]
-    inotify: Option<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>>,
-    watched: BTreeMap<String, i32>,
-    /// Files that were closed or moved in, by trigger; `None` if all have to be looked at.
-    news: BTreeMap<String, Option<BTreeSet<OsString>>>,
-}
-
-impl Watch {
-    /// What there is to look at of this trigger's folder: nothing, some names, or all of it.
-    pub(crate) fn take_news(&mut self, trigger: &str) -> Option<Option<BTreeSet<OsString>>> {
-        self.news.remove(trigger)
-    }
-
-    /// Has it looked at again whole.
-    pub(crate) fn look_again(&mut self, trigger: &str) {
-        self.news.insert(trigger.to_owned(), None);
-    }
-
-    /// Stops listening for whoever is not among these.
-    pub(crate) fn keep_only(&mut self, is_wanted: impl Fn(&str) -> bool) {
-        let unwanted: Vec<String> =
-            self.watched.keys().filter(|name| !is_wanted(name)).cloned().collect();
-        for name in unwanted {
-            self.forget(&name);
+    match std::fs::rename(found, path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Untaken::Gone(text("found").to_owned()))
         }
-        if self.watched.is_empty() {
-            self.close();
-        }
+        Err(error) if is_of_folder(&error, taken) => Err(error.into()),
+        Err(error) => Err(unusable(&error)),
     }
 }
 
-#[cfg(target_os = "linux")]
-impl Watch {
-    /// Listens to the folder, if it does not yet; all that lies in it is then news.
-    pub(crate) fn listen(&mut self, trigger: &str, dir: &Path) -> io::Result<()> {
-        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+/// True if no file can be taken just now: there is no room, or no right to write into the folder. In a folder
+/// that is shared, one file of another user may not be moved while the others may.
+fn is_of_folder(error: &io::Error, taken: &Path) -> bool {
+    use io::ErrorKind as Kind;
 
-        if self.watched.contains_key(trigger) {
-            return Ok(());
+    match error.kind() {
+        Kind::PermissionDenied => {
+            let may = Access::WRITE_OK | Access::EXEC_OK;
+            let folder = taken.parent().unwrap_or(taken);
+            access(folder, may).is_err() || access(taken, may).is_err()
         }
-        if self.inotify.is_none() {
-            let inotify = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-            self.inotify = Some(crate::world::readable(inotify)?);
-        }
-        let inotify = self.inotify.as_ref().expect("it was just made");
-        let flags = WatchFlags::CLOSE_WRITE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::MOVE_SELF
-            | WatchFlags::ONLYDIR;
-        let watch = add_watch(inotify.get_ref(), dir, flags)?;
-        self.watched.insert(trigger.to_owned(), watch);
-        self.look_again(trigger);
-        Ok(())
+        Kind::StorageFull
+        | Kind::QuotaExceeded
+        | Kind::ReadOnlyFilesystem
+        | Kind::OutOfMemory
+        | Kind::Interrupted
+        | Kind::StaleNetworkFileHandle => true,
+        _ => false,
     }
-
-    /// Returns when there is news of a folder.
-    pub(crate) async fn changed(&mut self) {
-        let Some(inotify) = &self.inotify else { return pending().await };
-        loop {
-            let Ok(mut ready) = inotify.readable().await else { return pending().await };
-            let read = ready.try_io(|inotify| Ok(read(inotify.get_ref())?));
-            match read {
-                Ok(Ok(events)) => {
-                    events.into_iter().for_each(|event| self.hear(event));
-                    return;
-                }
-                Ok(Err(error)) => {
-                    tracing::error!(%error, "cannot hear of folders; looking at all of them");
-                    let names: Vec<String> = self.watched.keys().cloned().collect();
-                    names.iter().for_each(|name| self.look_again(name));
-                    return;
-                }
-                Err(_would_block) => {}
-            }
-        }
-    }
-
-    fn hear(&mut self, event: Event) {
-        let of_watch = |watch: &i32| event.watch == -1 || *watch == event.watch;
-        let names: Vec<String> = self
-            .watched
-            .iter()
-            .filter(|(_, it)| of_watch(it))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in names {
-            match (
-                &event.what,
-                self.news.entry(name.clone()).or_insert_with(|| Some(BTreeSet::new())),
-            ) {
-                (What::Closed(file), Some(files)) => drop(files.insert(file.clone())),
-                (What::Closed(_), None) => {}
-                (What::TooMuch, news) => *news = None,
-                // It is listened to anew, if it is there.
-                (What::Gone, _) => self.forget(&name),
-            }
-        }
-    }
-
-    fn forget(&mut self, trigger: &str) {
-        if let (Some(watch), Some(inotify)) = (self.watched.remove(trigger), &self.inotify)
-            && !self.watched.values().any(|other| *other == watch)
-            && let Err(error) = rustix::fs::inotify::remove_watch(inotify.get_ref(), watch)
-        {
-            tracing::debug!(trigger, %error, "the folder was not listened to any more");
-        }
-        self.news.remove(trigger);
-    }
-
-    fn close(&mut self) {
-        self.inotify = None;
-    }
-}
-
-#[cfg(target_os = "linux")]
-struct Event {
-    watch: i32,
-    what: What,
-}
-
-#[cfg(target_os = "linux")]
-enum What {
-    Closed(OsString),
-    TooMuch,
-    Gone,
-}
-
-/// Everything that can be read now, or that nothing can.
-#[cfg(target_os = "linux")]
-fn read(inotify: &std::os::fd::OwnedFd) -> rustix::io::Result<Vec<Event>> {
-    use rustix::fs::inotify::{ReadFlags, Reader};
-    use rustix::io::Errno;
-
-    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
-    let mut reader = Reader::new(inotify, &mut buffer);
-    let mut events = Vec::new();
-    loop {
-        let event = match reader.next() {
-            Ok(event) => event,
-            Err(Errno::WOULDBLOCK) if !events.is_empty() => return Ok(events),
-            Err(error) => return Err(error),
-        };
-        let what = match event.file_name() {
-            _ if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => What::TooMuch,
-            Some(name) => What::Closed(OsString::from_vec(name.to_bytes().to_vec())),
-            None => What::Gone,
-        };
-        events.push(Event { watch: event.wd(), what });
-    }
-}
-
-/// Untested here: without the kernel's word, a folder is looked at when the daemon starts.
-#[cfg(not(target_os = "linux"))]
-impl Watch {
-    pub(crate) fn listen(&mut self, trigger: &str, _: &Path) -> io::Result<()> {
-        if self.watched.insert(trigger.to_owned(), 0).is_none() {
-            self.look_again(trigger);
-        }
-        Ok(())
-    }
-
-    pub(crate) async fn changed(&mut self) {
-        pending().await
-    }
-
-    fn forget(&mut self, trigger: &str) {
-        self.watched.remove(trigger);
-        self.news.remove(trigger);
-    }
-
-    fn close(&mut self) {}
 }
 
 #[cfg(test)]
@@ -383,6 +275,21 @@ mod tests {
         assert_ne!(found.deliveries[0].id, again.deliveries[0].id);
         std::fs::remove_file(dir.path().join("a")).expect("it is ours");
         assert!(matches!(take(&one(&again)), Err(Untaken::Gone(_))));
+    }
+
+    #[test]
+    fn a_name_at_its_longest_is_taken_under_another() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["x".repeat(255), format!("{}.json", "é".repeat(125)), "y".repeat(246)] {
+            put(dir.path(), &name);
+            let found = look(dir.path(), false, None, LATER).expect("it can be read");
+            let body: Value = serde_json::from_str(&found.deliveries[0].body).expect("it is JSON");
+            take(&body["item"]).expect("it has a name that fits");
+            take(&body["item"]).expect("and is known by it");
+            let taken = body["item"]["path"].as_str().expect("a path");
+            assert!(Path::new(taken).is_file(), "{taken}");
+            assert_eq!(Path::new(taken).extension(), Path::new(&name).extension());
+        }
     }
 
     #[test]

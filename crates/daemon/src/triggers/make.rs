@@ -1,5 +1,6 @@
 //! One thing that has come, made into a run.
 
+use std::io;
 use std::sync::Arc;
 
 use outlast_engine::{Origin, RunId};
@@ -8,13 +9,16 @@ use outlast_wire::api::{AddTrigger, CreateRun, TriggerSource, Trouble, WorkflowF
 use outlast_workflow::{LARGEST_FILE, template};
 use serde_json::{Map, Value, json};
 
-use super::{Entry, folder};
+use super::{Entry, add, folder};
 use crate::api::creation;
-use crate::api::error::ApiError;
-use crate::api::runs::blocking;
+use crate::api::error::{ApiError, unknown_trigger};
+use crate::api::runs::in_lane;
 use crate::api::spec::Occasion;
+use crate::lanes::Lane;
+use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::view;
+use crate::world::files;
 
 /// Why there is no run.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ pub(crate) async fn make(
     entry: &Entry,
     delivery: &Delivery,
 ) -> Result<RunId, Unmade> {
-    let spec = entry.spec.clone();
+    let spec = spec_of(supervisor, entry.name()).await?;
     let (mut run, occasion) = asked(&spec, delivery).map_err(Unmade::Never)?;
     if let TriggerSource::Folder { .. } = spec.source
         && let Occasion::Came { told, .. } = &occasion
@@ -74,6 +78,21 @@ pub(crate) async fn make(
     let message = format!("{why}; runs are made with the file as it was last right");
     note(supervisor, &spec.name, Some(supervisor.trouble("workflow_broken", message)));
     Ok(id)
+}
+
+/// What the trigger's runs are, as the store has it.
+pub(super) async fn spec_of(
+    supervisor: &Supervisor,
+    name: &Arc<str>,
+) -> Result<AddTrigger, ApiError> {
+    let (store, name) = (supervisor.store.clone(), name.clone());
+    in_lane(Lane::Steps, move || {
+        let Some(trigger) = store.trigger(&name)? else {
+            return Err(unknown_trigger(format!("there is no trigger {name:?}")).into());
+        };
+        Ok(add::spec(&trigger).map_err(|what| Refusal::new("unreadable", what))?)
+    })
+    .await
 }
 
 async fn create(
@@ -126,9 +145,11 @@ fn task(text: &str, item: &Value) -> Result<String, String> {
 }
 
 async fn take(item: Value) -> Result<(), Unmade> {
-    let taken = blocking(move || Ok(folder::take(&item))).await?;
+    let taken = in_lane(Lane::Folders, move || Ok(folder::take(&item))).await?;
     taken.map_err(|why| match why {
-        folder::Untaken::Gone(_) => Unmade::Never(why.to_string()),
+        folder::Untaken::Gone(_) | folder::Untaken::Unusable { .. } => {
+            Unmade::Never(why.to_string())
+        }
         folder::Untaken::Io(_) => {
             Unmade::NotNow { code: "folder".to_owned(), message: why.to_string() }
         }
@@ -136,12 +157,10 @@ async fn take(item: Value) -> Result<(), Unmade> {
 }
 
 async fn read(path: String) -> Result<String, String> {
-    let read = blocking(move || {
-        let is_large = std::fs::metadata(&path).is_ok_and(|it| it.len() > LARGEST_FILE as u64);
-        if is_large {
-            return Ok(Err("it is bigger than 1 MiB".to_owned()));
-        }
-        Ok(std::fs::read_to_string(&path).map_err(|error| error.to_string()))
+    let read = in_lane(Lane::Folders, move || {
+        let read = files::read_regular(path.as_ref(), LARGEST_FILE);
+        let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+        Ok(text.map_err(|error| error.to_string()))
     });
     read.await.unwrap_or_else(|error| Err(error.0.message))
 }
@@ -173,11 +192,8 @@ async fn remember(supervisor: &Supervisor, spec: &AddTrigger, file: WorkflowFile
         state: None,
         paused: None,
     };
-    match super::change(supervisor, change).await {
-        Ok(()) => {
-            supervisor.triggers.with(&name, |entry| entry.spec = Arc::new(spec));
-        }
-        Err(error) => tracing::error!(trigger = name, %error, "cannot keep its new loop file"),
+    if let Err(error) = super::change(supervisor, change).await {
+        tracing::error!(trigger = name, %error, "cannot keep its new loop file");
     }
 }
 

@@ -6,28 +6,32 @@
 //! Nothing here decides about runs once they are made.
 
 pub(crate) mod add;
+mod agenda;
 pub(crate) mod cron;
 mod failure;
 pub(crate) mod folder;
 pub(crate) mod make;
 pub(crate) mod poll;
+mod polls;
 pub(crate) mod progress;
 pub(crate) mod schedule;
 pub(crate) mod view;
+mod watch;
 pub(crate) mod webhook;
 mod worker;
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::Time;
 use outlast_store::{Delivery, Error, Trigger, TriggerChange};
-use outlast_wire::api::{AddTrigger, Missed, Overlap, TriggerSource, Trouble};
+use outlast_wire::api::{Missed, Overlap, TriggerSource, Trouble};
 use outlast_wire::hook;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use crate::supervisor::Supervisor;
+use agenda::{Agenda, Line};
 use progress::Progress;
 use schedule::Schedule;
 use webhook::Condition;
@@ -37,20 +41,28 @@ pub(crate) use worker::start;
 /// Bodies of webhooks that are held at once; each has up to a MiB.
 const MOST_BODIES: usize = 16;
 
-/// All triggers, as everybody in the daemon sees them.
+/// Triggers that are read from the store at once when a daemon starts.
+const LOAD_PAGE: usize = 1000;
+
+/// All triggers, as the whole daemon sees them.
 pub(crate) struct Desk {
-    table: Mutex<BTreeMap<String, Entry>>,
+    /// In boxes, since a map has room for as many again as it holds.
+    table: Mutex<BTreeMap<Arc<str>, Box<Entry>>>,
     /// Those that cannot be read. They are shown and left alone.
     unreadable: Mutex<BTreeMap<String, (String, Trouble)>>,
+    /// Those that the worker has to look at, whatever their time is.
+    news: Mutex<Line>,
+    /// Those that wait for a run of theirs to end.
+    holding: Mutex<BTreeSet<Arc<str>>>,
     wake: Notify,
-    /// Somebody waits for a run of the same trigger to end.
-    holds: AtomicBool,
     pub(crate) bodies: Semaphore,
 }
 
+/// A trigger in memory. What its runs are (environment, task, loop file) stays in the store until one is made:
+/// a hundred thousand environments are no business of the memory.
 #[derive(Clone)]
 pub(crate) struct Entry {
-    pub(crate) spec: Arc<AddTrigger>,
+    pub(crate) brief: Arc<Brief>,
     pub(crate) schedule: Option<Arc<Schedule>>,
     pub(crate) filters: Arc<[Condition]>,
     pub(crate) paused: bool,
@@ -71,6 +83,18 @@ pub(crate) struct Entry {
     pub(crate) is_polling: bool,
 }
 
+/// What was asked for, without what its runs are.
+pub(crate) struct Brief {
+    /// Of the order that added it; a trigger from before orders had ids has none.
+    id: Option<String>,
+    pub(crate) name: Arc<str>,
+    pub(crate) source: TriggerSource,
+    overlap: Option<Overlap>,
+    missed: Option<Missed>,
+    /// The command or the task, on one line, cut to what a list shows.
+    pub(crate) what: String,
+}
+
 /// Runs cannot be made just now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stuck {
@@ -80,16 +104,26 @@ pub(crate) struct Stuck {
 }
 
 impl Entry {
+    /// Tells it from another that had or will have its name. One from before triggers had ids goes by when it was
+    /// added.
+    pub(crate) fn id(&self) -> String {
+        self.brief.id.clone().unwrap_or_else(|| format!("added-{}", self.created_at.0))
+    }
+
     pub(crate) fn overlap(&self) -> Overlap {
-        let usual = match self.spec.source {
+        let usual = match self.brief.source {
             TriggerSource::Schedule { .. } => Overlap::Skip,
             _ => Overlap::Parallel,
         };
-        self.spec.overlap.unwrap_or(usual)
+        self.brief.overlap.unwrap_or(usual)
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.brief.name
     }
 
     pub(crate) fn missed(&self) -> Missed {
-        self.spec.missed.unwrap_or(Missed::Once)
+        self.brief.missed.unwrap_or(Missed::Once)
     }
 }
 
@@ -98,24 +132,36 @@ impl Default for Desk {
         Self {
             table: Mutex::default(),
             unreadable: Mutex::default(),
+            news: Mutex::default(),
+            holding: Mutex::default(),
             wake: Notify::new(),
-            holds: AtomicBool::new(false),
             bodies: Semaphore::new(MOST_BODIES),
         }
     }
 }
 
 impl Desk {
-    /// Takes over what the store has.
-    fn load(&self, supervisor: &Supervisor) -> Result<(), Error> {
-        for trigger in supervisor.store.triggers()? {
-            let waiting = supervisor.store.tally(&trigger.name)?.waiting;
-            match add::read(&trigger) {
-                Ok(entry) => self.insert(&trigger.name, Entry { waiting, ..entry }),
-                Err(what) => self.quarantine(supervisor, &trigger, what),
+    /// Takes over what the store has, page by page, and says when each trigger is to be looked at first.
+    fn load(&self, supervisor: &Supervisor) -> Result<Agenda, Error> {
+        let mut agenda = Agenda::default();
+        let mut after = String::new();
+        loop {
+            let page = supervisor.store.triggers_page(&after, LOAD_PAGE)?;
+            for (trigger, waiting) in &page {
+                match add::read(trigger) {
+                    Ok(entry) => {
+                        let entry = Entry { waiting: *waiting, ..entry };
+                        agenda.put(entry.name(), worker::first_look(&entry));
+                        self.put(entry);
+                    }
+                    Err(what) => self.quarantine(supervisor, trigger, what),
+                }
+            }
+            match page.last() {
+                Some((last, _)) if page.len() == LOAD_PAGE => after.clone_from(&last.name),
+                _ => return Ok(agenda),
             }
         }
-        Ok(())
     }
 
     fn quarantine(&self, supervisor: &Supervisor, trigger: &Trigger, what: String) {
@@ -124,46 +170,113 @@ impl Desk {
         lock(&self.unreadable).insert(trigger.name.clone(), (trigger.kind.clone(), trouble));
     }
 
-    pub(crate) fn insert(&self, name: &str, entry: Entry) {
-        lock(&self.table).insert(name.to_owned(), entry);
+    fn put(&self, entry: Entry) {
+        lock(&self.table).insert(entry.name().clone(), Box::new(entry));
+    }
+
+    pub(crate) fn insert(&self, entry: Entry) {
+        let name = entry.name().clone();
+        self.put(entry);
+        self.look_at(&name);
     }
 
     pub(crate) fn forget(&self, name: &str) {
-        lock(&self.table).remove(name);
+        let gone = lock(&self.table).remove(name);
         lock(&self.unreadable).remove(name);
-        self.wake();
-    }
-
-    pub(crate) fn names(&self) -> Vec<String> {
-        lock(&self.table).keys().cloned().collect()
+        if let Some(gone) = gone {
+            self.let_go(gone.name());
+            self.look_at(gone.name());
+        }
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<Entry> {
-        lock(&self.table).get(name).cloned()
+        lock(&self.table).get(name).map(|entry| (**entry).clone())
     }
 
-    fn entries(&self) -> Vec<Entry> {
-        lock(&self.table).values().cloned().collect()
+    /// Up to `most` triggers after this name, by name.
+    fn page(&self, after: &str, most: usize) -> Vec<Known> {
+        let after = (Bound::Excluded(after), Bound::Unbounded);
+        let table = lock(&self.table);
+        let entries = table.range::<str, _>(after).take(most);
+        let mut page: Vec<Known> =
+            entries.map(|(_, entry)| Known::Readable(entry.clone())).collect();
+        drop(table);
+        let unreadable = lock(&self.unreadable);
+        let unreadable = unreadable.range::<str, _>(after).take(most);
+        page.extend(unreadable.map(|(name, (kind, trouble))| Known::Unreadable {
+            name: name.clone(),
+            kind: kind.clone(),
+            trouble: trouble.clone(),
+        }));
+        page.sort_by(|one, other| one.name().cmp(other.name()));
+        page.truncate(most);
+        page
     }
 
-    fn unreadable(&self) -> BTreeMap<String, (String, Trouble)> {
-        lock(&self.unreadable).clone()
+    fn known(&self, name: &str) -> Option<Known> {
+        let readable = lock(&self.table).get(name).cloned().map(Known::Readable);
+        readable.or_else(|| {
+            let unreadable = lock(&self.unreadable);
+            let (kind, trouble) = unreadable.get(name)?.clone();
+            Some(Known::Unreadable { name: name.to_owned(), kind, trouble })
+        })
     }
 
     /// Changes what is known of a trigger, if it is still there.
     pub(crate) fn with<T>(&self, name: &str, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
-        lock(&self.table).get_mut(name).map(change)
+        lock(&self.table).get_mut(name).map(|entry| change(entry))
     }
 
-    /// Has the worker look at everything again.
+    /// Has the worker look at this trigger now.
+    pub(crate) fn look_at(&self, name: &Arc<str>) {
+        lock(&self.news).push(name);
+        self.wake();
+    }
+
+    fn take_news(&self) -> Option<Arc<str>> {
+        lock(&self.news).pop()
+    }
+
+    /// Has the worker look at the clock, and at whether it may work, again.
     pub(crate) fn wake(&self) {
         self.wake.notify_one();
     }
 
-    /// A run is over. Only whoever waits for that has to know.
-    pub(crate) fn run_ended(&self) {
-        if self.holds.load(Ordering::Relaxed) {
-            self.wake();
+    /// From here on the end of a run of this trigger has the worker look at it.
+    fn hold(&self, name: &Arc<str>) {
+        lock(&self.holding).insert(name.clone());
+    }
+
+    fn let_go(&self, name: &Arc<str>) {
+        lock(&self.holding).remove(name);
+    }
+
+    /// A run of this trigger is over.
+    pub(crate) fn run_ended(&self, trigger: &str) {
+        let held = lock(&self.holding).take(trigger);
+        if let Some(name) = held {
+            self.look_at(&name);
+        }
+    }
+
+    /// Runs may be over of which nothing was heard.
+    pub(crate) fn runs_may_have_ended(&self) {
+        let held = std::mem::take(&mut *lock(&self.holding));
+        held.iter().for_each(|name| self.look_at(name));
+    }
+}
+
+/// A trigger, as far as it can be read.
+enum Known {
+    Readable(Box<Entry>),
+    Unreadable { name: String, kind: String, trouble: Trouble },
+}
+
+impl Known {
+    fn name(&self) -> &str {
+        match self {
+            Self::Readable(entry) => entry.name(),
+            Self::Unreadable { name, .. } => name,
         }
     }
 }
@@ -181,18 +294,35 @@ pub(crate) async fn keep(
     deliveries: Vec<Delivery>,
     progress: Option<Progress>,
 ) -> Result<u64, Error> {
+    let (trigger, state) = (trigger.to_owned(), progress.map(Progress::json));
+    keep_by(supervisor, TriggerChange::Keep { trigger, deliveries, state }).await
+}
+
+/// Keeps what has come, unless the same came under another id before; says how many were new.
+pub(crate) async fn keep_unless_marked(
+    supervisor: &Arc<Supervisor>,
+    trigger: &str,
+    delivery: Delivery,
+    mark: String,
+) -> Result<u64, Error> {
+    let (trigger, within_ms) = (trigger.to_owned(), webhook::SAME_BODY_MS);
+    let change = TriggerChange::KeepUnlessMarked { trigger, delivery, mark, within_ms };
+    keep_by(supervisor, change).await
+}
+
+async fn keep_by(supervisor: &Arc<Supervisor>, change: TriggerChange) -> Result<u64, Error> {
     let (done, kept) = oneshot::channel();
-    let change = TriggerChange::Keep {
-        trigger: trigger.to_owned(),
-        deliveries,
-        state: progress.map(Progress::json),
-    };
-    let (desk, name) = (supervisor.clone(), trigger.to_owned());
+    let (desk, name) = (supervisor.clone(), change.trigger().to_owned());
     let answer = move |result: Result<u64, Error>| {
         if let Ok(new @ 1..) = result {
             hook!("daemon.occurrence-kept");
-            desk.triggers.with(&name, |entry| entry.waiting += new);
-            desk.triggers.wake();
+            let known = desk.triggers.with(&name, |entry| {
+                entry.waiting += new;
+                entry.name().clone()
+            });
+            if let Some(name) = known {
+                desk.triggers.look_at(&name);
+            }
         }
         let _gone = done.send(result);
     };

@@ -1,5 +1,6 @@
 //! What a poll prints: JSON objects with an `id`, as one array or one a line. All of it is taken, or nothing.
 
+use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::Time;
@@ -18,6 +19,7 @@ const LONGEST_ID: usize = 200;
 
 /// What the command prints, if it succeeds within that time.
 pub(crate) async fn ask(
+    program: &Path,
     command: &str,
     run: &CreateRun,
     within: Duration,
@@ -28,11 +30,12 @@ pub(crate) async fn ask(
         around: Around::Given { dir: run.dir.clone(), env: run.env.clone() },
         most_stdout: MOST_STDOUT,
     };
-    let ended = command::call(call, within).await;
+    let ended = command::call(program, call, within).await;
     match ended.map_err(|error| format!("it could not be run: {error}"))? {
         Ended::TooSlow { after } => {
             Err(format!("it took longer than {} s and was killed", after.as_secs()))
         }
+        Ended::Unseen => Err("its guard was killed, so its end is not known".to_owned()),
         Ended::Exited { status, stderr, .. } if !status.success() => {
             let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
             Err(last.map_or_else(|| status.to_string(), |last| format!("{status}: {last}")))

@@ -67,16 +67,24 @@ pub(crate) fn verdict(overlap: Overlap, open: u64) -> Verdict {
 }
 
 impl Schedule {
-    /// `now` is when it is made.
+    /// `now` is when it is made. One that would never happen is refused.
     pub(crate) fn new(when: &When, tz: Option<&str>, now: Time) -> Result<Self, Refusal> {
+        let schedule = Self::read(when, tz, now)?;
+        if let When::Cron(text) = when
+            && schedule.next_after(now).is_none()
+        {
+            return Err(Refusal::new("bad_schedule", format!("{text:?} never happens"))
+                .hint("does the month have that day?"));
+        }
+        Ok(schedule)
+    }
+
+    /// One that was made then, and was looked at when it was made.
+    pub(crate) fn read(when: &When, tz: Option<&str>, now: Time) -> Result<Self, Refusal> {
         let zone = zone(tz)?;
         match when {
             When::Cron(text) => {
                 let cron = Cron::parse(text).map_err(|bad| bad_cron(&bad))?;
-                if cron.next_after(now, &zone).is_none() {
-                    return Err(Refusal::new("bad_schedule", format!("{text:?} never happens"))
-                        .hint("does the month have that day?"));
-                }
                 Ok(Self::Cron { cron, tz: zone })
             }
             When::EveryMs(ms) if *ms < SHORTEST_MS => {

@@ -2,54 +2,70 @@
 
 use outlast_engine::Time;
 use outlast_store::{Error, Tally};
-use outlast_wire::api::{Overlap, TriggerSource, TriggerView, Trouble, When};
+use outlast_wire::api::{CreateRun, Overlap, TriggerSource, TriggerView, Trouble, When};
 
-use super::Entry;
+use super::{Entry, Known};
 use crate::supervisor::Supervisor;
 use crate::view::rfc3339;
 
-/// All triggers, by name. Blocks.
-pub(crate) fn all(supervisor: &Supervisor) -> Result<Vec<TriggerView>, Error> {
-    let desk = &supervisor.triggers;
-    let mut views = Vec::new();
-    for entry in desk.entries() {
-        views.push(one(supervisor, &entry)?);
-    }
-    views.extend(desk.unreadable().into_iter().map(unreadable));
-    views.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(views)
+/// Up to `most` triggers after this name, by name. Blocks.
+pub(crate) fn page(
+    supervisor: &Supervisor,
+    after: &str,
+    most: usize,
+) -> Result<Vec<TriggerView>, Error> {
+    let page = supervisor.triggers.page(after, most);
+    let (Some(first), Some(last)) = (page.first(), page.last()) else { return Ok(Vec::new()) };
+    let mut tallies = supervisor.store.tallies(first.name(), last.name())?;
+    let view = |known: &Known| {
+        let tally = tallies.remove(known.name()).unwrap_or_default();
+        of(supervisor, known, tally)
+    };
+    Ok(page.iter().map(view).collect())
 }
 
-/// Blocks.
-pub(crate) fn one(supervisor: &Supervisor, entry: &Entry) -> Result<TriggerView, Error> {
-    let spec = &entry.spec;
-    let Tally { waiting, made, skipped, refused, last_made, last_refused } =
-        supervisor.store.tally(&spec.name)?;
-    let is_schedule = matches!(spec.source, TriggerSource::Schedule { .. });
+/// The trigger of this name. Blocks.
+pub(crate) fn one(supervisor: &Supervisor, name: &str) -> Result<Option<TriggerView>, Error> {
+    let Some(known) = supervisor.triggers.known(name) else { return Ok(None) };
+    Ok(Some(of(supervisor, &known, supervisor.store.tally(name)?)))
+}
+
+fn of(supervisor: &Supervisor, known: &Known, tally: Tally) -> TriggerView {
+    match known {
+        Known::Readable(entry) => readable(supervisor, entry, tally),
+        Known::Unreadable { name, kind, trouble } => unreadable(name, kind, trouble),
+    }
+}
+
+fn readable(supervisor: &Supervisor, entry: &Entry, tally: Tally) -> TriggerView {
+    let brief = &entry.brief;
+    let Tally { open, waiting, made, skipped, refused, last_made, last_refused } = tally;
+    let is_schedule = matches!(brief.source, TriggerSource::Schedule { .. });
     let (last_at, last_run) = last_made.unzip();
     let refusal = last_refused
         .filter(|_| refused > 0)
         .map(|message| Trouble { since: rfc3339(entry.created_at), ..told("refused", &message) });
-    Ok(TriggerView {
-        name: spec.name.clone(),
-        kind: spec.source.kind().to_owned(),
-        source: source(&spec.source, &spec.name),
+    TriggerView {
+        id: Some(entry.id()),
+        name: brief.name.to_string(),
+        kind: brief.source.kind().to_owned(),
+        source: source(&brief.source, &brief.name),
         overlap: entry.overlap(),
         missed: is_schedule.then(|| entry.missed()),
         paused: entry.paused,
         created_at: rfc3339(entry.created_at),
-        next_at: next_at(entry, supervisor.world.wall()).map(rfc3339),
+        next_at: next_at(entry, supervisor.world.now()).map(rfc3339),
         last_at: last_at.map(rfc3339),
         last_run: last_run.map(|run| run.0),
         runs: made,
-        open: supervisor.store.open_runs_of(&spec.name)?,
+        open,
         waiting,
         skipped: skipped + entry.progress.skipped,
         refused,
         filtered: entry.filtered,
         trouble: trouble(entry).or(refusal),
-        what: what(entry),
-    })
+        what: brief.what.clone(),
+    }
 }
 
 /// What is wrong, the worst of it.
@@ -62,10 +78,11 @@ fn told(code: &str, message: &str) -> Trouble {
     Trouble { code: code.to_owned(), message: message.to_owned(), since: String::new() }
 }
 
-fn unreadable((name, (kind, trouble)): (String, (String, Trouble))) -> TriggerView {
+fn unreadable(name: &str, kind: &str, trouble: &Trouble) -> TriggerView {
     TriggerView {
-        name,
-        kind,
+        id: None,
+        name: name.to_owned(),
+        kind: kind.to_owned(),
         source: "?".to_owned(),
         overlap: Overlap::Skip,
         missed: None,
@@ -80,7 +97,7 @@ fn unreadable((name, (kind, trouble)): (String, (String, Trouble))) -> TriggerVi
         skipped: 0,
         refused: 0,
         filtered: 0,
-        trouble: Some(trouble),
+        trouble: Some(trouble.clone()),
         what: String::new(),
     }
 }
@@ -90,7 +107,7 @@ fn next_at(entry: &Entry, now: Time) -> Option<Time> {
         return None;
     }
     let cursor = entry.progress.cursor();
-    match (&entry.spec.source, entry.progress.retry_at()) {
+    match (&entry.brief.source, entry.progress.retry_at()) {
         (_, Some(retry_at)) => Some(retry_at),
         (TriggerSource::Schedule { .. }, None) => {
             entry.schedule.as_ref()?.next_after(cursor.max(now))
@@ -129,8 +146,8 @@ fn span(ms: u64) -> String {
     parts.collect()
 }
 
-fn what(entry: &Entry) -> String {
-    let run = &entry.spec.run;
+/// The command or the task, on one line.
+pub(super) fn what(run: &CreateRun) -> String {
     let file = || run.workflow.as_ref().map(|file| file.path.clone());
     let text = run.task.clone().or_else(file).unwrap_or_else(|| run.command.join(" "));
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect()

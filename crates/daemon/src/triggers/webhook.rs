@@ -21,21 +21,37 @@ type HmacSha256 = Hmac<Sha256>;
 /// The head of a request, as far as it is asked for: a header by its name in lower case.
 pub(crate) type Headers<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Whether whoever sent this knows the secret: by a signature over the body (`X-Hub-Signature-256`, or
-/// Standard Webhooks), or by the secret itself as a bearer token. A signature that is there has to be right.
-pub(crate) fn is_genuine(secret: &str, headers: Headers<'_>, body: &[u8], now: Time) -> bool {
+/// For how long a body that is signed by itself is known, under whatever id it comes.
+pub(crate) const SAME_BODY_MS: u64 = 30 * 24 * 60 * 60_000;
+
+/// By what the sender has shown that it knows the secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// A signature over the body and nothing else: whoever has seen one delivery can send it again under any id.
+    OfBody,
+    /// A signature over id, time and body, or the secret itself.
+    OfDelivery,
+}
+
+/// How the sender has shown that it knows the secret, if it has: by a signature over the body
+/// (`X-Hub-Signature-256`), by one over the whole delivery (Standard Webhooks), or by the secret itself as a bearer
+/// token. A signature that is there has to be right.
+pub(crate) fn proof(secret: &str, headers: Headers<'_>, body: &[u8], now: Time) -> Option<Proof> {
     if let Some(signature) = headers("x-hub-signature-256") {
-        return signature
-            .strip_prefix("sha256=")
-            .and_then(from_hex)
-            .is_some_and(|tag| is_signed(secret.as_bytes(), &[body], &tag));
+        let tag = signature.strip_prefix("sha256=").and_then(from_hex)?;
+        return is_signed(secret.as_bytes(), &[body], &tag).then_some(Proof::OfBody);
     }
     if let Some(signatures) = headers("webhook-signature") {
-        return is_standard(secret, &signatures, headers, body, now);
+        return is_standard(secret, &signatures, headers, body, now).then_some(Proof::OfDelivery);
     }
-    let bearer = headers("authorization");
-    let token = bearer.as_deref().and_then(|value| value.strip_prefix("Bearer "));
-    token.is_some_and(|token| is_same(secret, token.trim()))
+    let bearer = headers("authorization")?;
+    let token = bearer.strip_prefix("Bearer ")?;
+    is_same(secret, token.trim()).then_some(Proof::OfDelivery)
+}
+
+/// What is the same about two deliveries with equal bodies. It has a space, which no id has.
+pub(crate) fn body_mark(body: &[u8]) -> String {
+    format!("body {}", sha256(body))
 }
 
 fn is_standard(

@@ -1,23 +1,28 @@
-//! The one who sees to all triggers: lets in what is due, polls, looks into folders, and makes runs of what
-//! has come. Sleeps until the next of these is due, and for good while there is none.
+//! The task that sees to all triggers: lets in what is due, has polls made, looks into folders, and makes runs of
+//! what has come. Sleeps until the next of these is due, and for good while there is none. It looks at a trigger
+//! that has news or whose time has come, and never at all of them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use outlast_engine::Time;
 use outlast_store::{Delivery, Error, Settlement, TriggerChange};
 use outlast_wire::api::TriggerSource;
 use outlast_wire::hook;
-use tokio::task::JoinSet;
 
+use super::agenda::Agenda;
 use super::failure::{Failure, failed, is_fenced, recovered};
-use super::folder::{self, Watch};
+use super::folder;
 use super::make::{Unmade, key, make};
+use super::polls::Polls;
 use super::progress::{Progress, backoff_ms};
 use super::schedule::{MOST_CAUGHT_UP, Verdict, verdict};
-use super::{Desk, Entry, Stuck, change, is_held, keep, poll};
-use crate::api::runs::blocking;
+use super::watch::Watch;
+use super::{Desk, Entry, Stuck, change, is_held, keep};
+use crate::api::runs::in_lane;
+use crate::lanes::Lane;
 use crate::supervisor::Supervisor;
 use crate::view;
 use crate::world::alarm::Alarm;
@@ -27,42 +32,61 @@ const BATCH: usize = 32;
 /// Settlement deliveries that are remembered of each trigger, and how often it is seen to that there are no more.
 const REMEMBERED: u64 = 100_000;
 const FORGET_EACH: u64 = 1000;
-const POLL_TIMEOUT_MS: u64 = 60_000;
 
 /// Takes over the triggers that there are, and sees to them from here on.
 pub(crate) fn start(supervisor: Arc<Supervisor>) -> Result<(), Error> {
-    supervisor.triggers.load(&supervisor)?;
+    let agenda = supervisor.triggers.load(&supervisor)?;
     let worker = Worker {
         supervisor,
+        agenda,
         alarm: Alarm::default(),
         watch: Watch::default(),
-        polls: JoinSet::new(),
+        polls: Polls::default(),
     };
     #[expect(clippy::disallowed_methods, reason = "the one worker, which ends with the daemon")]
     let _worker = tokio::spawn(worker.work());
     Ok(())
 }
 
-struct Worker {
-    supervisor: Arc<Supervisor>,
-    alarm: Alarm,
-    watch: Watch,
-    polls: JoinSet<()>,
+/// When a trigger that was just read is to be looked at first.
+pub(super) fn first_look(entry: &Entry) -> Option<Time> {
+    if entry.paused {
+        return None;
+    }
+    let is_waiting = entry.waiting > 0;
+    let listens = match &entry.brief.source {
+        TriggerSource::Webhook { .. } => None,
+        // What lies there has to be looked at.
+        TriggerSource::Folder { .. } => Some(Time(0)),
+        TriggerSource::Schedule { .. } => {
+            entry.schedule.as_ref()?.next_after(entry.progress.cursor())
+        }
+        TriggerSource::Poll { every_ms, .. } => Some(entry.progress.cursor().plus_ms(*every_ms)),
+    };
+    if is_waiting { Some(Time(0)) } else { listens.max(entry.progress.retry_at()) }
 }
 
-/// After how long there is something to do, if that is known.
-type Step = Result<Option<Duration>, Failure>;
+struct Worker {
+    supervisor: Arc<Supervisor>,
+    agenda: Agenda,
+    alarm: Alarm,
+    watch: Watch,
+    polls: Polls,
+}
+
+/// When there is something to do, if that is known.
+type Step = Result<Option<Time>, Failure>;
 
 impl Worker {
     async fn work(mut self) {
         let supervisor = self.supervisor.clone();
         loop {
-            let wait = self.tend_all().await;
+            let wait = self.tend_due().await;
             tokio::select! {
                 () = supervisor.triggers.wake.notified() => {}
                 () = self.alarm.after(wait) => {}
-                () = self.watch.changed() => {}
-                Some(_) = self.polls.join_next() => {}
+                names = self.watch.changed() => self.has_news(&names),
+                () = self.polls.ended() => {}
             }
         }
     }
@@ -71,63 +95,76 @@ impl Worker {
         &self.supervisor.triggers
     }
 
-    async fn tend_all(&mut self) -> Option<Duration> {
-        if is_held(&self.supervisor) || self.supervisor.leaving().borrow().is_some() {
-            return None;
-        }
-        self.desk().holds.store(false, Ordering::Relaxed);
-        let supervisor = self.supervisor.clone();
-        let listens = |entry: &mut Entry| {
-            !entry.paused && matches!(entry.spec.source, TriggerSource::Folder { .. })
-        };
-        self.watch.keep_only(|name| supervisor.triggers.with(name, listens) == Some(true));
-        let mut least: Option<Duration> = None;
-        for name in self.desk().names() {
-            let wait = self.tend(&name).await;
-            least = [least, wait].into_iter().flatten().min();
-        }
-        least
+    fn has_news(&self, names: &BTreeSet<Arc<str>>) {
+        names.iter().for_each(|name| self.desk().look_at(name));
     }
 
-    async fn tend(&mut self, name: &str) -> Option<Duration> {
-        let entry = self.desk().entry(name).filter(|entry| !entry.paused)?;
+    /// Tends the triggers that have news and those whose time has come, by turns: however many of one kind there
+    /// are, the other does not wait for all of them. Says how long nothing is due then.
+    async fn tend_due(&mut self) -> Option<Duration> {
+        loop {
+            if is_held(&self.supervisor) || self.supervisor.leaving().borrow().is_some() {
+                return None;
+            }
+            self.polls.start(&self.supervisor);
+            if let Some(names) = self.watch.changed().now_or_never() {
+                self.has_news(&names);
+            }
+            let now = self.supervisor.world.now();
+            let next = [self.desk().take_news(), self.agenda.take_due(now)];
+            if next.iter().all(Option::is_none) {
+                return self.agenda.next_at().map(|at| between(now, at));
+            }
+            for name in next.into_iter().flatten() {
+                let at = self.tend(&name).await;
+                self.agenda.put(&name, at);
+            }
+            // All of the daemon shares this thread, and many may be due that have nothing to wait for.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Says when to look at the trigger again.
+    async fn tend(&mut self, name: &Arc<str>) -> Option<Time> {
+        let Some(entry) = self.desk().entry(name).filter(|entry| !entry.paused) else {
+            self.watch.leave(name);
+            return None;
+        };
         let now = self.supervisor.world.now();
-        let came = self.hear(name, &entry, now).await;
+        let came = self.hear(&entry, now).await;
         let made = self.see_to(name, now).await;
         [came, made].into_iter().flatten().min()
     }
 
     /// Has what has come be kept, and says when to ask again.
-    async fn hear(&mut self, name: &str, entry: &Entry, now: Time) -> Option<Duration> {
+    async fn hear(&mut self, entry: &Entry, now: Time) -> Option<Time> {
         if let Some(at) = entry.progress.retry_at().filter(|at| *at > now) {
-            return Some(between(now, at));
+            return Some(at);
         }
-        let heard = match &entry.spec.source {
+        let name = entry.name();
+        let heard = match &entry.brief.source {
             TriggerSource::Schedule { .. } => self.admit(name, entry).await,
             TriggerSource::Webhook { .. } => Ok(None),
             TriggerSource::Folder { dir, leave } => self.look(name, dir, *leave, now).await,
             // Whether it goes well is for the poll itself to say.
-            TriggerSource::Poll { .. } => return self.poll(name, entry, now),
+            TriggerSource::Poll { every_ms, .. } => return self.poll(entry, *every_ms, now),
         };
         match heard {
             Ok(next) => {
                 recovered(&self.supervisor, name).await;
                 next
             }
-            Err(failure) => {
-                let retry_at = failed(&self.supervisor, name, failure, 0).await?;
-                Some(between(now, retry_at))
-            }
+            Err(failure) => failed(&self.supervisor, name, failure, 0).await,
         }
     }
 
     /// Has runs made of what has come, and says when to go on.
-    async fn see_to(&self, name: &str, now: Time) -> Option<Duration> {
+    async fn see_to(&self, name: &str, now: Time) -> Option<Time> {
         let stuck = self.desk().with(name, |entry| entry.stuck.clone()).flatten();
         if let Some(stuck) = stuck.as_ref().filter(|stuck| stuck.retry_at > now) {
-            return Some(between(now, stuck.retry_at));
+            return Some(stuck.retry_at);
         }
-        match self.make_some(name).await {
+        match self.make_some(name, now).await {
             Ok(next) => {
                 self.desk().with(name, |entry| entry.stuck = None);
                 next
@@ -142,7 +179,7 @@ impl Worker {
         failure: Failure,
         before: Option<&Stuck>,
         now: Time,
-    ) -> Option<Duration> {
+    ) -> Option<Time> {
         if is_fenced(&self.supervisor, &failure) {
             return None;
         }
@@ -159,14 +196,14 @@ impl Worker {
         let trouble = known.cloned().unwrap_or(trouble);
         let stuck = Stuck { trouble, failures, retry_at };
         self.desk().with(name, |entry| entry.stuck = Some(stuck))?;
-        Some(between(now, retry_at))
+        Some(retry_at)
     }
 
-    /// Lets in what is due of a schedule. It goes by the wall's clock, which may be set back: its cursor does
-    /// not go back with it.
+    /// Lets in what is due of a schedule. It goes by the wall's clock as far as that is believed, which may be set
+    /// back: its cursor does not go back with it.
     async fn admit(&self, name: &str, entry: &Entry) -> Step {
         let Some(schedule) = &entry.schedule else { return Ok(None) };
-        let now = self.supervisor.world.wall();
+        let now = self.supervisor.world.now();
         let waiting = usize::try_from(entry.waiting).unwrap_or(usize::MAX);
         let room = MOST_CAUGHT_UP.saturating_sub(waiting);
         let cursor = entry.progress.cursor();
@@ -181,11 +218,11 @@ impl Worker {
                 tracing::info!(trigger = name, skipped = found.skipped, "occurrences were missed");
             }
         }
-        Ok(schedule.next_after(found.cursor.max(now)).map(|at| between(now, at)))
+        Ok(schedule.next_after(found.cursor.max(now)))
     }
 
     /// Looks into a folder, if there is something to look at.
-    async fn look(&mut self, name: &str, dir: &str, leave: bool, now: Time) -> Step {
+    async fn look(&mut self, name: &Arc<str>, dir: &str, leave: bool, now: Time) -> Step {
         let stuck = |error: std::io::Error| Failure {
             code: "folder".to_owned(),
             message: format!("cannot look into {dir}: {error}"),
@@ -194,8 +231,10 @@ impl Worker {
         let Some(closed) = self.watch.take_news(name) else { return Ok(None) };
         let path = dir.to_owned();
         let names = closed.clone();
-        let found =
-            blocking(move || Ok(folder::look(path.as_ref(), leave, names.as_ref(), now))).await?;
+        let found = in_lane(Lane::Folders, move || {
+            Ok(folder::look(path.as_ref(), leave, names.as_ref(), now))
+        })
+        .await?;
         let kept = match found {
             Ok(found) => {
                 let kept = match found.deliveries.is_empty() {
@@ -209,7 +248,7 @@ impl Worker {
         match kept {
             Ok(Some(at)) => {
                 self.watch.look_again(name);
-                Ok(Some(between(now, at)))
+                Ok(Some(at))
             }
             Ok(None) => Ok(None),
             Err(stuck) => {
@@ -219,29 +258,27 @@ impl Worker {
         }
     }
 
-    /// Starts the poll that is due.
-    fn poll(&mut self, name: &str, entry: &Entry, now: Time) -> Option<Duration> {
-        let TriggerSource::Poll { every_ms, .. } = &entry.spec.source else { return None };
+    /// Has the poll made that is due.
+    fn poll(&mut self, entry: &Entry, every_ms: u64, now: Time) -> Option<Time> {
         if entry.is_polling {
             return None;
         }
-        let due = entry.progress.cursor().plus_ms(*every_ms);
+        let due = entry.progress.cursor().plus_ms(every_ms);
         if due > now && entry.progress.failures == 0 {
-            return Some(between(now, due));
+            return Some(due);
         }
-        self.desk().with(name, |entry| entry.is_polling = true);
-        self.polls.spawn(poll_once(self.supervisor.clone(), name.to_owned(), entry.clone(), now));
+        self.polls.push(entry.name());
         None
     }
 
     /// Makes runs of what has come, as far as may be now.
-    async fn make_some(&self, name: &str) -> Step {
+    async fn make_some(&self, name: &str, now: Time) -> Step {
         let Some(entry) = self.desk().entry(name) else { return Ok(None) };
         if entry.waiting == 0 {
             return Ok(None);
         }
         let (store, of) = (self.supervisor.store.clone(), name.to_owned());
-        let batch = blocking(move || Ok(store.deliveries(&of, BATCH)?)).await?;
+        let batch = in_lane(Lane::Steps, move || Ok(store.deliveries(&of, BATCH)?)).await?;
         let count = batch.len();
         for delivery in batch {
             let Some(entry) = self.desk().entry(name).filter(|entry| !entry.paused) else {
@@ -252,7 +289,7 @@ impl Worker {
             settle(&self.supervisor, name, &delivery.id, settled).await?;
         }
         let has_more = count == BATCH;
-        Ok(has_more.then_some(Duration::ZERO))
+        Ok(has_more.then_some(now))
     }
 
     /// What becomes of a delivery now; `None` if it has to wait.
@@ -264,8 +301,8 @@ impl Worker {
         let verdict = self.verdict(entry).await?;
         if verdict != Verdict::Make {
             // What is open may be the run that was made of this very delivery, by a daemon that died then.
-            let (store, key) = (self.supervisor.store.clone(), key(&entry.spec.name, &delivery.id));
-            if let Some(run) = blocking(move || Ok(store.run_of_key(&key)?)).await? {
+            let (store, key) = (self.supervisor.store.clone(), key(entry.name(), &delivery.id));
+            if let Some(run) = in_lane(Lane::Steps, move || Ok(store.run_of_key(&key)?)).await? {
                 return Ok(Some(Settlement::Made { run }));
             }
         }
@@ -289,10 +326,14 @@ impl Worker {
             return Ok(Verdict::Make);
         }
         // Before it is asked, so that no end goes unheard.
-        self.desk().holds.store(true, Ordering::Relaxed);
-        let (store, name) = (self.supervisor.store.clone(), entry.spec.name.clone());
-        let open = blocking(move || Ok(store.open_runs_of(&name)?)).await?;
-        Ok(verdict(overlap, open))
+        self.desk().hold(entry.name());
+        let (store, name) = (self.supervisor.store.clone(), entry.name().clone());
+        let open = in_lane(Lane::Steps, move || Ok(store.open_runs_of(&name)?)).await?;
+        let verdict = verdict(overlap, open);
+        if verdict != Verdict::Hold {
+            self.desk().let_go(entry.name());
+        }
+        Ok(verdict)
     }
 }
 
@@ -323,30 +364,4 @@ pub(super) async fn settle(
         change(supervisor, forget).await?;
     }
     Ok(())
-}
-
-/// Asks the trigger's command once, and keeps what it says.
-async fn poll_once(supervisor: Arc<Supervisor>, name: String, entry: Entry, now: Time) {
-    let TriggerSource::Poll { command, every_ms, timeout_ms } = &entry.spec.source else { return };
-    let within = Duration::from_millis(timeout_ms.unwrap_or(POLL_TIMEOUT_MS));
-    let run = &entry.spec.run;
-    let printed = poll::ask(command, run, within).await;
-    let kept = match printed.and_then(|printed| poll::items(&printed, now)) {
-        Ok(items) => {
-            let progress = Progress { cursor_ms: now.0, ..entry.progress }.succeeded();
-            let kept = keep(&supervisor, &name, items, Some(progress)).await;
-            kept.map(|_| progress).map_err(Failure::from)
-        }
-        Err(message) => Err(Failure { code: "poll_failed".to_owned(), message }),
-    };
-    match kept {
-        Ok(progress) => {
-            supervisor.triggers.with(&name, |entry| {
-                entry.progress = progress;
-                entry.trouble = None;
-            });
-        }
-        Err(failure) => drop(failed(&supervisor, &name, failure, *every_ms).await),
-    }
-    supervisor.triggers.with(&name, |entry| entry.is_polling = false);
 }

@@ -18,6 +18,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::AbortHandle;
 
 use crate::keeper::Following;
+use crate::lanes::Lane;
 use crate::output;
 use crate::supervisor::{Handle, Supervisor};
 
@@ -66,7 +67,7 @@ impl Watcher {
         let Some(scan) = &self.scan else { return Vec::new() };
         // Whoever is telling something has the lock until the journal has it, so nothing is told twice.
         let mut scan = scan.clone().lock_owned().await;
-        let read = tokio::task::spawn_blocking(move || {
+        let read = Lane::Steps.run(move || {
             while scan.read()? == Read::Some {}
             scan.finish();
             Ok::<_, io::Error>(scan.held().cloned().collect())
@@ -149,7 +150,7 @@ impl Look {
         if !scan.is_looking() {
             return Ok((false, Next::Within(None)));
         }
-        let looked = tokio::task::spawn_blocking(move || {
+        let looked = Lane::Steps.run(move || {
             let read = scan.read()?;
             Ok::<_, io::Error>((scan, read))
         });

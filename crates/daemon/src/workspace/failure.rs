@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::place::Escape;
 use super::remove::WhyNot;
 use crate::world::git::GitError;
+use crate::world::host;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -48,6 +49,16 @@ impl Failure {
             Self::NoCommit { .. } => Some("make a first commit"),
             Self::Occupied { .. } => Some("move it away, or name another workspace root"),
             Self::Undescribed(_) | Self::HalfMade { .. } | Self::Io { .. } => None,
+        }
+    }
+
+    /// The code under which this is shown, if it is for want of something that the host will have again. `near`
+    /// is where the workspace is or will be: git does not say in a number that the disk is full.
+    pub(crate) fn of_host(&self, near: &Path) -> Option<&'static str> {
+        match self {
+            Self::Io { source, .. } | Self::Git(GitError::Io(source)) => host::failure(source),
+            Self::Git(GitError::Refused { .. }) => host::has_no_room(near).then_some("disk_full"),
+            _ => None,
         }
     }
 

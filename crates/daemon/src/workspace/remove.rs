@@ -15,6 +15,7 @@ use super::marks::{Marks, remove_whole};
 use super::place::{Escape, contained, look};
 use super::worktree::{self, Linked};
 use crate::world::files;
+use crate::world::git::plain::{self, Worktree};
 use crate::world::git::{GitError, git};
 
 /// Why a workspace is kept although its time has come.
@@ -93,8 +94,8 @@ fn may_remove_worktree(spec: &RunSpec) -> Result<(), WhyNot> {
         return Err(WhyNot::Unknown(format!("it is no worktree of {}", repository.display())));
     };
     is_not_locked(&linked)?;
-    has_no_submodules(&linked)?;
-    is_clean(dir)?;
+    has_no_submodules(dir, &linked)?;
+    is_clean(&Worktree { dir, admin: &linked.admin, common: &common })?;
     has_its_commits_on_a_branch(dir)
 }
 
@@ -110,8 +111,11 @@ fn is_not_locked(linked: &Linked) -> Result<(), WhyNot> {
     }
 }
 
-/// Their repositories are kept with the worktree's own files, and would go with them.
-fn has_no_submodules(linked: &Linked) -> Result<(), WhyNot> {
+/// Their repositories are kept with the worktree's own files or within it, and would go with them.
+fn has_no_submodules(dir: &Path, linked: &Linked) -> Result<(), WhyNot> {
+    if plain::has_submodules(dir)? {
+        return Err(WhyNot::Submodules);
+    }
     match fs::read_dir(linked.admin.join("modules")).map(|mut modules| modules.next()) {
         Ok(Some(_)) => Err(WhyNot::Submodules),
         Ok(None) => Ok(()),
@@ -120,10 +124,8 @@ fn has_no_submodules(linked: &Linked) -> Result<(), WhyNot> {
     }
 }
 
-fn is_clean(dir: &Path) -> Result<(), WhyNot> {
-    let asked =
-        ["status", "--porcelain=v1", "--untracked-files=normal", "--ignore-submodules=none"];
-    let status = git(dir, &asked)?.text();
+fn is_clean(worktree: &Worktree<'_>) -> Result<(), WhyNot> {
+    let status = plain::status(worktree)?.text();
     let untracked = status.lines().filter(|line| line.starts_with("??")).count();
     let changed = status.lines().count() - untracked;
     let counts = [(changed, "changed"), (untracked, "untracked")];
@@ -176,7 +178,7 @@ fn move_away(dir: &Path, to: &Path) -> Result<(), Failure> {
 
 /// The directory is gone, which was what was asked; the next checkout tries this again.
 fn forget(repository: &Path, dir: &Path) {
-    if let Err(error) = worktree::forget(repository, dir) {
-        tracing::warn!(dir = %dir.display(), %error, "git still lists a worktree that was removed");
+    if let Err(failure) = worktree::forget(repository, dir) {
+        tracing::warn!(dir = %dir.display(), %failure, "git still lists a worktree that was removed");
     }
 }

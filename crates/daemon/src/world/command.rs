@@ -1,20 +1,38 @@
-//! Running the commands of sinks and of polls. Besides shims and git, nothing else is started by the daemon.
+//! Running the commands of sinks and of polls, each below a guard of its own.
 //!
-//! Bounded in time and in what is read; in a process group of its own, which dies whole when the time is over
-//! or nobody waits for it any more. An agent, a hook or a check is never run here: these outlive us.
+//! Bounded in time and in what is read. A command that takes too long, or that nothing waits for any more, is ended by its
+//! guard with all that it started. What it leaves behind when it ends by itself is left alone, below the guard: that
+//! tells it from a person (`peers`). An agent, a hook or a check is never run here: these outlive us.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use outlast_wire::shim::{EnvVar, not_inherited};
-use rustix::process::{Pid, Signal, kill_process_group};
+use outlast_wire::guard::{Ended as Told, GUARD_NAME, Guarded};
+use outlast_wire::shim::{EnvVar, Exit, NeverStarted, not_inherited};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::net::UnixStream;
+use tokio::net::unix::ReadHalf;
+
+use super::limits;
+use super::spawn::{self, Outputs};
 
 /// What is read of what a command complains of.
 const MOST_STDERR: usize = 4 << 10;
+
+/// What a pipe can hold at most, unless its owner is privileged.
+const PIPE_MAX: usize = 1 << 20;
+
+/// More than a guard has to say.
+const TOLD_MAX: u64 = 64 << 10;
+
+/// How long the end of a command that took too long is waited for. The guard gives it one second before it kills.
+const END_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) struct Call {
     pub(crate) argv: Vec<String>,
@@ -34,8 +52,16 @@ pub(crate) enum Around {
 
 #[derive(Debug)]
 pub(crate) enum Ended {
-    Exited { status: ExitStatus, stdout: Printed, stderr: String },
-    TooSlow { after: Duration },
+    Exited {
+        status: ExitStatus,
+        stdout: Printed,
+        stderr: String,
+    },
+    TooSlow {
+        after: Duration,
+    },
+    /// Its guard was killed, most likely by the command itself, which may still run.
+    Unseen,
 }
 
 #[derive(Debug, Default)]
@@ -45,94 +71,112 @@ pub(crate) struct Printed {
     pub(crate) is_cut: bool,
 }
 
-/// Runs a command to its end.
-pub(crate) async fn call(call: Call, within: Duration) -> io::Result<Ended> {
-    let mut group = Group::start(&call)?;
-    match tokio::time::timeout(within, group.attend(call)).await {
+/// Runs a command to its end, below a guard that is started from this very program; `name` is what `ps` shows.
+pub(crate) async fn call(name: &Path, call: Call, within: Duration) -> io::Result<Ended> {
+    let outputs = if call.most_stdout > 0 { Outputs::Both } else { Outputs::Stderr };
+    let mut guard = spawn::guard(name, outputs)?;
+    match tokio::time::timeout(within, attend(&mut guard, call)).await {
         Ok(ended) => ended,
-        Err(_elapsed) => Ok(Ended::TooSlow { after: within }),
-    }
-}
-
-/// A command that runs, and whatever it started. While it has not ended by itself it does not outlive this.
-struct Group {
-    child: Child,
-    pid: Option<Pid>,
-}
-
-impl Group {
-    fn start(call: &Call) -> io::Result<Self> {
-        let [program, args @ ..] = call.argv.as_slice() else {
-            return Err(io::Error::other("there is no command"));
-        };
-        #[expect(clippy::disallowed_methods, reason = "world is where the daemon starts processes")]
-        let mut command = Command::new(program);
-        command.args(args).process_group(0).kill_on_drop(true);
-        let stdout = if call.most_stdout > 0 { Stdio::piped() } else { Stdio::null() };
-        command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
-        call.around.apply(&mut command);
-        let child = command.spawn()?;
-        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-        Ok(Self { child, pid })
-    }
-
-    async fn attend(&mut self, call: Call) -> io::Result<Ended> {
-        let (stdin, told) = (self.child.stdin.take(), call.stdin);
-        let feed = async move {
-            if let Some(mut stdin) = stdin {
-                // A command need not listen.
-                let _not_read = stdin.write_all(&told).await;
-            }
-        };
-        let mut printed = Heard::new(self.child.stdout.take(), call.most_stdout);
-        let mut said = Heard::new(self.child.stderr.take(), MOST_STDERR);
-        let mut exit = std::pin::pin!(self.child.wait());
-        let mut feed = std::pin::pin!(feed.fuse());
-        let status = loop {
-            tokio::select! {
-                status = &mut exit => break status?,
-                () = &mut feed => {}
-                () = printed.hear() => {}
-                () = said.hear() => {}
-            }
-        };
-        // What it had said before it ended; whoever else holds the pipe is not waited for.
-        printed.drain();
-        said.drain();
-        let stderr = String::from_utf8_lossy(&said.heard.bytes).into_owned();
-        Ok(Ended::Exited { status, stdout: printed.heard, stderr })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Until it is reaped, its leader keeps the group's number from anybody else.
-        let is_ours = self.child.id().is_some();
-        if let Some(pid) = self.pid.filter(|_| is_ours)
-            && let Err(error) = kill_process_group(pid, Signal::KILL)
-        {
-            tracing::warn!(%error, "cannot end a command that took too long");
+        Err(_elapsed) => {
+            end(guard.stream).await;
+            Ok(Ended::TooSlow { after: within })
         }
+    }
+}
+
+async fn attend(guard: &mut spawn::Guard, call: Call) -> io::Result<Ended> {
+    let order = Guarded {
+        argv: call.argv,
+        dir: call.around.dir().into(),
+        env: call.around.env(),
+        soft_limits: limits::before(),
+        stdin_bytes: call.stdin.len() as u64,
+    };
+    let order = order.encode()?;
+    let (from_guard, mut to_guard) = guard.stream.split();
+    let tell = async move {
+        // A guard that is gone cannot be told; that its answer is missing shows it.
+        let _not_told = to_guard.write_all(&order).await;
+        let _not_told = to_guard.write_all(&call.stdin).await;
+    };
+    let mut printed = Heard::new(guard.stdout.take(), call.most_stdout);
+    let mut said = Heard::new(guard.stderr.take(), MOST_STDERR);
+    let mut answer = std::pin::pin!(answer(from_guard));
+    let mut tell = std::pin::pin!(tell.fuse());
+    let told = loop {
+        tokio::select! {
+            told = &mut answer => break told?,
+            () = &mut tell => {}
+            () = printed.hear() => {}
+            () = said.hear() => {}
+        }
+    };
+    // What it had said before it ended; a process that it left behind and that holds the pipe is not waited for.
+    printed.drain();
+    said.drain();
+    let Some(status) = told else { return Ok(Ended::Unseen) };
+    let stderr = String::from_utf8_lossy(&said.heard.bytes).into_owned();
+    Ok(Ended::Exited { status, stdout: printed.heard, stderr })
+}
+
+/// What the guard says of the command's end; `None` from one that was killed before it could.
+async fn answer(from_guard: ReadHalf<'_>) -> io::Result<Option<ExitStatus>> {
+    let mut text = Vec::new();
+    from_guard.take(TOLD_MAX).read_to_end(&mut text).await?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match serde_json::from_slice(&text)? {
+        Told::Exited(Exit::Code(code)) => Ok(Some(ExitStatus::from_raw(code << 8))),
+        Told::Exited(Exit::Signal(signal)) => Ok(Some(ExitStatus::from_raw(signal))),
+        Told::NeverStarted { code: NeverStarted::CommandNotFound, why } => {
+            Err(io::Error::new(io::ErrorKind::NotFound, why))
+        }
+        Told::NeverStarted { code: _, why } => Err(io::Error::other(why)),
+    }
+}
+
+/// Has the guard end the command and all that it started, and waits until that is done. Merely dropping the
+/// connection has it ended, too.
+async fn end(mut guard: UnixStream) {
+    let ended = async {
+        guard.shutdown().await?;
+        guard.read_to_end(&mut Vec::new()).await
+    };
+    match tokio::time::timeout(END_WITHIN, ended).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "cannot end a command that took too long"),
+        Err(_elapsed) => tracing::warn!("a command that took too long has not ended yet"),
     }
 }
 
 impl Around {
-    fn apply(&self, command: &mut Command) {
+    fn dir(&self) -> &str {
         match self {
-            Self::Daemon { .. } => {
-                command.current_dir("/");
-            }
-            Self::Given { dir, env } => {
-                command.current_dir(dir).env_clear();
-                command.envs(env.iter().map(|var| (&var.name.0, &var.value.0)));
-            }
+            Self::Daemon { .. } => "/",
+            Self::Given { dir, .. } => dir,
         }
+    }
+
+    /// The whole environment of the command; of two variables with one name, the later.
+    fn env(&self) -> Vec<EnvVar> {
+        let mut env: BTreeMap<OsString, OsString> = match self {
+            #[expect(clippy::disallowed_methods, reason = "world is where the environment is read")]
+            Self::Daemon { .. } => std::env::vars_os().collect(),
+            Self::Given { env, .. } => {
+                env.iter().map(|var| (var.name.0.clone(), var.value.0.clone())).collect()
+            }
+        };
         for name in not_inherited() {
-            command.env_remove(name);
+            env.remove(OsStr::new(name));
         }
-        if let Self::Daemon { env } = self {
-            command.envs(env.iter().map(|(name, value)| (name, value)));
+        if let Self::Daemon { env: named } = self {
+            env.extend(named.iter().map(|(name, value)| (name.into(), value.into())));
         }
+        env.insert(GUARD_NAME.into(), "1".into());
+        env.into_iter()
+            .map(|(name, value)| EnvVar { name: name.into(), value: value.into() })
+            .collect()
     }
 }
 
@@ -142,11 +186,13 @@ struct Heard<R> {
     pipe: Option<R>,
     most: usize,
     heard: Printed,
+    /// Bytes, with those that were not kept.
+    read: usize,
 }
 
 impl<R: AsyncRead + Unpin> Heard<R> {
     fn new(pipe: Option<R>, most: usize) -> Self {
-        Self { pipe, most, heard: Printed::default() }
+        Self { pipe, most, heard: Printed::default(), read: 0 }
     }
 
     /// Hears the next of it; waits for ever if there is nothing more.
@@ -155,18 +201,22 @@ impl<R: AsyncRead + Unpin> Heard<R> {
         let mut some = [0; 4096];
         match pipe.read(&mut some).await {
             Ok(0) | Err(_) => self.pipe = None,
-            // The rest is read too, so that nobody waits for us, and forgotten.
+            // The rest is read too, so that the command is not held up, and forgotten.
             Ok(read) => {
                 let room = self.most.saturating_sub(self.heard.bytes.len());
                 self.heard.is_cut |= read > room;
                 self.heard.bytes.extend_from_slice(&some[..read.min(room)]);
+                self.read += read;
             }
         }
     }
 
-    /// What is there already.
+    /// What is there already, and not what another process goes on to write.
     fn drain(&mut self) {
-        while self.pipe.is_some() && self.hear().now_or_never().is_some() {}
+        let most = self.read + PIPE_MAX;
+        let is_open = |heard: &Self| heard.pipe.is_some() && heard.read < most;
+        // The runtime would have us yield in the middle of it.
+        while is_open(self) && tokio::task::unconstrained(self.hear()).now_or_never().is_some() {}
     }
 }
 
@@ -174,79 +224,43 @@ impl<R: AsyncRead + Unpin> Heard<R> {
 mod tests {
     use super::*;
 
-    const SOON: Duration = Duration::from_secs(60);
-
-    fn sh(script: &str) -> Call {
-        let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let around = Around::Daemon { env: vec![("NAMED", "so".to_owned())] };
-        Call { argv, stdin: b"told\n".to_vec(), around, most_stdout: 0 }
-    }
-
-    async fn exited(script: &str) -> (Option<i32>, String) {
-        match call(sh(script), SOON).await.expect("it starts") {
-            Ended::Exited { status, stderr, .. } => (status.code(), stderr),
-            Ended::TooSlow { .. } => panic!("{script} is not slow"),
-        }
-    }
-
     #[tokio::test(flavor = "current_thread")]
-    async fn a_command_is_told_and_says_how_it_went() {
-        let script = "read -r line; echo \"$line $NAMED $PWD\" >&2; exit 3";
-        assert_eq!(exited(script).await, (Some(3), "told so /\n".to_owned()));
-        assert_eq!(exited("exit 0").await, (Some(0), String::new()), "nobody has to listen");
-        let (code, said) = exited("head -c 100000 /dev/zero | tr '\\0' x >&2").await;
-        assert_eq!((code, said.len()), (Some(0), MOST_STDERR));
-        let missing = Call { argv: vec!["no-such-program".to_owned()], ..sh("") };
-        assert!(call(missing, SOON).await.is_err());
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn what_it_prints_is_heard_up_to_a_bound_and_where_it_was_asked_to_be() {
-        let path = EnvVar {
-            name: std::ffi::OsString::from("PATH").into(),
-            value: std::ffi::OsString::from("/usr/bin:/bin").into(),
-        };
-        let printed = async |script: &str, most| {
-            let around = Around::Given { dir: "/usr".to_owned(), env: vec![path.clone()] };
-            let call = super::call(Call { around, most_stdout: most, ..sh(script) }, SOON).await;
-            match call.expect("it starts") {
-                Ended::Exited { stdout, .. } => (String::from_utf8(stdout.bytes), stdout.is_cut),
-                Ended::TooSlow { .. } => panic!("{script} is not slow"),
+    async fn a_pipe_is_heard_up_to_a_bound_and_its_writer_is_not_held_up() {
+        let (mut ours, theirs) = tokio::io::duplex(100);
+        let mut heard = Heard::new(Some(theirs), 150);
+        let write = async move { ours.write_all(&[b'x'; 1000]).await };
+        let hear = async {
+            while heard.pipe.is_some() {
+                heard.hear().await;
             }
         };
-        let script = "echo $PWD; echo ${NAMED-none}";
-        assert_eq!(printed(script, 1000).await, (Ok("/usr\nnone\n".to_owned()), false));
-        let (text, is_cut) = printed("head -c 100000 /dev/zero | tr '\\0' x", 99_999).await;
-        assert_eq!((text.map(|text| text.len()), is_cut), (Ok(99_999), true));
+        let (written, ()) = tokio::join!(write, hear);
+        written.expect("all of it is taken");
+        assert_eq!((heard.heard.bytes.len(), heard.heard.is_cut), (150, true));
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn whoever_holds_its_pipe_is_not_waited_for() {
-        let (code, said) = exited("sleep 600 & echo $! >&2").await;
-        assert_eq!(code, Some(0));
-        let pid: i32 = said.trim().parse().expect("a pid");
-        let left = Pid::from_raw(pid).expect("a pid");
-        rustix::process::kill_process(left, Signal::KILL).expect("it was left alone");
+    async fn what_is_left_in_a_pipe_is_heard_whole_however_much_was_heard_before() {
+        let (ours, theirs) = tokio::io::duplex(PIPE_MAX);
+        let mut ours = ours;
+        ours.write_all(&vec![b'x'; PIPE_MAX]).await.expect("it has room");
+        let mut heard = Heard::new(Some(theirs), PIPE_MAX);
+        heard.drain();
+        assert_eq!((heard.heard.bytes.len(), heard.heard.is_cut), (PIPE_MAX, false));
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_command_that_takes_too_long_dies_with_all_that_it_started() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let file = dir.path().join("pid");
-        let script =
-            format!("sleep 600 & echo $! > '{0}.part'; mv '{0}.part' '{0}'; wait", file.display());
-        let mut within = Duration::from_millis(100);
-        // A slow machine has not come so far yet.
-        while !file.exists() {
-            let ended = call(sh(&script), within).await.expect("it starts");
-            assert!(matches!(ended, Ended::TooSlow { .. }), "{ended:?}");
-            within *= 2;
-        }
-        let pid = std::fs::read_to_string(file).expect("it was just there");
-        let stat = format!("/proc/{}/stat", pid.trim());
-        let is_gone = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
-        while !is_gone() {
-            tokio::task::yield_now().await;
-        }
+    async fn a_process_that_goes_on_writing_is_not_heard_for_ever() {
+        let mut heard = Heard::new(Some(tokio::io::repeat(b'y')), 10);
+        heard.drain();
+        assert_eq!((heard.heard.bytes.len(), heard.heard.is_cut), (10, true));
+    }
+
+    #[test]
+    fn a_command_is_marked_and_knows_nothing_of_a_run() {
+        let var = |name: &str, value: &str| EnvVar { name: name.into(), value: value.into() };
+        let env = vec![var("A", "1"), var("OUTLAST_RUN_ID", "k3m"), var("A", "2")];
+        let around = Around::Given { dir: "/usr".to_owned(), env };
+        assert_eq!(around.env(), [var("A", "2"), var(GUARD_NAME, "1")]);
     }
 }

@@ -1,13 +1,21 @@
 //! Files that must last, and directories that are nobody else's business.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Creates the directory 0700, with its parents; one that is there already is fine.
 pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Creates the directory 0700; one that is there already is an error.
+pub(crate) fn new_private_dir(path: &Path) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        private_dir(parent)?;
+    }
+    DirBuilder::new().mode(0o700).create(path)
 }
 
 /// Whether a file survives the machine, or only us.
@@ -19,16 +27,74 @@ pub(crate) enum Lasting {
     Process,
 }
 
-/// Writes a 0600 file whole or not at all.
+/// Writes a 0600 file whole or not at all. What is in its way and is no file of ours, such as a directory, is set
+/// aside.
 pub(crate) fn write_whole(path: &Path, content: &[u8], lasting: Lasting) -> io::Result<()> {
     let beside = path.with_extension("tmp");
+    match try_write_whole(path, &beside, content, lasting) {
+        Err(error) if is_in_the_way(&error) => {
+            for it in [path, &beside].into_iter().filter(|it| !is_plain(it)) {
+                set_aside(it)?;
+            }
+            try_write_whole(path, &beside, content, lasting)
+        }
+        done => done,
+    }
+}
+
+fn is_in_the_way(error: &io::Error) -> bool {
+    use io::ErrorKind::{IsADirectory, PermissionDenied};
+    matches!(error.kind(), IsADirectory | PermissionDenied)
+        || error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
+}
+
+/// True if nothing is there, or a regular file that may be written to.
+fn is_plain(path: &Path) -> bool {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {
+            rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+        }
+        Ok(_) => false,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// The end of the name of what was set aside, before its number.
+pub(crate) const DAMAGED: &str = ".damaged-";
+/// More than so many are a person's to look at first.
+const MOST_ASIDE: u32 = 1000;
+
+/// Renames what cannot be used, to the first free name beside it. Nothing is deleted.
+pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    for number in 1..=MOST_ASIDE {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("{DAMAGED}{number}"));
+        let aside = PathBuf::from(name);
+        match std::fs::symlink_metadata(&aside) {
+            Ok(_) => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        std::fs::rename(path, &aside)?;
+        tracing::error!(path = %path.display(), aside = %aside.display(), "set aside, since it cannot be used");
+        return Ok(aside);
+    }
+    Err(io::Error::other(format!("too many files were set aside beside {}", path.display())))
+}
+
+/// Sets a file aside that is opened where it lies, if it cannot be: a directory in its place, or one without its mode.
+pub(crate) fn set_aside_unless_usable(path: &Path) -> io::Result<()> {
+    if is_plain(path) { Ok(()) } else { set_aside(path).map(drop) }
+}
+
+fn try_write_whole(path: &Path, beside: &Path, content: &[u8], lasting: Lasting) -> io::Result<()> {
     let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(beside)?;
     file.write_all(content)?;
     if lasting == Lasting::Power {
         file.sync_all()?;
     }
-    std::fs::rename(&beside, path)?;
+    std::fs::rename(beside, path)?;
     if lasting == Lasting::Power {
         sync_names(path)?;
     }
@@ -41,6 +107,38 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(content)
 }
 
+/// Reads a file of at most so many bytes. What is no regular file is refused: nothing is waited for, as it would be
+/// at the other end of a fifo that was put in its place.
+pub(crate) fn read_regular(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    let waits_for_nobody = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let flags = i32::try_from(waits_for_nobody.bits()).map_err(io::Error::other)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it is bigger than {most} bytes"),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// Makes files last that were only written; one that is not there was not needed.
+pub(crate) fn sync(paths: &[PathBuf]) -> io::Result<()> {
+    for path in paths {
+        match File::open(path) {
+            Ok(file) => file.sync_all()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    paths.first().map_or(Ok(()), |path| sync_names(path))
+}
+
 /// Makes the name of a file last, and that of the directory it is in, which may be as new.
 fn sync_names(path: &Path) -> io::Result<()> {
     path.ancestors().skip(1).take(2).try_for_each(|dir| File::open(dir)?.sync_all())
@@ -51,6 +149,19 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
+    }
+}
+
+/// The names in a directory; none if there is no such directory.
+pub(crate) fn names(dir: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+    loop {
+        return match std::fs::read_dir(dir) {
+            Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            // std makes an interrupted open again, but not this one.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
     }
 }
 

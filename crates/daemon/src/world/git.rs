@@ -2,8 +2,12 @@
 //!
 //! Each call is bounded: in time, in what it may print, and to its own process group, which dies whole.
 //! Nothing here knows what a workspace is, and nothing here is asked of a terminal. A checkout can take
-//! longer than any bound that would suit the rest, so it is a host command and not a call from here.
+//! longer than any bound that would suit the rest, so it is a host command and not a call from here. No command
+//! that a repository names is run: not by the environment, which is ours, and not by settings (see [`plain`]).
 
+pub(crate) mod plain;
+
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -20,20 +24,36 @@ const GRACE: Duration = Duration::from_secs(5);
 const MOST_STDOUT: usize = 1024 * 1024;
 const MOST_STDERR: usize = 64 * 1024;
 
-/// What would point git at another repository than the one it is asked about.
-const MISLEADING: [&str; 8] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
+/// Settings by which a repository, which an agent may have written to, would have its own commands run. None of our
+/// questions runs one, so it does not matter to them who owns the repository.
+const TAME: [&str; 6] =
+    ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*"];
+
+/// All of the environment that git gets of ours.
+const PASSED_ON: [&str; 3] = ["PATH", "HOME", "GIT_CEILING_DIRECTORIES"];
+
+/// What git is told beside that. A status must not write to the index that an agent may be using; what git
+/// says is read by us; and nothing is fetched, by whatever command a repository names for it.
+const TOLD: [(&str, &str); 7] = [
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", ""),
+    ("LC_ALL", "C"),
 ];
 
-/// Settings by which a repository, which an agent may have written to, would have its own commands run.
-const TAME: [&str; 4] = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+/// Whose settings hold for a call.
+#[derive(Debug, Clone, Copy)]
+enum Settings<'a> {
+    /// The repository's.
+    OfRepository,
+    /// The repository's, and the user's own. Only for questions about settings.
+    OfUser,
+    /// Those in a git directory of our own, with the objects and the index of a repository.
+    Own { git_dir: &'a Path, objects: &'a Path, index: &'a Path },
+}
 
 /// What a git that succeeded has printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +98,25 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> Result<Output, GitError> {
 }
 
 fn run(program: &str, dir: &Path, args: &[&str], after: Duration) -> Result<Output, GitError> {
-    let what = args.first().copied().unwrap_or_default().to_owned();
-    let mut call = Call::start(program, dir, args, after)?;
+    let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+    end(command(program, dir, &args, Settings::OfRepository), &args, after)
+}
+
+fn run_with(
+    program: &str,
+    dir: &Path,
+    args: &[OsString],
+    settings: Settings<'_>,
+) -> Result<Output, GitError> {
+    end(command(program, dir, args, settings), args, DEADLINE)
+}
+
+/// Sees a git to its end.
+fn end(command: Command, args: &[OsString], after: Duration) -> Result<Output, GitError> {
+    let mut words = args.iter().map(|arg| arg.to_string_lossy());
+    let verb = words.find(|arg| !arg.starts_with('-') && !arg.contains('='));
+    let what = verb.unwrap_or_default().into_owned();
+    let mut call = Call::start(command, after)?;
     match call.attend()? {
         End::Exited(status) if status.success() => {
             Ok(Output { stdout: std::mem::take(&mut call.stdout.bytes) })
@@ -117,9 +154,9 @@ struct Call {
 }
 
 impl Call {
-    fn start(program: &str, dir: &Path, args: &[&str], after: Duration) -> Result<Self, GitError> {
+    fn start(mut command: Command, after: Duration) -> Result<Self, GitError> {
         let deadline = now() + after;
-        let mut child = match command(program, dir, args).spawn() {
+        let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(GitError::Missing),
             Err(error) => return Err(error.into()),
@@ -242,15 +279,27 @@ impl<R: Read + AsFd> Gathered<R> {
     }
 }
 
-fn command(program: &str, dir: &Path, args: &[&str]) -> Command {
+fn command(program: &str, dir: &Path, args: &[OsString], settings: Settings<'_>) -> Command {
     #[expect(clippy::disallowed_methods, reason = "world is where the daemon starts processes")]
     let mut command = Command::new(program);
     command.args(TAME).arg("-C").arg(dir).args(args);
-    for name in MISLEADING {
-        command.env_remove(name);
+    command.env_clear();
+    for name in PASSED_ON {
+        #[expect(clippy::disallowed_methods, reason = "world is where the daemon reads these")]
+        let value = std::env::var_os(name);
+        command.envs(value.map(|value| (name, value)));
     }
-    // A status must not write to the index that an agent may be using; and what git says is read by us.
-    command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    command.envs(TOLD);
+    match settings {
+        Settings::OfRepository => drop(command.env("GIT_CONFIG_GLOBAL", "/dev/null")),
+        Settings::OfUser => {}
+        Settings::Own { git_dir, objects, index } => {
+            // An older git does not know of the first.
+            command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("HOME", git_dir);
+            command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", dir);
+            command.env("GIT_OBJECT_DIRECTORY", objects).env("GIT_INDEX_FILE", index);
+        }
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     command
 }
@@ -262,14 +311,13 @@ fn now() -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
     use std::fs::{File, Permissions, read_to_string, set_permissions};
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
-    /// Something to be run in git's place: `$1` to `$6` are what every git gets, the rest is the call's own.
+    /// Something to be run in git's place: `$1` to `$8` are what every git gets, the rest is the call's own.
     struct Stand {
         dir: tempfile::TempDir,
     }
@@ -300,7 +348,7 @@ mod tests {
     #[test]
     fn what_was_printed_is_given_and_what_was_refused_is_said() {
         let stand = Stand::new(
-            "shift 6; echo \"got $*\"; [ \"$1\" != no ] || { echo advice >&2; echo 'fatal: so there' >&2; exit 3; }",
+            "shift 8; echo \"got $*\"; [ \"$1\" != no ] || { echo advice >&2; echo 'fatal: so there' >&2; exit 3; }",
         );
         assert_eq!(stand.said(&["status", "-z"]), "got status -z\n");
         assert_eq!(stand.said(&["no"]), "git no: so there");
@@ -325,7 +373,7 @@ mod tests {
     #[test]
     fn a_git_that_prints_for_ever_is_killed_with_all_that_it_started() {
         let stand = Stand::new(
-            "sleep 1000 & echo $! > \"$6/child\"; while :; do echo 0123456789012345678901234567890123456789; done",
+            "sleep 1000 & echo $! > \"$8/child\"; while :; do echo 0123456789012345678901234567890123456789; done",
         );
         assert_eq!(stand.said(&["log"]), "git log printed more than 1048576 bytes");
         let child = read_to_string(stand.dir.path().join("child")).expect("it was written first");
@@ -350,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_process_left_behind_with_the_pipes_does_not_hold_up_the_answer() {
-        let stand = Stand::new("sleep 1000 & echo $! > \"$6/child\"; echo done");
+        let stand = Stand::new("sleep 1000 & echo $! > \"$8/child\"; echo done");
         assert_eq!(stand.said(&["gc"]), "done\n");
         let child = read_to_string(stand.dir.path().join("child")).expect("it was written");
         let child = Pid::from_raw(child.trim().parse().expect("a pid")).expect("a pid");
@@ -358,11 +406,19 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_cannot_point_it_elsewhere() {
-        let names = MISLEADING.map(OsStr::new);
-        let command = command("git", Path::new("/"), &["status"]);
-        let removed: Vec<_> =
-            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
-        assert!(names.iter().all(|name| removed.contains(name)), "{removed:?}");
+    fn git_gets_an_environment_of_ours_and_none_of_the_daemons() {
+        let stand = Stand::new("env | sed 's/=.*//' | sort");
+        let known: Vec<String> = stand.said(&["status"]).lines().map(str::to_owned).collect();
+        // What a shell sets by itself.
+        let known: Vec<&str> = known
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name))
+            .collect();
+        for name in &known {
+            let is_told = TOLD.iter().any(|(told, _)| told == name) || *name == "GIT_CONFIG_GLOBAL";
+            assert!(is_told || PASSED_ON.contains(name), "{name} of {known:?}");
+        }
+        assert!(known.contains(&"PATH") && !known.contains(&"CARGO_MANIFEST_DIR"), "{known:?}");
     }
 }

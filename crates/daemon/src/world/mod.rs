@@ -6,9 +6,13 @@
 pub(crate) mod alarm;
 pub(crate) mod clock;
 pub(crate) mod command;
+pub(crate) mod file_watch;
 pub(crate) mod files;
 pub(crate) mod git;
+pub(crate) mod host;
+pub(crate) mod limits;
 pub(crate) mod orphans;
+pub(crate) mod peers;
 pub(crate) mod process;
 pub(crate) mod spawn;
 
@@ -34,25 +38,38 @@ impl World {
         self.clock.now()
     }
 
+    /// Time that nothing moves while this daemon lives: for what is kept in memory only. Comes from the same line as
+    /// [`World::now`] at the daemon's start.
+    pub(crate) fn steady(&self) -> Time {
+        self.clock.steady()
+    }
+
     /// Time that passes only while the machine is awake.
     pub(crate) fn awake_ms(&self) -> u64 {
         clock::awake_ms()
     }
 
-    /// What the wall's clock says, also if it was set back: what is meant by a time of day. Nothing that was
-    /// counted by it may be counted again.
-    pub(crate) fn wall(&self) -> Time {
-        clock::wall()
-    }
-
-    /// A shim's time, as a time of ours.
+    /// What a file is dated by, as a time of ours.
     pub(crate) fn ours(&self, theirs: Time) -> Time {
         self.clock.ours(theirs)
     }
 
+    /// A shim's time, as a time of ours. One that says on which line of time it is keeps its age.
+    pub(crate) fn of_shim(&self, theirs: Time, booted_at_ms: Option<i64>) -> Time {
+        match booted_at_ms {
+            Some(booted_at_ms) => self.clock.on_our_line(theirs, booted_at_ms),
+            None => self.ours(theirs),
+        }
+    }
+
+    /// When the machine was started, as far as is believed.
+    pub(crate) fn booted_at_ms(&self) -> i64 {
+        self.clock.moment().1
+    }
+
     /// What the next daemon goes on from.
     pub(crate) fn reading(&self) -> Reading {
-        self.clock.read()
+        self.clock.reading()
     }
 
     /// The next daemon will find this reading.
@@ -60,13 +77,19 @@ impl World {
         self.clock.kept(reading);
     }
 
-    /// True if the next daemon would be sent back in time.
-    pub(crate) fn has_leapt(&self) -> bool {
-        self.clock.has_leapt()
+    /// True if the next daemon would be on another line of time.
+    pub(crate) fn is_news(&self) -> bool {
+        self.clock.is_news()
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     pub(crate) fn moment(&self, slot: Slot) -> Moment {
-        Moment { slot, ..Moment::new(self.now(), self.boot.clone()) }
+        let (now, booted_at_ms) = self.clock.moment();
+        let booted_at_ms = Some(booted_at_ms);
+        Moment { slot, booted_at_ms, ..Moment::new(now, self.boot.clone()) }
     }
 }
 

@@ -1,7 +1,9 @@
 //! How what becomes of an errand changes its run.
 
+use std::sync::Arc;
+
 use crate::errand::{self, Result as ErrandResult};
-use crate::run::{CallOutcome, CallResult, Done, FailedCheck};
+use crate::run::{CallMade, CallOutcome, CallResult, CompletedCall, Done, FailedCheck};
 use crate::{BootId, Errand, Held, Hook, Outcome, Purpose, Run, Survivor, Time, ToolClass};
 
 /// How often an errand is made again whose end nobody saw.
@@ -39,9 +41,12 @@ impl Run {
         errand.held.ended(outcome, at, output_bytes, survivors);
         tail.clone_into(&mut errand.tail);
         let (number, purpose) = (errand.number, errand.purpose.clone());
-        // What nobody saw is tried again, a few times; after that it counts as failed.
+        // What nobody saw is tried again, a few times; after that it counts as failed. What the host had no
+        // resources for is tried for as long as that takes.
         let result = match errand::result(outcome) {
-            ErrandResult::Unknown { may_have_run } if errand.earlier_tries < ERRAND_RETRIES => {
+            ErrandResult::Unknown { may_have_run }
+                if errand.earlier_tries < ERRAND_RETRIES || outcome.is_shortage() =>
+            {
                 if !self.is_harmful_call(&purpose, may_have_run) {
                     // What may have run is not run again if it is promised to run once.
                     self.has_cleaned_up &= may_have_run;
@@ -99,8 +104,9 @@ impl Run {
                     ErrandResult::Failed { why } => CallOutcome::Failed { why: why.clone() },
                     ErrandResult::Unknown { .. } => CallOutcome::Unknown,
                 };
-                let (name, key, output) = (name.clone(), key.clone(), tail.to_owned());
-                let result = CallResult { name, key, outcome, output, errand: Some(errand) };
+                let (name, key) = (name.clone(), key.clone());
+                let made = Some(CallMade { errand, seq: self.seq });
+                let result = CallResult { name, key, outcome, made };
                 self.conclude_call(*call, result);
             }
         }
@@ -127,16 +133,17 @@ impl Run {
         if let Some(settling) = &mut self.settling {
             settling.needs_person |= result.outcome == CallOutcome::Unknown;
         }
-        let has_completed = matches!(result.outcome, CallOutcome::Ok);
-        if has_completed {
-            self.calls.insert(result.key.clone(), result.clone());
+        if let (CallOutcome::Ok, Some(made)) = (&result.outcome, result.made) {
+            let completed = CompletedCall { name: result.name.clone(), made };
+            Arc::make_mut(&mut self.calls).insert(result.key.clone(), completed);
         }
         self.set_result(call, result);
     }
 
     pub(super) fn answer_call(&mut self, call: u32, key: &str) {
-        if let Some(result) = self.calls.get(key).cloned() {
-            self.set_result(call, result);
+        if let Some(CompletedCall { name, made }) = self.calls.get(key).cloned() {
+            let (key, outcome) = (key.to_owned(), CallOutcome::Ok);
+            self.set_result(call, CallResult { name, key, outcome, made: Some(made) });
         }
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::legal::{self, Illegal};
 use crate::run::{
-    Attempt, Claim, Clock, Counters, Done, Emission, Place, Preparation, Previous, Removal,
-    Settling,
+    Attempt, Claim, Clock, Counters, Done, Emission, Place, Preparation, Previous, Recovered,
+    Removal, Settling,
 };
 use crate::state::state_of;
 use crate::{
@@ -32,7 +32,7 @@ impl Run {
 
     /// The run that its first event makes.
     pub fn created(id: &RunId, event: &Event) -> Result<Self, Illegal> {
-        let Fact::RunCreated { spec } = &event.fact else {
+        let Fact::RunCreated { spec, line } = &event.fact else {
             return Err(Illegal::NotCreated { kind: event.fact.kind() });
         };
         if event.seq != 1 {
@@ -47,14 +47,17 @@ impl Run {
         Ok(Self {
             id: id.clone(),
             seq: 1,
+            seen_at: event.at,
             spec: Arc::new((**spec).clone()),
             state: State::Queued,
             why,
             since: event.at,
+            state_seq: 1,
             created_at: event.at,
             started_at: None,
             ended_at: None,
             clock: Clock::default(),
+            line: line.clone(),
             preparation: Preparation::default(),
             attempt: None,
             errand: None,
@@ -68,8 +71,11 @@ impl Run {
             inbox: Inbox::default(),
             spend: Spend::default(),
             counters: Counters::default(),
-            calls: std::collections::BTreeMap::new(),
+            calls: Arc::default(),
+            orders: crate::Orders::default(),
             is_paused: false,
+            paused_seq: 0,
+            resumed_seq: 0,
             is_held: false,
             is_released: false,
             has_cleaned_up: false,
@@ -81,6 +87,7 @@ impl Run {
             children: std::collections::BTreeMap::new(),
             watches: vec![crate::Watch::default(); spec.watches.len()],
             heartbeat: crate::Heartbeat::default(),
+            recovered: None,
         })
     }
 
@@ -102,11 +109,25 @@ impl Run {
 
     fn fold(&mut self, event: &Event) {
         let at = event.at;
+        if !matches!(event.fact, Fact::ClockSet { .. }) {
+            self.seen_at = self.seen_at.max(at);
+        }
+        self.orders.take(event.seq, &event.fact);
         match &event.fact {
             Fact::RunCreated { .. } => {
                 unreachable!("the legality table refuses a second RunCreated")
             }
+            Fact::ClockSet { line } => self.go_by(line),
+            Fact::RunRecovered { turns_committed, errands, missing, has_ended } => {
+                self.take_up(*turns_committed, *errands, missing, at);
+                self.has_cleaned_up |= has_ended;
+            }
+            Fact::JournalRestored { known_until } => {
+                self.clock.used_ms = self.clock.used_ms(*known_until);
+                self.clock.ticking_since.iter_mut().for_each(|since| *since = at);
+            }
             Fact::StateChanged { to, why, cause, until, verdict, .. } => {
+                self.state_seq = event.seq;
                 self.change_state(state_of(*to, *cause, at, *until, *verdict), why, at);
             }
             Fact::TurnStarted { turn, attempt, boot, messages } => {
@@ -152,7 +173,7 @@ impl Run {
                     settling.emission = Emission::Settled;
                 }
             }
-            Fact::MessageReceived { message, from, text } => self.inbox.receive(Message {
+            Fact::MessageReceived { message, from, text, .. } => self.inbox.receive(Message {
                 seq: event.seq,
                 id: message.clone(),
                 from: from.clone(),
@@ -161,6 +182,7 @@ impl Run {
             }),
             Fact::PauseRequested { all: false, .. } => {
                 self.is_paused = true;
+                self.paused_seq = event.seq;
                 self.wind(at);
             }
             Fact::PauseRequested { all: true, now, .. } => {
@@ -174,10 +196,9 @@ impl Run {
                 self.is_held = false;
                 self.wind(at);
             }
-            Fact::ResumeRequested { all: false, .. } => {
-                self.is_paused = false;
-                self.wind(at);
-                self.release();
+            Fact::ResumeRequested { all: false, order, .. } => {
+                self.resumed_seq = event.seq;
+                self.resume(order.answers, at);
             }
             Fact::Answered { decision, .. } => self.answer(*decision),
             Fact::RemovalRequested { .. } => self.removal = Removal::Asked,
@@ -217,6 +238,24 @@ impl Run {
         }
     }
 
+    /// Goes on where the run's directory is. What this journal knew of the turns in between is over.
+    fn take_up(&mut self, turns_committed: u32, errands: u32, missing: &[String], at: Time) {
+        if turns_committed > self.turns_committed {
+            self.attempt = None;
+            self.settling = None;
+            self.previous = None;
+        }
+        self.turns_committed = turns_committed;
+        self.errands = errands;
+        self.errand = None;
+        self.claim = None;
+        self.is_paused = false;
+        self.is_held = false;
+        // How long it was at work in between is known of its attempts alone.
+        self.clock.ticking_since = None;
+        self.recovered = Some(Recovered { at, missing: missing.to_vec(), awaits_look: true });
+    }
+
     fn change_state(&mut self, to: State, why: &Reason, at: Time) {
         // What is left of a turn is only its status, and that is what the run now acts on.
         if self.state == State::Running
@@ -252,7 +291,12 @@ impl Run {
         self.clock.used_ms = self.clock.used_ms(at);
         let is_waiting = matches!(self.state, State::Waiting { .. });
         let rests = is_waiting && (self.is_to_rest() || self.waits_for_budget());
-        self.clock.ticking_since = (is_ticking(&self.state) && !rests).then_some(at);
+        let is_ticking = is_ticking(&self.state) && !rests && !self.awaits_look();
+        self.clock.ticking_since = is_ticking.then_some(at);
+    }
+
+    fn awaits_look(&self) -> bool {
+        self.recovered.as_ref().is_some_and(|it| it.awaits_look)
     }
 
     fn begin_attempt(&mut self, turn: u32, number: u32, boot: &BootId, messages: u64) {
@@ -308,8 +352,14 @@ impl Run {
             outcome if outcome.is_by_pause() => {}
             _ => self.counters.attempts += 1,
         }
-        let ran = self.the_attempt().held.process.is_some();
-        if ran {
+        let process = self.the_attempt().held.process;
+        // When an end came that was not seen is not known, so the time up to it is not counted.
+        let is_unseen = matches!(outcome, Outcome::Lost | Outcome::Interrupted { .. });
+        let is_known = !is_unseen || outcome.is_by_pause();
+        if let Some(process) = process.filter(|_| self.awaits_look() && is_known) {
+            self.clock.used_ms += at.ms_since(process.at);
+        }
+        if process.is_some() {
             let reported = self.the_attempt().reported.take();
             self.spend.replace(reported.as_ref(), charge);
         }
@@ -407,9 +457,33 @@ impl Run {
         self.release();
     }
 
+    /// Takes back a pause and releases a block, as far as they are not later than the event that the order
+    /// answers. An order from before orders were bound to anything takes back all.
+    fn resume(&mut self, answers: Option<u64>, at: Time) {
+        let answered = answers.unwrap_or(u64::MAX);
+        if self.paused_seq <= answered {
+            self.is_paused = false;
+        }
+        let was_awaiting_look = self.awaits_look();
+        let is_bound = answers.is_some();
+        let stays_blocked = self.state_seq > answered || self.needs_decision();
+        if !(is_bound && self.state == State::Blocked && stays_blocked) {
+            self.release();
+        }
+        // Until now, an attempt of a rebuilt run is counted once it has ended.
+        let live = self.live().and_then(|live| live.held.process);
+        if let Some(process) = live.filter(|_| was_awaiting_look && !self.awaits_look()) {
+            self.clock.used_ms += at.ms_since(process.at);
+        }
+        self.wind(at);
+    }
+
     /// A person lets the run go on: what had it blocked is counted anew.
     fn release(&mut self) {
         self.is_released = self.state == State::Blocked;
+        if let Some(recovered) = &mut self.recovered {
+            recovered.awaits_look = false;
+        }
         self.counters.stalls = 0;
         self.counters.no_progress = 0;
         self.counters.failed_claims = 0;

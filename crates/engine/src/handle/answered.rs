@@ -1,33 +1,40 @@
-//! A person answers a run that is blocked.
+//! A person answers a run that is blocked: one answer to each question, and to no other than the one that
+//! the person saw.
 
 use crate::handle::Draft;
-use crate::{Actor, Decision, Fact, Moment, State};
+use crate::{Actor, Asked, Decision, Fact, Moment, Order};
 
 pub(super) fn handle(
     draft: &mut Draft,
     decision: Decision,
     message: Option<&(String, String)>,
+    order: &Order,
     moment: &Moment,
 ) {
-    // One word is enough, also while the run cannot go on yet.
-    if draft.run().state != State::Blocked || draft.run().is_released {
+    let run = draft.run();
+    // An answered question is open no longer, also while the run cannot go on yet.
+    let Some(question) = run.asks() else { return };
+    if run.orders.has(order) || order.answers.is_some_and(|seq| seq != question.seq) {
         return;
     }
-    let is_emission = draft.run().needs_decision();
+    let is_emission = question.kind == Asked::Approval;
     if is_emission && decision == Decision::Reply {
         return;
     }
-    let inbox = &draft.run().inbox;
-    if message.is_some_and(|(id, _)| !inbox.has_had(id)) && inbox.is_full() {
+    let news = message.filter(|(id, _)| !is_emission && !run.inbox.has_had(id));
+    if news.is_some() && run.inbox.is_full() {
         return;
     }
-    if let Some((id, text)) = message.filter(|(id, _)| !draft.run().inbox.has_had(id)) {
+    if let Some((id, text)) = news {
         let (message, from, text) = (id.clone(), "user".to_owned(), text.clone());
-        draft.push(moment.now, Fact::MessageReceived { message, from, text });
+        let by = order.by.clone();
+        draft.push(moment.now, Fact::MessageReceived { message, from, text, by });
     }
+    let (actor, order) = (Actor::User, Order { answers: Some(question.seq), ..order.clone() });
     if is_emission && decision == Decision::Deny {
         let turn = draft.run().settling.as_ref().map_or(0, |settling| settling.turn);
-        draft.push(moment.now, Fact::EmissionDenied { turn, actor: Actor::User });
+        let order = order.clone();
+        draft.push(moment.now, Fact::EmissionDenied { turn, actor, order });
     }
-    draft.push(moment.now, Fact::Answered { decision, actor: Actor::User });
+    draft.push(moment.now, Fact::Answered { decision, actor, order });
 }

@@ -36,6 +36,7 @@ pub(super) fn settled(draft: &mut Draft, end: &ChildEnd, moment: &Moment) {
     let from = children::sender(&child);
     draft.push(moment.now, Fact::ChildSettled { child, state, reason_code });
     if !draft.run().inbox.has_had(&from) {
-        draft.push(moment.now, Fact::MessageReceived { message: from.clone(), from, text });
+        let (message, by) = (from.clone(), None);
+        draft.push(moment.now, Fact::MessageReceived { message, from, text, by });
     }
 }

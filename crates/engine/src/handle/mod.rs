@@ -11,21 +11,26 @@ mod created;
 mod finished;
 mod matched;
 mod paused;
+pub(crate) mod recovered;
 mod removal;
 mod reported;
+mod restored;
 mod resumed;
 mod sent;
 mod stop;
 mod usage;
 mod workspace;
 
+use std::sync::Arc;
+
 use crate::{
-    BootId, Decision, Event, Fact, Matched, Run, RunId, Seen, Step, StopMode, Time, Usage, advance,
-    health, hold,
+    BootId, By, Decision, Event, Fact, Illegal, Matched, Order, Run, RunId, Seen, Step, StopMode,
+    Time, Usage, advance, health, hold, line,
 };
 
 pub use child::ChildEnd;
 pub use created::create;
+pub use recovered::{CannotRecover, Found, FoundAttempt, FoundEnd, recover};
 pub use reported::{Custody, End, EndCause, Report, Started, TreeNews};
 
 /// When, on which boot and with what room something is decided.
@@ -33,8 +38,12 @@ pub use reported::{Custody, End, EndCause, Report, Started, TreeNews};
 pub struct Moment {
     pub now: Time,
     pub boot: BootId,
+    /// When this boot began, on the line of time that `now` is on; `None` where there is one line only.
+    pub booted_at_ms: Option<i64>,
     pub slot: Slot,
     pub hold: Hold,
+    /// The order that `hold` follows, as far as it is remembered: its id, and who gave it.
+    pub word: Option<Arc<Order>>,
     pub budget: Budget,
     /// Budgets that this run brings near their end just now.
     pub nearing: Vec<Nearing>,
@@ -53,7 +62,8 @@ impl Moment {
     /// A moment with room for everybody.
     pub fn new(now: Time, boot: BootId) -> Self {
         let (slot, hold, budget) = (Slot::Free, Hold::Off, Budget::Room);
-        Self { now, boot, slot, hold, budget, nearing: Vec::new(), seen: Seen::default() }
+        let (nearing, seen) = (Vec::new(), Seen::default());
+        Self { now, boot, booted_at_ms: None, slot, hold, word: None, budget, nearing, seen }
     }
 }
 
@@ -104,21 +114,25 @@ pub enum Input {
     },
     StopAsked {
         mode: StopMode,
+        order: Order,
     },
-    PauseAsked,
-    ResumeAsked,
+    PauseAsked(Order),
+    ResumeAsked(Order),
     /// Everything rests, and what is alive is not to go on to its end.
     HoldNow,
-    /// A person answers a blocked run; `text` is theirs if there is one.
+    /// A person answers a blocked run. The message goes to the agent, unless the question was whether its
+    /// words may leave the run.
     Answered {
         decision: Decision,
         message: Option<(String, String)>,
+        order: Order,
     },
     /// Somebody has something to say to the run.
     Sent {
         message: String,
         from: String,
         text: String,
+        by: Option<By>,
     },
     /// A watch has found lines in the output of a live attempt.
     Matched {
@@ -161,6 +175,12 @@ pub enum Input {
         attempt: u32,
         usage: Usage,
     },
+    /// An older journal was put back, which was noticed at that time.
+    JournalRestored {
+        noticed_at: Time,
+        /// Up to here the files of the run's live step prove what it did.
+        known_until: Time,
+    },
     /// Time has passed, or there may be room.
     Woke,
     /// What a finishing run had to tidy up is tidied up.
@@ -171,18 +191,19 @@ impl Run {
     /// The events that follow from `input`; none if it is old news.
     pub fn handle(&self, input: &Input, moment: &Moment) -> Vec<Event> {
         let mut draft = Draft::new(self);
+        line::follow(&mut draft, moment);
         match input {
             Input::Reported(report) => reported::handle(&mut draft, report, moment),
             Input::Adopted { step, epoch } => adopted::handle(&mut draft, *step, *epoch, moment),
-            Input::StopAsked { mode } => stop::handle(&mut draft, *mode, moment),
-            Input::PauseAsked => paused::handle(&mut draft, moment),
-            Input::ResumeAsked => resumed::handle(&mut draft, moment),
+            Input::StopAsked { mode, order } => stop::handle(&mut draft, *mode, order, moment),
+            Input::PauseAsked(order) => paused::handle(&mut draft, order, moment),
+            Input::ResumeAsked(order) => resumed::handle(&mut draft, order, moment),
             Input::HoldNow => hold::end_now(&mut draft, moment),
-            Input::Answered { decision, message } => {
-                answered::handle(&mut draft, *decision, message.as_ref(), moment);
+            Input::Answered { decision, message, order } => {
+                answered::handle(&mut draft, *decision, message.as_ref(), order, moment);
             }
-            Input::Sent { message, from, text } => {
-                sent::handle(&mut draft, message, from, text, moment);
+            Input::Sent { message, from, text, by } => {
+                sent::handle(&mut draft, message, from, text, by.as_ref(), moment);
             }
             Input::Matched { turn, attempt, matched } => {
                 matched::lines(&mut draft, (*turn, *attempt), matched, moment);
@@ -204,6 +225,9 @@ impl Run {
             Input::WorkspaceKept { why } => removal::kept(&mut draft, why, moment),
             Input::UsageReported { turn, attempt, usage } => {
                 usage::handle(&mut draft, (*turn, *attempt), usage, moment);
+            }
+            Input::JournalRestored { noticed_at, known_until } => {
+                restored::handle(&mut draft, *noticed_at, *known_until, moment);
             }
             Input::Woke => {}
             Input::Finished => finished::handle(&mut draft),
@@ -234,6 +258,14 @@ impl Draft {
         let event = Event { seq: self.run.seq() + 1, at, fact };
         self.run.apply_in_place(&event).expect("the engine answers legal events only");
         self.events.push(event);
+    }
+
+    /// Refuses what is illegal, for what the engine has not decided itself.
+    fn try_push(&mut self, at: Time, fact: Fact) -> Result<(), Illegal> {
+        let event = Event { seq: self.run.seq() + 1, at, fact };
+        self.run.apply_in_place(&event)?;
+        self.events.push(event);
+        Ok(())
     }
 
     fn into_events(self) -> Vec<Event> {

@@ -1,12 +1,16 @@
-//! Somebody wants the run to rest. What runs just now goes on to its end; nothing new is started.
+//! A person wants the run to rest. What runs just now goes on to its end; nothing new is started.
 
 use crate::handle::Draft;
-use crate::{Actor, Fact, Moment};
+use crate::{Actor, Fact, Moment, Order};
 
-pub(super) fn handle(draft: &mut Draft, moment: &Moment) {
+pub(super) fn handle(draft: &mut Draft, order: &Order, moment: &Moment) {
     let run = draft.run();
-    let is_ending = run.stop.is_some() || run.limit.is_some() || run.has_ended();
-    if !run.is_paused && !is_ending {
-        draft.push(moment.now, Fact::PauseRequested { actor: Actor::User, all: false, now: false });
+    // A second person's pause is an order of its own: a resume that did not see it does not take it back.
+    let is_news = !run.is_paused || order.id.is_some();
+    if run.orders.has(order) || !is_news || !run.may_pause(order.answers) {
+        return;
     }
+    let (actor, all, now) = (Actor::User, false, false);
+    let order = Order { answers: None, ..order.clone() };
+    draft.push(moment.now, Fact::PauseRequested { actor, all, now, order });
 }

@@ -117,7 +117,7 @@ pub(super) fn handle(draft: &mut Draft, report: &Report, moment: &Moment) {
 
 /// The report with its times by our clock. A shim reads the wall clock, which may have been set back or forth
 /// since: nothing it saw was before the state that the run is in, and nothing is after now.
-fn in_its_time(report: &Report, run: &Run, moment: &Moment) -> Report {
+pub(super) fn in_its_time(report: &Report, run: &Run, moment: &Moment) -> Report {
     let ours = |at: Time| at.min(moment.now).max(run.since);
     let mut report = report.clone();
     if let Some(started) = &mut report.started {
@@ -160,7 +160,7 @@ fn handle_attempt(draft: &mut Draft, known: &Attempt, report: &Report, moment: &
     }
 }
 
-fn end_attempt(
+pub(super) fn end_attempt(
     draft: &mut Draft,
     (turn, attempt): (u32, u32),
     report: &Report,
@@ -171,7 +171,9 @@ fn end_attempt(
     let (outcome, response) = answered(outcome, &report.answer);
     let survivors = survivors(report).to_vec();
     let output_bytes = report.output_bytes;
-    let ran = draft.run().live().is_some_and(|live| live.held.process.is_some());
+    let has_started = draft.run().live().is_some_and(|live| live.held.process.is_some());
+    // What may have run may have cost something, also if nobody saw it start.
+    let ran = has_started || outcome.may_have_run();
     let usage = response.as_ref().and_then(|response| response.usage.as_ref());
     let reported = draft.run().live().and_then(|live| live.reported);
     let charge =
@@ -263,7 +265,7 @@ fn would_not_go(run: &Run, report: &Report) -> Option<Vec<Survivor>> {
 }
 
 /// How the step has ended, once that is certain.
-fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome)> {
+pub(super) fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome)> {
     let is_empty = matches!(report.tree, TreeNews::Empty) || report.custody == Custody::Rebooted;
     match (&report.end, report.custody) {
         (Some(End::NeverStarted { at, code, why }), _) => {

@@ -1,20 +1,19 @@
-//! Somebody lets a paused or blocked run go on.
+//! A person lets a paused or blocked run go on. What came after what the person saw stays as it is.
 
 use crate::handle::Draft;
-use crate::{Actor, Fact, Moment, Run, State};
+use crate::{Actor, Fact, Moment, Order, Run, State};
 
-pub(super) fn handle(draft: &mut Draft, moment: &Moment) {
-    if draft.run().may_resume() {
-        draft.push(moment.now, Fact::ResumeRequested { actor: Actor::User, all: false });
+pub(super) fn handle(draft: &mut Draft, order: &Order, moment: &Moment) {
+    if draft.run().orders.has(order) {
+        return;
     }
+    let Some(released) = draft.run().releases(order.answers) else { return };
+    let (actor, all) = (Actor::User, false);
+    let order = Order { answers: Some(released), ..order.clone() };
+    draft.push(moment.now, Fact::ResumeRequested { actor, all, order });
 }
 
 impl Run {
-    /// True if `resume` would change anything: not for a run that waits for a yes or a no.
-    pub fn may_resume(&self) -> bool {
-        self.is_paused || (self.state == State::Blocked && !self.needs_decision())
-    }
-
     /// True if a person has to approve or deny before the run can go on.
     pub fn needs_decision(&self) -> bool {
         self.state == State::Blocked && self.why.reason_code == "needs_approval"

@@ -1,9 +1,16 @@
 //! Somebody has something to say to the run. It is kept until a turn that was given it has committed.
 
 use crate::handle::Draft;
-use crate::{Fact, Moment};
+use crate::{By, Fact, Moment};
 
-pub(super) fn handle(draft: &mut Draft, message: &str, from: &str, text: &str, moment: &Moment) {
+pub(super) fn handle(
+    draft: &mut Draft,
+    message: &str,
+    from: &str,
+    text: &str,
+    by: Option<&By>,
+    moment: &Moment,
+) {
     let run = draft.run();
     if run.has_ended() || run.inbox.has_had(message) || run.inbox.is_full() {
         return;
@@ -14,6 +21,7 @@ pub(super) fn handle(draft: &mut Draft, message: &str, from: &str, text: &str, m
             message: message.to_owned(),
             from: from.to_owned(),
             text: text.to_owned(),
+            by: by.cloned(),
         },
     );
 }

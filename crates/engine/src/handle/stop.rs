@@ -1,15 +1,19 @@
-//! Somebody wants the run to stop. The order is durable before anything is signalled.
+//! A person wants the run to stop. The order is durable before anything is signalled.
 
 use crate::handle::Draft;
-use crate::{Actor, Fact, Held, Moment, Run, StopMode};
+use crate::{Actor, Fact, Held, Moment, Order, Run, StopMode};
 
-pub(super) fn handle(draft: &mut Draft, mode: StopMode, moment: &Moment) {
-    if is_news(draft.run(), mode) {
-        draft.push(moment.now, Fact::StopRequested { mode, actor: Actor::User });
+pub(super) fn handle(draft: &mut Draft, mode: StopMode, order: &Order, moment: &Moment) {
+    let run = draft.run();
+    let is_an_order = order.id.is_some() && run.is_open();
+    if run.orders.has(order) || !(is_an_order || is_news(run, mode)) {
+        return;
     }
+    let (actor, order) = (Actor::User, Order { answers: None, ..order.clone() });
+    draft.push(moment.now, Fact::StopRequested { mode, actor, order });
 }
 
-/// Asking again changes nothing, unless it asks for more, or reaches what was not asked before: a hook that
+/// Asking again without an id changes nothing, unless it asks for more, or reaches what was not asked before: a hook that
 /// began since, whom that left behind, or what would not go.
 fn is_news(run: &Run, mode: StopMode) -> bool {
     let takes_back = run.stop.is_some_and(|asked| asked > mode);

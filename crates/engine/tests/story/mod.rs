@@ -1,10 +1,13 @@
 //! A run told as a story: news in, the journal printed.
 #![expect(dead_code, reason = "each test binary tells other stories")]
 
+use std::sync::Arc;
+
 use outlast_engine::{
     Agent, Answer, BootId, Budget, Custody, End, EndCause, Event, Exit, Fact, Hold, Input, Limits,
-    Moment, Nearing, OnInterrupt, Report, Response, Retry, Run, RunId, RunSpec, Seen, Slot,
-    Started, Step, Survivor, Time, TreeNews, TurnStatus, Workflow, check, create,
+    Moment, Nearing, NeverStarted, OnInterrupt, Order, Report, Response, Retry, Run, RunId,
+    RunSpec, Seen, Slot, Started, Step, Survivor, Time, TreeNews, TurnStatus, Workflow, check,
+    create,
 };
 
 pub(crate) struct Story {
@@ -12,8 +15,10 @@ pub(crate) struct Story {
     pub(crate) events: Vec<Event>,
     pub(crate) now: Time,
     pub(crate) boot: BootId,
+    pub(crate) booted_at_ms: Option<i64>,
     pub(crate) slot: Slot,
     pub(crate) hold: Hold,
+    pub(crate) word: Option<Arc<Order>>,
     pub(crate) budget: Budget,
     pub(crate) nearing: Vec<Nearing>,
     pub(crate) seen: Seen,
@@ -21,14 +26,25 @@ pub(crate) struct Story {
 
 impl Story {
     pub(crate) fn of(spec: RunSpec) -> Self {
+        Self::begun(spec, Time(1_000_000), None)
+    }
+
+    /// On a line of time that can be moved.
+    pub(crate) fn on_a_line(spec: RunSpec) -> Self {
+        Self::begun(spec, Time(360_000_000), Some(0))
+    }
+
+    fn begun(spec: RunSpec, now: Time, booted_at_ms: Option<i64>) -> Self {
         let id = RunId("k3v9d2m7q0xa".to_owned());
         let mut story = Self {
             id,
             events: Vec::new(),
-            now: Time(1_000_000),
+            now,
             boot: BootId("boot-1".to_owned()),
+            booted_at_ms,
             slot: Slot::Free,
             hold: Hold::Off,
+            word: None,
             budget: Budget::Room,
             nearing: Vec::new(),
             seen: Seen::default(),
@@ -39,8 +55,10 @@ impl Story {
 
     pub(crate) fn moment(&self) -> Moment {
         Moment {
+            booted_at_ms: self.booted_at_ms,
             slot: self.slot,
             hold: self.hold,
+            word: self.word.clone(),
             budget: self.budget.clone(),
             nearing: self.nearing.clone(),
             seen: self.seen,
@@ -110,6 +128,16 @@ impl Story {
         })
     }
 
+    /// The host had no resources for the current step.
+    pub(crate) fn finds_no_resources(&mut self) -> &mut Self {
+        let (at, code) = (self.now.plus_ms(3), NeverStarted::NoResources);
+        self.report(|report| {
+            report.started = None;
+            report.end = Some(End::NeverStarted { at, code, why: "fork: try again".to_owned() });
+            report.tree = TreeNews::Empty;
+        })
+    }
+
     /// What the run is doing, and the last word it gave.
     pub(crate) fn is_at(&self) -> String {
         let run = self.run();
@@ -122,6 +150,13 @@ impl Story {
             report.end = Some(End::Exited { at, exit: Exit::Code(code), cause: None });
             report.tree = TreeNews::Empty;
         })
+    }
+
+    /// The clock was wrong by so much: from here on times are on another line.
+    pub(crate) fn clock_is_set(&mut self, by_ms: i64) -> &mut Self {
+        self.now = Time(self.now.0.saturating_add_signed(by_ms));
+        self.booted_at_ms = self.booted_at_ms.map(|at| at + by_ms);
+        self.tell(Input::Woke)
     }
 
     pub(crate) fn wakes_after(&mut self, ms: u64) -> &mut Self {

@@ -35,6 +35,9 @@ pub(crate) struct Send {
     pub(crate) run: String,
     /// The message; - reads it from standard input
     pub(crate) text: String,
+    /// Send it under this id: the same id again is the same message
+    #[arg(long)]
+    pub(crate) id: Option<String>,
     /// Print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -63,6 +66,9 @@ pub(crate) struct Answer {
     /// The answer in words; - reads it from standard input
     #[arg(group = "answer")]
     pub(crate) text: Option<String>,
+    /// Answer only the question with this number (asks.seq of show --json); default: the one that is open
+    #[arg(long, value_name = "N")]
+    pub(crate) seq: Option<u64>,
     /// Print the run as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -108,6 +114,9 @@ pub(crate) struct Resume {
     /// Take back outlast pause --all
     #[arg(long, conflicts_with = "runs")]
     pub(crate) all: bool,
+    /// Release nothing that came after this event (seq of show --json); default: what is there now
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub(crate) seq: Option<u64>,
     /// Print each run as JSON, one a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -139,6 +148,28 @@ Examples:
   outlast gc")]
 pub(crate) struct Gc {
     /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Rebuild runs that the journal has forgotten, from their directories
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  outlast recover --dry-run    only say what can be rebuilt, and what is missing
+  outlast recover              every run on disk that is not in the journal
+  outlast recover k3m
+
+For a journal that was lost, moved away or restored from a backup. A run that is alive is adopted; one
+that would go on rests until outlast resume.")]
+pub(crate) struct Recover {
+    /// Each by its id or the first 3 or more characters of it; without any, all of them
+    #[arg(value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Only say what would be rebuilt
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print JSON

@@ -36,6 +36,19 @@ pub(crate) enum DaemonCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Have this program take over from the daemon, as after an upgrade; runs and waiting commands go on
+    #[command(after_help = "\
+Examples:
+  outlast daemon restart
+
+The new daemon shows that it can read the journal and the config before the old one leaves; if it cannot, the
+old one stays and the exit code is not 0. Starts a daemon if there is none. A service is restarted by its
+service manager.")]
+    Restart {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     Install(DaemonInstall),
     Uninstall(DaemonUninstall),
     Logs(DaemonLogs),
@@ -78,6 +91,9 @@ pub(crate) struct DaemonRun {
     /// Leave the terminal, and say on standard output when ready
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
+    /// Take the place of a daemon in the background, once it is certain that this one can read the journal
+    #[arg(long, hide = true, requires = "detached")]
+    pub(crate) replace: bool,
 }
 
 /// Say whether the daemon runs, and as what; never starts it
@@ -167,7 +183,7 @@ pub(crate) struct Doctor {
 impl DaemonCommand {
     pub(super) fn json(&self) -> bool {
         match self {
-            Self::Start { json } | Self::Stop { json } => *json,
+            Self::Start { json } | Self::Stop { json } | Self::Restart { json } => *json,
             Self::Status(status) => status.json,
             Self::Install(install) => install.json,
             Self::Uninstall(uninstall) => uninstall.json,

@@ -10,7 +10,7 @@ mod spend;
 mod trigger;
 mod watch;
 
-pub(crate) use control::{Answer, Gc, Pause, Resume, Rm, Send, Stop};
+pub(crate) use control::{Answer, Gc, Pause, Recover, Resume, Rm, Send, Stop};
 pub(crate) use daemon::{
     Daemon, DaemonCommand, DaemonInstall, DaemonLogs, DaemonRun, DaemonStatus, DaemonUninstall,
     Doctor,
@@ -71,6 +71,7 @@ pub(crate) enum Command {
     Events(Events),
     Rm(Rm),
     Gc(Gc),
+    Recover(Recover),
     Sink(Sink),
     Schedule(Schedule),
     Trigger(Trigger),
@@ -105,6 +106,7 @@ impl Command {
             Self::Events(events) => events.json,
             Self::Rm(rm) => rm.json,
             Self::Gc(gc) => gc.json,
+            Self::Recover(recover) => recover.json,
             Self::Sink(sink) => sink.command.json(),
             Self::Schedule(schedule) => schedule.command.json(),
             Self::Trigger(trigger) => trigger.command.json(),

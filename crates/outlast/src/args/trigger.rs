@@ -156,6 +156,9 @@ pub(crate) struct TriggerAdd {
     /// Of --webhook: the header that names a delivery
     #[arg(long, value_name = "HEADER", requires = "webhook")]
     pub(crate) id_header: Option<String>,
+    /// Of --webhook: deliveries with equal bodies are different ones, also where the signature covers the body alone
+    #[arg(long, requires = "webhook")]
+    pub(crate) equal_bodies: bool,
     /// Of --folder: leave the files where they are
     #[arg(long, requires = "folder")]
     pub(crate) leave: bool,

@@ -1,8 +1,7 @@
 //! `outlast answer`: what a run that is blocked on a person asked for.
 
-use outlast_wire::api::{self, AnswerRun};
+use outlast_wire::api::{self, AnswerRun, RunView};
 
-use super::order;
 use crate::ask::{Ask, run_path};
 use crate::problem::Problem;
 use crate::session::Session;
@@ -10,10 +9,14 @@ use crate::world::World;
 use crate::{Answer, args, output, run_id, text};
 
 pub(crate) async fn answer(world: &World, args: args::Answer) -> Answer {
-    let (run, json) = (args.run.clone(), args.json);
-    let answer = AnswerRun { id: Some(run_id::new()?), answer: chosen(args)? };
-    let ask = Ask::post(&run_path(&run, "/answer"), &answer);
-    let view = order(&mut Session::new(world), &run, &ask, "not_blocked").await?;
+    let (run, json, seq) = (args.run.clone(), args.json, args.seq);
+    let answer = chosen(args)?;
+    let mut session = Session::new(world);
+    let view: RunView = session.call(&Ask::get(&run_path(&run, ""))).await?;
+    // Without a question the daemon says why nothing can be answered.
+    let seq = seq.or(view.asks.map(|asked| asked.seq));
+    let order = AnswerRun { id: Some(run_id::new()?), seq, answer };
+    let view: RunView = session.call(&Ask::post(&run_path(&view.id, "/answer"), &order)).await?;
     if json {
         output::print_json(&view)?;
     } else {
@@ -44,7 +47,7 @@ mod tests {
             let cli = Cli::try_parse_from(["outlast", "answer", "k3m", arg]).expect("an answer");
             let Command::Answer(args) = cli.command else { panic!("an answer") };
             let answer = chosen(args).expect("an answer");
-            serde_json::to_string(&AnswerRun { id: None, answer }).expect("plain data")
+            serde_json::to_string(&AnswerRun { id: None, seq: None, answer }).expect("plain data")
         };
         assert_eq!(sent("--approve"), r#"{"id":null,"answer":"approve"}"#);
         assert_eq!(sent("--deny"), r#"{"id":null,"answer":"deny"}"#);

@@ -5,7 +5,7 @@ mod attach;
 mod budgets;
 mod check;
 mod completions;
-mod daemon;
+pub(crate) mod daemon;
 mod doctor;
 mod events;
 mod gc;
@@ -14,6 +14,7 @@ mod logs;
 mod man;
 pub(crate) mod pause;
 mod ps;
+mod recover;
 mod resume;
 mod rm;
 mod run;
@@ -30,14 +31,10 @@ mod wait;
 
 use std::process::ExitCode;
 
-use outlast_wire::api::RunView;
-
 use crate::Answer;
 use crate::args::{Command, Daemon, DaemonCommand};
-use crate::ask::{Ask, run_path};
 use crate::output::errors;
 use crate::problem::Problem;
-use crate::session::Session;
 use crate::world::World;
 
 pub(crate) use check::Check;
@@ -74,6 +71,7 @@ fn dispatch_verb(command: Command, world: &World) -> Answer {
         Command::Events(args) => block_on(events::events(world, args)),
         Command::Rm(args) => block_on(rm::rm(world, args)),
         Command::Gc(args) => block_on(gc::gc(world, args)),
+        Command::Recover(args) => block_on(recover::recover(world, args)),
         Command::Sink(args) => block_on(sink::sink(world, args.command)),
         Command::Schedule(args) => block_on(trigger::schedule(world, args.command)),
         Command::Trigger(args) => block_on(trigger::trigger(world, args.command)),
@@ -119,22 +117,6 @@ async fn each(
         }
     }
     Ok(first)
-}
-
-/// Gives a run an order and answers with what the run is then. An order that had to be repeated may be refused
-/// with `done`, which says that it was carried out the first time.
-pub(crate) async fn order(
-    session: &mut Session<'_>,
-    run: &str,
-    ask: &Ask,
-    done: &str,
-) -> Result<RunView, Problem> {
-    match session.call(ask).await {
-        Err(problem) if session.was_repeated() && problem.has_code(done) => {
-            session.call(&Ask::get(&run_path(run, ""))).await
-        }
-        answer => answer,
-    }
 }
 
 fn errors_as(json: bool) -> errors::Errors {

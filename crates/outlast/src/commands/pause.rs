@@ -1,19 +1,20 @@
 //! `outlast pause`: let runs rest after the turn they are at.
 
-use outlast_wire::api::{HoldView, PauseAll, RunView};
+use outlast_wire::api::{HoldView, OrderRun, PauseAll, RunView};
 
 use super::{each, errors_as};
-use crate::Answer;
 use crate::args::Pause;
 use crate::ask::{Ask, run_path};
 use crate::output::{self, figures};
 use crate::session::Session;
 use crate::world::World;
+use crate::{Answer, run_id};
 
 pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
     let mut session = Session::new(world);
     if args.all {
-        let ask = Ask::post("/v1/daemon/pause", &PauseAll { now: args.now });
+        let order = PauseAll { now: args.now, id: Some(run_id::new()?) };
+        let ask = Ask::post("/v1/daemon/pause", &order);
         let hold: HoldView = session.call(&ask).await?;
         if args.json {
             output::print_json(&hold)?;
@@ -23,7 +24,10 @@ pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
         return Ok(0);
     }
     each(&args.runs, errors_as(args.json), async |run| {
-        let view: RunView = session.call(&Ask::order(&run_path(run, "/pause"))).await?;
+        let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
+        let order = OrderRun { id: Some(run_id::new()?), seq: Some(view.seq) };
+        let ask = Ask::post(&run_path(&view.id, "/pause"), &order);
+        let view: RunView = session.call(&ask).await?;
         if args.json {
             output::print_json(&view)?;
         } else {
@@ -35,9 +39,23 @@ pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
 }
 
 fn all_line(hold: &HoldView, now: bool) -> String {
+    if let Some(line) = superseded_line(hold) {
+        return line;
+    }
     let runs = figures::count(usize::try_from(hold.runs).unwrap_or(usize::MAX), "run");
     let when = if now { "at once" } else { "after the turn it is at" };
     format!("everything is paused, each of {runs} {when}; outlast resume --all lets it go on")
+}
+
+/// An order to all that was taken, and after which another client has given another.
+pub(crate) fn superseded_line(hold: &HoldView) -> Option<String> {
+    let later = hold.superseded.as_ref()?;
+    let by = later.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let now = match hold.held_since {
+        Some(_) => "everything was paused",
+        None => "everything was resumed",
+    };
+    Some(format!("this order was taken; {now} since, {}{by}", later.at))
 }
 
 /// A turn that has begun is not cut short.

@@ -2,26 +2,32 @@
 
 use std::borrow::Cow;
 
-use http_body_util::BodyExt;
 use jiff::Timestamp;
-use outlast_wire::api::{HELD_HEADER, LINES, Trouble};
+use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, LINES, Trouble};
 use outlast_wire::shim::Exit;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::timeout;
 
 use crate::Answer;
 use crate::args::{Ps, Sort, State};
 use crate::ask::Ask;
 use crate::attention::Group;
+use crate::builds;
 use crate::output::state::Condition;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::{self, colour, errors, figures, time};
 use crate::problem::Problem;
+use crate::rows;
 use crate::session::{Session, unreadable};
 use crate::world::World;
 
 pub(crate) async fn ps(world: &World, args: Ps) -> Answer {
+    let answer = list(world, args).await;
+    builds::mention(world);
+    answer
+}
+
+async fn list(world: &World, args: Ps) -> Answer {
     if args.json {
         let body = Session::new(world).fetch(&ask(&args)).await?;
         let text = String::from_utf8_lossy(&body);
@@ -135,19 +141,22 @@ async fn each_row(
     if response.headers().contains_key(HELD_HEADER) {
         errors::warn(&["everything is paused; outlast resume --all lets it go on".to_owned()]);
     }
-    let mut body = response.into_body();
-    let mut pending: Vec<u8> = Vec::new();
-    let cut_short = || Problem::unreachable("the list was cut short");
-    while let Some(frame) = timeout(ask.patience, body.frame()).await.map_err(|_| cut_short())? {
-        let frame = frame.map_err(|_| cut_short())?;
-        pending.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
-        let whole = pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        for line in pending[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            take(&serde_json::from_slice(line).map_err(|error| unreadable(&error))?);
-        }
-        pending.drain(..whole);
+    if let Some(count) = response.headers().get(FORGOTTEN_HEADER) {
+        errors::warn(&[forgotten(count.to_str().unwrap_or("some"))]);
     }
-    Ok(())
+    rows::each(ask, response, |line| {
+        take(&serde_json::from_slice(line).map_err(|error| unreadable(&error))?);
+        Ok(())
+    })
+    .await
+}
+
+fn forgotten(count: &str) -> String {
+    match count {
+        "0" => "the journal was replaced or restored; outlast doctor says more".to_owned(),
+        "1" => "1 run on disk is not in the journal; outlast recover --dry-run".to_owned(),
+        some => format!("{some} runs on disk are not in the journal; outlast recover --dry-run"),
+    }
 }
 
 fn ask(args: &Ps) -> Ask {

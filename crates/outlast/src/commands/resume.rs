@@ -1,28 +1,33 @@
 //! `outlast resume`: let runs go on that are paused or blocked.
 
-use outlast_wire::api::HoldView;
+use outlast_wire::api::{HoldView, OrderRun, ResumeAll, RunView};
 
-use super::{each, errors_as, order};
+use super::pause::superseded_line;
+use super::{each, errors_as};
 use crate::args::Resume;
 use crate::ask::{Ask, run_path};
 use crate::session::Session;
 use crate::world::World;
-use crate::{Answer, output};
+use crate::{Answer, output, run_id};
 
 pub(crate) async fn resume(world: &World, args: Resume) -> Answer {
     let mut session = Session::new(world);
     if args.all {
-        let hold: HoldView = session.call(&Ask::order("/v1/daemon/resume")).await?;
+        let order = ResumeAll { id: Some(run_id::new()?) };
+        let hold: HoldView = session.call(&Ask::post("/v1/daemon/resume", &order)).await?;
         if args.json {
             output::print_json(&hold)?;
         } else {
-            output::print_line("what was paused with all goes on")?;
+            let line = superseded_line(&hold);
+            output::print_line(line.as_deref().unwrap_or("what was paused with all goes on"))?;
         }
         return Ok(0);
     }
     each(&args.runs, errors_as(args.json), async |run| {
-        let ask = Ask::order(&run_path(run, "/resume"));
-        let view = order(&mut session, run, &ask, "not_paused").await?;
+        let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
+        let order = OrderRun { id: Some(run_id::new()?), seq: args.seq.or(Some(view.seq)) };
+        let ask = Ask::post(&run_path(&view.id, "/resume"), &order);
+        let view: RunView = session.call(&ask).await?;
         if args.json {
             output::print_json(&view)?;
         } else {

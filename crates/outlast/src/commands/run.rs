@@ -11,6 +11,7 @@ use outlast_wire::shim::{EnvVar, Window};
 use super::attach;
 use crate::args::Run;
 use crate::ask::Ask;
+use crate::builds;
 use crate::duration::as_ms;
 use crate::output::errors;
 use crate::problem::Problem;
@@ -73,6 +74,7 @@ async fn start(world: &World, args: Run) -> Answer {
 async fn create(session: &mut Session<'_>, body: &CreateRun) -> Result<Created, Problem> {
     let created: Created = session.call(&Ask::post("/v1/runs", body)).await?;
     errors::warn(&created.warnings);
+    builds::mention(session.world());
     Ok(created)
 }
 
@@ -165,9 +167,10 @@ fn merged(ours: &[Variable], added: &[Variable]) -> Vec<Variable> {
     merged
 }
 
+/// Without the token of the run that we are called from, which is good for that run's own processes.
 fn vars(variables: Vec<Variable>) -> Vec<EnvVar> {
     let var = |(name, value)| EnvVar { name: OsText(name), value: OsText(value) };
-    variables.into_iter().map(var).collect()
+    variables.into_iter().filter(|(name, _)| name != "OUTLAST_TOKEN").map(var).collect()
 }
 
 fn assigned(assignment: &OsString) -> Result<(OsString, OsString), Problem> {

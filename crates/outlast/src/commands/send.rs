@@ -1,27 +1,44 @@
 //! `outlast send`: a message for a run's next turn.
 
-use outlast_wire::api::{SendMessage, Sent};
+use outlast_wire::api::{RunView, SendMessage, Sent};
 
 use crate::args::Send;
 use crate::ask::{Ask, run_path};
+use crate::problem::Problem;
 use crate::session::Session;
 use crate::world::{World, lookup};
 use crate::{Answer, output, run_id, text};
 
 pub(crate) async fn send(world: &World, args: Send) -> Answer {
-    let message = SendMessage {
-        id: Some(run_id::new()?),
-        text: text::given(args.text)?,
-        from: sender(world),
+    let id = match args.id {
+        Some(id) => id,
+        None => run_id::new()?,
     };
-    let ask = Ask::post(&run_path(&args.run, "/messages"), &message);
-    let sent: Sent = Session::new(world).call(&ask).await?;
+    let message =
+        SendMessage { id: Some(id.clone()), text: text::given(args.text)?, from: sender(world) };
+    let mut session = Session::new(world);
+    // By its id: a name may be another run's by the time that a lost answer is asked for again.
+    let view: RunView = session.call(&Ask::get(&run_path(&args.run, ""))).await?;
+    let ask = Ask::post(&run_path(&view.id, "/messages"), &message);
+    let sent: Sent = session.call(&ask).await.map_err(|it| unsure(it, &id, &view.id))?;
     if args.json {
         output::print_json(&sent)?;
     } else {
         output::print_line(&sent.message)?;
     }
     Ok(0)
+}
+
+/// The message may still be written down later. Under its id it can be sent again and is there once.
+fn unsure(problem: Problem, id: &str, run: &str) -> Problem {
+    let is_unsure = problem.has_code("disk_full") || problem.has_code("daemon_unreachable");
+    if !is_unsure {
+        return problem;
+    }
+    problem.hint(format_args!(
+        "it may be there later; sent again with this id it is there once: \
+         outlast send --id {id} {run} …"
+    ))
 }
 
 /// The run that we are called from, if we are called from one.

@@ -6,7 +6,6 @@ use outlast_wire::api::{RunView, StopRun, Waited, exit_status};
 use tokio::time::Instant;
 
 use super::{each, errors_as};
-use crate::Answer;
 use crate::args::Stop;
 use crate::ask::{Ask, run_path};
 use crate::output::{self, printable};
@@ -14,6 +13,7 @@ use crate::problem::Problem;
 use crate::session::Session;
 use crate::wait::{self, For};
 use crate::world::World;
+use crate::{Answer, run_id};
 
 /// Longer than any grace between asking and killing.
 const LONGEST: Duration = Duration::from_secs(90);
@@ -22,9 +22,9 @@ const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn stop(world: &World, args: Stop) -> Answer {
     let mut session = Session::new(world);
-    let order = StopRun { now: args.now };
     each(&args.runs, errors_as(args.json), async |run| {
-        let (view, line) = stop_one(&mut session, run, order).await?;
+        let order = StopRun { now: args.now, id: Some(run_id::new()?) };
+        let (view, line) = stop_one(&mut session, run, &order).await?;
         if args.json {
             output::print_json(&view)?;
         } else {
@@ -38,15 +38,26 @@ pub(crate) async fn stop(world: &World, args: Stop) -> Answer {
 async fn stop_one(
     session: &mut Session<'_>,
     run: &str,
-    order: StopRun,
+    order: &StopRun,
 ) -> Result<(RunView, String), Problem> {
-    let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
-    if has_ended(&view) && view.survivors.is_empty() {
+    let before = match session.call::<RunView>(&Ask::get(&run_path(run, ""))).await {
+        Ok(view) => Some(view),
+        // The journal has forgotten it, and it cannot be shown before what is alive of it has ended.
+        Err(problem) if problem.has_code("errand_is_live") => None,
+        Err(problem) => return Err(problem),
+    };
+    let had_ended = before.as_ref().is_some_and(has_ended);
+    if let Some(view) = before.as_ref().filter(|view| had_ended && view.survivors.is_empty()) {
         let line = format!("{} has already ended: {}", view.id, view.state);
-        return Ok((view, line));
+        return Ok((view.clone(), line));
     }
-    let had_ended = has_ended(&view);
-    let ordered: RunView = session.call(&Ask::post(&run_path(&view.id, "/stop"), &order)).await?;
+    let id = before.as_ref().map_or(run, |view| view.id.as_str());
+    let ask = Ask::post(&run_path(id, "/stop"), order).long_poll(LONGEST);
+    let ordered: RunView = match (session.call(&ask).await, before) {
+        // It ended while we asked; what is left of it is waited for all the same.
+        (Err(problem), Some(view)) if problem.has_code("has_ended") => view,
+        (answer, _) => answer?,
+    };
     let view = until_empty(session, ordered).await?;
     let line = match (had_ended, view.state.as_str()) {
         (true, _) => format!("stopped what {} had left behind", view.id),

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use hyper::Response;
+use hyper::body::Incoming;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use outlast_wire::api::{
-    AddTrigger, CreateRun, Missed, NextTimes, Overlap, TriggerAdded, TriggerRan, TriggerRun,
-    TriggerSource, TriggerView, When,
+    AddTrigger, CreateRun, LINES, Missed, NextTimes, OrderTrigger, Overlap, TriggerAdded,
+    TriggerRan, TriggerRun, TriggerSource, TriggerView, When,
 };
+use outlast_workflow::notify::base64;
 use serde_json::Value;
 
 use super::run;
@@ -22,9 +25,9 @@ use crate::output::errors;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::{self, colour::Colour, time};
 use crate::problem::Problem;
-use crate::session::Session;
+use crate::session::{Session, unreadable};
 use crate::world::{World, lookup};
-use crate::{loop_file, run_id};
+use crate::{loop_file, rows, run_id};
 
 /// How often a tracker is asked unless somebody says otherwise.
 const POLL_EACH: Duration = Duration::from_secs(300);
@@ -59,26 +62,32 @@ async fn add_schedule(world: &World, args: ScheduleAdd) -> Answer {
     let source = TriggerSource::Schedule { when, tz: Some(zone(args.tz)) };
     let json = args.run.json;
     let asked = AddTrigger {
+        id: Some(run_id::new()?),
         name: args.trigger,
         source,
         overlap: Some(overlap(args.overlap)),
         missed: Some(missed(args.missed)),
         run: template(world, args.run)?,
     };
-    add(world, asked, json).await
+    add(world, asked, None, json).await
 }
 
 async fn add_trigger(world: &World, args: TriggerAdd) -> Answer {
     let json = args.run.json;
     let source = source(world, &args)?;
+    let chosen = match &source {
+        TriggerSource::Webhook { secret, .. } if args.secret.is_none() => secret.clone(),
+        _ => None,
+    };
     let asked = AddTrigger {
+        id: Some(run_id::new()?),
         name: args.trigger,
         source,
         overlap: Some(overlap(args.overlap)),
         missed: None,
         run: template(world, args.run)?,
     };
-    add(world, asked, json).await
+    add(world, asked, chosen, json).await
 }
 
 fn source(world: &World, args: &TriggerAdd) -> Result<TriggerSource, Problem> {
@@ -94,11 +103,24 @@ fn source(world: &World, args: &TriggerAdd) -> Result<TriggerSource, Problem> {
             timeout_ms: args.poll_timeout.map(as_ms),
         });
     }
+    let secret = match args.secret.as_deref() {
+        Some(secret) => found(world, secret)?,
+        None => new_secret()?,
+    };
     Ok(TriggerSource::Webhook {
-        secret: args.secret.as_deref().map(|secret| found(world, secret)).transpose()?,
+        secret: Some(secret),
         filters: args.filter.clone(),
         id_header: args.id_header.clone(),
+        equal_bodies: args.equal_bodies,
     })
+}
+
+/// Chosen here, so that it is not lost with the daemon's answer.
+fn new_secret() -> Result<String, Problem> {
+    let mut chance = [0; 32];
+    rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Problem::failure(format_args!("cannot choose a secret: {error}")))?;
+    Ok(format!("whsec_{}", base64::encode(&chance)))
 }
 
 /// A secret as it is given, or from where it stands: a command line is no secret.
@@ -147,17 +169,11 @@ fn template(world: &World, args: Run) -> Result<CreateRun, Problem> {
     Ok(CreateRun { id: None, ..run::body(world, args)? })
 }
 
-async fn add(world: &World, asked: AddTrigger, json: bool) -> Answer {
-    let mut session = Session::new(world);
-    let answer = session.call(&Ask::post("/v1/triggers", &asked)).await;
-    let added: TriggerAdded = match answer {
-        // Its answer got lost the first time, and with it a secret that was made.
-        Err(problem) if session.was_repeated() && problem.has_code("trigger_taken") => {
-            let trigger = session.call(&Ask::get(&trigger_path(&asked.name, ""))).await?;
-            TriggerAdded { trigger, secret: None, warnings: Vec::new() }
-        }
-        other => other?,
-    };
+/// `chosen` is a secret that was made for it here, and that is shown once.
+async fn add(world: &World, asked: AddTrigger, chosen: Option<String>, json: bool) -> Answer {
+    let ask = Ask::post("/v1/triggers", &asked);
+    let mut added: TriggerAdded = Session::new(world).call(&ask).await?;
+    added.secret = added.secret.or(chosen);
     errors::warn(&added.warnings);
     if json {
         output::print_json(&added)?;
@@ -173,23 +189,38 @@ async fn add(world: &World, asked: AddTrigger, json: bool) -> Answer {
     Ok(0)
 }
 
+/// The id of the trigger that has this name now: an order is for that one, and for none that is made under the name
+/// later. Absent for a trigger that cannot be read.
+async fn seen(session: &mut Session<'_>, name: &str) -> Result<Option<String>, Problem> {
+    let view: TriggerView = session.call(&Ask::get(&trigger_path(name, ""))).await?;
+    Ok(view.id)
+}
+
 async fn order(world: &World, args: TriggerName, verb: &str) -> Answer {
+    let mut session = Session::new(world);
+    let trigger_id = seen(&mut session, &args.trigger).await?;
+    let order = OrderTrigger { id: Some(run_id::new()?), trigger_id };
     let path = trigger_path(&args.trigger, &format!("/{verb}"));
-    let view: TriggerView = Session::new(world).call(&Ask::order(&path)).await?;
+    let view: TriggerView = session.call(&Ask::post(&path, &order)).await?;
+    // Another client may have been quicker than a lost answer.
+    let since = match (view.paused, verb) {
+        (true, "resume") => "; it was paused since",
+        (false, "pause") => "; it was resumed since",
+        _ => "",
+    };
     if args.json {
         output::print_json(&view)?;
     } else {
-        output::print_line(&format!("{verb}d {}", view.name))?;
+        output::print_line(&format!("{verb}d {}{since}", view.name))?;
     }
     Ok(0)
 }
 
 async fn remove(world: &World, args: TriggerName) -> Answer {
     let mut session = Session::new(world);
-    match session.fetch(&Ask::delete(&trigger_path(&args.trigger, ""))).await {
-        Err(problem) if session.was_repeated() && problem.has_code("unknown_trigger") => {}
-        other => drop(other?),
-    }
+    let trigger_id = seen(&mut session, &args.trigger).await?;
+    let ask = Ask::delete(&trigger_path(&args.trigger, "")).query("id", run_id::new()?);
+    drop(session.fetch(&ask.query_if("trigger_id", trigger_id)).await?);
     output::print_line(&format!("removed {}", args.trigger))?;
     Ok(0)
 }
@@ -200,9 +231,11 @@ async fn run_now(world: &World, args: TriggerNow) -> Answer {
             .map_err(|error| Problem::refusal("usage", format_args!("--item: {error}")))?,
         None => Value::Null,
     };
-    let asked = TriggerRun { occurrence: Some(run_id::new()?), item };
+    let mut session = Session::new(world);
+    let trigger_id = seen(&mut session, &args.trigger).await?;
+    let asked = TriggerRun { occurrence: Some(run_id::new()?), trigger_id, item };
     let path = trigger_path(&args.trigger, "/run");
-    let ran: TriggerRan = Session::new(world).call(&Ask::post(&path, &asked)).await?;
+    let ran: TriggerRan = session.call(&Ask::post(&path, &asked)).await?;
     if args.json {
         output::print_json(&ran)?;
     } else {
@@ -241,13 +274,28 @@ enum Which {
     All,
 }
 
-async fn list(world: &World, json: bool, which: Which) -> Answer {
-    let mut views: Vec<TriggerView> = Session::new(world).call(&Ask::get("/v1/triggers")).await?;
-    views.retain(|view| which == Which::All || view.kind == "schedule");
-    if json {
-        output::print_json(&views)?;
-        return Ok(0);
+impl Which {
+    fn has(self, kind: &str) -> bool {
+        self == Self::All || kind == "schedule"
     }
+}
+
+async fn list(world: &World, json: bool, which: Which) -> Answer {
+    let ask = Ask::get("/v1/triggers").accept(LINES);
+    let mut session = Session::new(world);
+    let (_connection, response) = session.open(&ask).await?;
+    if json {
+        return print_rows(&ask, response, which).await;
+    }
+    let mut views: Vec<TriggerView> = Vec::new();
+    rows::each(&ask, response, |line| {
+        let view: TriggerView = serde_json::from_slice(line).map_err(|error| unreadable(&error))?;
+        if which.has(&view.kind) {
+            views.push(view);
+        }
+        Ok(())
+    })
+    .await?;
     let look = Look { columns: world.columns(), colours: world.colours() };
     output::print(&table(&views, world.now()).render(look))?;
     for view in &views {
@@ -256,6 +304,23 @@ async fn list(world: &World, json: bool, which: Which) -> Answer {
             output::tell(&format!("{}: {}: {message}", view.name, trouble.code));
         }
     }
+    Ok(0)
+}
+
+/// One array of what the daemon says, as it says it.
+async fn print_rows(ask: &Ask, response: Response<Incoming>, which: Which) -> Answer {
+    let mut printed = "[".to_owned();
+    rows::each(ask, response, |line| {
+        let view: TriggerView = serde_json::from_slice(line).map_err(|error| unreadable(&error))?;
+        if which.has(&view.kind) {
+            let before = if printed.len() > 1 { "," } else { "" };
+            printed.push_str(before);
+            printed.push_str(&String::from_utf8_lossy(line));
+        }
+        Ok(())
+    })
+    .await?;
+    output::print_line(&format!("{printed}]"))?;
     Ok(0)
 }
 

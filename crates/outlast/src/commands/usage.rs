@@ -1,6 +1,6 @@
 //! `outlast usage`: what a live attempt has used up so far, said by itself.
 
-use outlast_wire::api::{ReportUsage, Usage as Used};
+use outlast_wire::api::{ReportUsage, RunView, Usage as Used};
 
 use crate::args::Usage;
 use crate::ask::{Ask, run_path};
@@ -15,19 +15,27 @@ pub(crate) async fn usage(world: &World, args: Usage) -> Answer {
         let problem = Problem::refusal("usage", "there is no run to report usage of");
         return Err(problem.hint("name one, or ask from within an attempt"));
     };
-    // Only of the run that we are within do we know the attempt.
+    let mut session = Session::new(world);
     let is_ours = variable(world, "OUTLAST_RUN_ID").as_deref() == Some(run.as_str());
     let number = |name: &str| variable(world, name).filter(|_| is_ours)?.parse().ok();
+    // An attempt is named, so that a report that comes again is not counted for the next one.
+    let (run, turn, attempt) = match (number("OUTLAST_TURN"), number("OUTLAST_ATTEMPT")) {
+        (Some(turn), Some(attempt)) => (run, turn, attempt),
+        _ => {
+            let view: RunView = session.call(&Ask::get(&run_path(&run, ""))).await?;
+            (view.id, view.turn, view.attempt)
+        }
+    };
     let report = ReportUsage {
-        turn: number("OUTLAST_TURN"),
-        attempt: number("OUTLAST_ATTEMPT"),
+        turn: Some(turn),
+        attempt: Some(attempt),
         input_tokens: args.input,
         output_tokens: args.output,
         cached_tokens: args.cached,
         cost_usd: args.cost,
     };
     let ask = Ask::post(&run_path(&run, "/usage"), &report);
-    let used: Used = Session::new(world).call(&ask).await?;
+    let used: Used = session.call(&ask).await?;
     if args.json {
         output::print_json(&used)?;
     }

@@ -18,7 +18,11 @@ pub(crate) fn report(problem: &Problem, errors: Errors) {
     match errors {
         Errors::ForPeople => output::tell(&for_people(info)),
         // If standard output is gone too, the exit code still says it.
-        Errors::Json => drop(output::print_json(&ErrorBody { error: info.clone() })),
+        Errors::Json => {
+            // The run is for the commands themselves; scripts are promised the other three keys.
+            let error = ErrorInfo { run: None, ..info.clone() };
+            drop(output::print_json(&ErrorBody { error }));
+        }
     }
 }
 

@@ -25,6 +25,10 @@ pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
             format!("outlast send {id} TEXT  gives it a word on the way"),
             format!("outlast resume {id}  lets it try again"),
         ],
+        "recovered" => vec![
+            format!("outlast logs {id}  shows what it did, then outlast resume {id} lets it go on"),
+            format!("outlast stop {id}  ends it"),
+        ],
         "auth_expired" => vec![format!("log the agent in again, then outlast resume {id}")],
         _ => vec![format!("put right what is wrong, then outlast resume {id}")],
     }

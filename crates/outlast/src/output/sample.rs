@@ -1,6 +1,6 @@
 //! Runs for tests to show.
 
-use outlast_wire::api::{BlockedView, RunView};
+use outlast_wire::api::{AsksView, BlockedView, RunView};
 
 /// A loop in its third turn, with some of everything.
 pub(crate) fn running_loop() -> RunView {
@@ -40,6 +40,7 @@ pub(crate) fn blocked(code: &str, question: Option<&str>) -> RunView {
             question: question.map(str::to_owned),
             since: "2026-11-15T11:59:00Z".to_owned(),
         }),
+        asks: Some(AsksView { seq: 7, turn: 3, kind: "block".to_owned() }),
         ..running_loop()
     }
 }

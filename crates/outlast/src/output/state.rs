@@ -70,7 +70,9 @@ impl Condition<'_> {
     fn trouble_words(&self) -> Option<String> {
         let trouble = self.trouble?;
         Some(match trouble.code.as_str() {
-            "disk_full" => "suspended: disk full".to_owned(),
+            "disk_full" | "no_resources" | "no_shim" | "cannot_start" => {
+                format!("suspended: {}", spaced(&trouble.code))
+            }
             other => spaced(other),
         })
     }

@@ -1,6 +1,6 @@
 //! What a service manager has to know of this Outlast, whichever manager it is.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Shortfall;
 use crate::world::{World, lookup};
@@ -20,7 +20,7 @@ pub(super) struct Description {
 
 impl Description {
     pub(super) fn of(world: &World) -> Result<Self, Shortfall> {
-        let exe = lasting_name(world, &world.exe()?);
+        let exe = world.program()?;
         let mut env = Vec::new();
         let names: &[&str] = match lookup(&world.env, "OUTLAST_HOME") {
             Some(_) => &["PATH"],
@@ -38,16 +38,6 @@ impl Description {
         let log = plain("the state directory", &layout.state.join("service.log"))?;
         Ok(Self { exe: plain("the path of this program", &exe)?, env, log })
     }
-}
-
-/// The name under which PATH has this very program, since that often stays when it is upgraded; else its own.
-fn lasting_name(world: &World, exe: &Path) -> PathBuf {
-    let path = lookup(&world.env, "PATH").unwrap_or_default();
-    let is_us = |name: &PathBuf| {
-        name.is_absolute() && std::fs::canonicalize(name).is_ok_and(|it| it == exe)
-    };
-    let found = std::env::split_paths(path).map(|dir| dir.join("outlast")).find(is_us);
-    found.unwrap_or_else(|| exe.to_owned())
 }
 
 /// Neither a unit nor a property list holds what is not text on one line.

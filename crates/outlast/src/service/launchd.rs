@@ -93,6 +93,11 @@ pub(super) async fn start(service: &Service<'_>) -> bool {
     asked.is_ok_and(|said| said.is_success)
 }
 
+pub(super) async fn restart(service: &Service<'_>) -> bool {
+    let asked = ctl(service, &["kickstart", "-k", &target()], ANSWER_WITHIN).await;
+    asked.is_ok_and(|said| said.is_success)
+}
+
 /// What launchd says of the service.
 struct Printed(Said);
 

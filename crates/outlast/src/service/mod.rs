@@ -130,6 +130,21 @@ pub(crate) async fn start(world: &World) {
     }
 }
 
+/// Has the manager start it anew, of the program that is installed.
+pub(crate) async fn restart(world: &World) -> Result<(), Problem> {
+    let cannot = |why: String| {
+        Problem::unreachable(format_args!("the service cannot be restarted: {why}"))
+            .hint("restart it with the service manager's own command")
+    };
+    let service = Service::of(world, None).map_err(|short| cannot(short.problem))?;
+    service.must_have_tool().map_err(|short| cannot(short.problem))?;
+    let is_told = match service.manager {
+        Manager::Systemd => systemd::restart(&service).await,
+        Manager::Launchd => launchd::restart(&service).await,
+    };
+    if is_told { Ok(()) } else { Err(cannot("its manager refused".to_owned())) }
+}
+
 async fn appears(world: &World) -> bool {
     for _ in 0..LOOKS {
         if answering(world).await.is_some() {

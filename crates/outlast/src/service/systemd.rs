@@ -123,6 +123,11 @@ pub(super) async fn start(service: &Service<'_>) -> bool {
     asked.is_ok_and(|said| said.is_success)
 }
 
+pub(super) async fn restart(service: &Service<'_>) -> bool {
+    let asked = ctl(service, &["--no-block", "restart", UNIT], ANSWER_WITHIN).await;
+    asked.is_ok_and(|said| said.is_success)
+}
+
 /// What systemd says of the unit.
 struct Shown(Said);
 

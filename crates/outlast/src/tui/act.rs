@@ -1,11 +1,13 @@
 //! What is asked of the daemon when a key was pressed, and how its answer is put in a line.
 
-use outlast_wire::api::{Answer, AnswerRun, RunView, SendMessage, Sent, StopRun, exit_status};
+use outlast_wire::api::{
+    Answer, AnswerRun, OrderRun, RunView, SendMessage, Sent, StopRun, exit_status,
+};
 
 use super::model::{Event, Order, What};
 use super::words;
 use crate::ask::{Ask, run_path};
-use crate::commands::{order, pause};
+use crate::commands::pause;
 use crate::problem::Problem;
 use crate::run_id;
 use crate::session::Session;
@@ -31,23 +33,29 @@ async fn give(world: &World, Order { run, what }: Order) -> Result<String, Probl
     let mut session = Session::again(world);
     let path = |verb: &str| run_path(&run, verb);
     Ok(match what {
-        What::Stop => stop(&mut session, &run, StopRun { now: false }).await?,
-        What::StopNow => stop(&mut session, &run, StopRun { now: true }).await?,
-        What::Pause => pause::line(&session.call(&Ask::order(&path("/pause"))).await?),
-        What::Resume => {
-            let ask = Ask::order(&path("/resume"));
-            let view = order(&mut session, &run, &ask, "not_paused").await?;
+        What::Stop => {
+            stop(&mut session, &run, StopRun { now: false, id: Some(run_id::new()?) }).await?
+        }
+        What::StopNow => {
+            stop(&mut session, &run, StopRun { now: true, id: Some(run_id::new()?) }).await?
+        }
+        What::Pause => {
+            let order = OrderRun { id: Some(run_id::new()?), seq: None };
+            pause::line(&session.call(&Ask::post(&path("/pause"), &order)).await?)
+        }
+        What::Resume { seq } => {
+            let order = OrderRun { id: Some(run_id::new()?), seq };
+            let view: RunView = session.call(&Ask::post(&path("/resume"), &order)).await?;
             format!("{} goes on", view.id)
         }
-        What::Answer(answer) => {
+        What::Answer { answer, seq } => {
             let said = match &answer {
                 Answer::Approve => "approved",
                 Answer::Deny => "denied",
                 Answer::Text(_) => "answered",
             };
-            let answer = AnswerRun { id: Some(run_id::new()?), answer };
-            let ask = Ask::post(&path("/answer"), &answer);
-            let view = order(&mut session, &run, &ask, "not_blocked").await?;
+            let answer = AnswerRun { id: Some(run_id::new()?), seq, answer };
+            let view: RunView = session.call(&Ask::post(&path("/answer"), &answer)).await?;
             format!("{said} {}", view.id)
         }
         What::Send(text) => {

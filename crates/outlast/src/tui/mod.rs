@@ -262,6 +262,10 @@ impl<'w> Top<'w> {
         self.step_aside().await;
         let mut child = self.world.run_verb(&["attach", run])?;
         let pid = child.id();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a client has no lanes; this is its one thread"
+        )]
         let ended = tokio::task::spawn_blocking(move || child.wait());
         let status = tokio::select! {
             ended = ended => ended,

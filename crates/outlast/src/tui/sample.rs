@@ -16,6 +16,7 @@ pub(crate) fn row(id: &str, state: &str, minutes: i64) -> RunRow {
         health_since: None,
         health_why: None,
         trigger: None,
+        asks_seq: None,
         what: "make -j8".to_owned(),
         turn: 1,
         attempt: 1,

@@ -1,4 +1,6 @@
-//! Time and money: what was used stays used, whoever dies and whatever is done to the clock.
+//! Time and money: what was used stays used, whatever dies and whatever is done to the clock.
+//!
+//! Time passes on every clock. A wall clock that is set moves alone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,10 +28,24 @@ impl Clock {
         clock
     }
 
-    /// Sets the wall clock to so much off the true time.
-    pub(crate) fn set(&self, offset_ms: i64) {
+    /// Has so much time passed since the test began, on every clock.
+    pub(crate) fn set(&self, passed_ms: i64) {
+        self.write(&passed_ms.to_string());
+    }
+
+    /// Sets the wall clock so far off, and nothing else.
+    pub(crate) fn set_wall(&self, off_ms: i64) {
+        self.write(&format!("0 {off_ms}"));
+    }
+
+    /// The same, and it has stood for as long as it takes to be believed.
+    pub(crate) fn correct_wall(&self, off_ms: i64) {
+        self.write(&format!("0 {off_ms} 0"));
+    }
+
+    fn write(&self, text: &str) {
         let part = self.file.with_extension("part");
-        fs::write(&part, offset_ms.to_string()).expect("the scratch directory is ours");
+        fs::write(&part, text).expect("the scratch directory is ours");
         fs::rename(part, &self.file).expect("the scratch directory is ours");
     }
 }
@@ -178,9 +194,9 @@ fn time_stays_used_through_ten_deaths_of_the_daemon() {
     assert_eq!(run["turns_committed"], 9);
 }
 
-/// The deadline of a running turn, and what is used, whatever the clock is set back to.
+/// The deadline of a running turn, and what is used, whatever the wall clock is set to.
 #[test]
-fn a_clock_set_back_extends_no_run() {
+fn a_clock_that_is_set_extends_and_shortens_no_run() {
     let clock = Clock::new();
     let home = &clock.home;
     let mut gate = Gate::new(home, "gate");
@@ -188,29 +204,127 @@ fn a_clock_set_back_extends_no_run() {
     let id = start(home, &a_loop(&script, "run_timeout_ms: 10800000", 10));
     let before = is_at_turn(home, &id, 1);
     let deadline = str_of(&before, "wake_at").to_owned();
-    let in_time = |when: &str, run: &Value, least: u64| {
+    let in_time = |when: &str, run: &Value| {
         assert_eq!(str_of(run, "wake_at"), deadline, "{when}");
-        assert!((least..least + 1_800_000).contains(&used_ms(run)), "{when}: {run}");
+        assert!((used_ms(&before)..1_800_000).contains(&used_ms(run)), "{when}: {run}");
     };
-    clock.set(-2 * HOUR_MS);
-    in_time("set back", &home.show(&id), used_ms(&before));
+    clock.set_wall(-2 * HOUR_MS);
+    in_time("set back", &home.show(&id));
     restart(home);
-    in_time("set back, another daemon", &home.show(&id), used_ms(&before));
+    in_time("set back, another daemon", &home.show(&id));
     gate.open();
-    in_time("set back, another turn", &is_at_turn(home, &id, 2), used_ms(&before));
-    clock.set(HOUR_MS);
+    in_time("set back, another turn", &is_at_turn(home, &id, 2));
+    clock.set_wall(5 * HOUR_MS);
     gate.open();
-    in_time("set forward, another turn", &is_at_turn(home, &id, 3), 3_600_000);
-    clock.set(0);
-    in_time("set back again", &home.show(&id), 3_600_000);
+    in_time("set forward, another turn", &is_at_turn(home, &id, 3));
     restart(home);
-    in_time("set back again, another daemon", &home.show(&id), 3_600_000);
+    in_time("set forward, another daemon", &home.show(&id));
+    clock.set_wall(0);
     gate.open();
-    in_time("set back again, another turn", &is_at_turn(home, &id, 4), 3_600_000);
+    in_time("set right again, another turn", &is_at_turn(home, &id, 4));
+    // Time that passes counts.
     clock.set(3 * HOUR_MS);
     restart(home);
     assert_eq!(home.wait(&id), 4);
     assert_eq!(str_of(&home.show(&id), "reason_code"), "run_timeout");
+}
+
+/// The time of an event, and of the test that looks at it, in hours since 1970.
+fn hours_off(event: &Value) -> f64 {
+    let at: jiff::Timestamp = str_of(event, "at").parse().expect("a time");
+    (at.as_second() - jiff::Timestamp::now().as_second()) as f64 / 3600.0
+}
+
+#[test]
+fn a_wall_clock_set_for_a_while_ends_no_run_and_stamps_no_event_wrongly() {
+    for off_ms in [3 * HOUR_MS, -3 * HOUR_MS] {
+        let clock = Clock::new();
+        let home = &clock.home;
+        let mut gate = Gate::new(home, "gate");
+        let done = says("done");
+        let script = format!(
+            "{}\necho $OUTLAST_TURN\n[ $OUTLAST_TURN -lt 4 ] || {{ {done}; exit; }}\n{}",
+            gate.pass(),
+            says("continue")
+        );
+        let id = start(home, &a_loop(&script, "run_timeout_ms: 3600000, no_progress_turns: 0", 10));
+        is_at_turn(home, &id, 1);
+        clock.set_wall(off_ms);
+        gate.open();
+        is_at_turn(home, &id, 2);
+        let other = home.start("true");
+        assert_eq!(home.wait(&other), 0);
+        restart(home);
+        gate.open();
+        is_at_turn(home, &id, 3);
+        clock.set_wall(0);
+        gate.open();
+        is_at_turn(home, &id, 4);
+        gate.open();
+        assert_eq!(home.wait(&id), 0, "{off_ms}");
+        let events = [home.events(&id), home.events(&other)].concat();
+        for event in &events {
+            assert!(hours_off(event).abs() < 0.5, "{off_ms}: {event}");
+        }
+        assert_eq!(home.count(&id, "ClockSet"), 0);
+        let run = home.show(&id);
+        assert!(used_ms(&run) < 1_800_000, "{run}");
+        // What a shim writes down goes by the same clock.
+        let stamped = home.ok(&["logs", &other, "--timestamps"]);
+        assert_eq!(stamped, "");
+        for line in home.ok(&["logs", &id, "--timestamps"]).lines() {
+            let at: jiff::Timestamp =
+                line.split_whitespace().next().and_then(|at| at.parse().ok()).expect("a time");
+            let off_s = at.as_second() - jiff::Timestamp::now().as_second();
+            assert!(off_s.abs() < 1800, "{line}");
+        }
+    }
+}
+
+/// A clock that was wrong and is set right: later events carry the right time, and no limit notices.
+#[test]
+fn a_wall_clock_that_is_set_for_good_is_believed_and_no_limit_moves() {
+    for off_ms in [3 * HOUR_MS, -3 * HOUR_MS] {
+        let clock = Clock::new();
+        let home = &clock.home;
+        let mut gate = Gate::new(home, "gate");
+        let done = says("done");
+        let script = format!(
+            "{}\n[ $OUTLAST_TURN -lt 3 ] || {{ {done}; exit; }}\n{}",
+            gate.pass(),
+            says("continue")
+        );
+        let id = start(home, &a_loop(&script, "run_timeout_ms: 3600000, no_progress_turns: 0", 10));
+        let before = is_at_turn(home, &id, 1);
+        clock.correct_wall(off_ms);
+        // The kernel says when a clock is set; of this one the daemon hears when it is asked for a time.
+        until("the run is told", || {
+            home.show(&id);
+            (home.count(&id, "ClockSet") == 1).then_some(())
+        });
+        let run = home.show(&id);
+        assert!((used_ms(&before)..1_800_000).contains(&used_ms(&run)), "{run}");
+        gate.open();
+        is_at_turn(home, &id, 2);
+        restart(home);
+        gate.open();
+        is_at_turn(home, &id, 3);
+        gate.open();
+        assert_eq!(home.wait(&id), 0, "{off_ms}");
+        assert_eq!(
+            home.count(&id, "ClockSet"),
+            1,
+            "one setting is told once, also by another daemon"
+        );
+        let events = home.events(&id);
+        let set = events.iter().position(|event| event["kind"] == "ClockSet").expect("it was set");
+        let off_hours = off_ms as f64 / HOUR_MS as f64;
+        for (index, event) in events.iter().enumerate() {
+            let expected = if index < set { 0.0 } else { off_hours };
+            assert!((hours_off(event) - expected).abs() < 0.5, "{off_ms}: {event}");
+        }
+        assert!(used_ms(&home.show(&id)) < 1_800_000);
+    }
 }
 
 /// An attempt fails by a clock that was set back while it ran: its delay and its run's time are as ever.
@@ -223,7 +337,7 @@ fn a_clock_set_back_extends_no_delay_and_uses_up_no_time() {
         format!("[ $OUTLAST_ATTEMPT -gt 1 ] || {{ {}; exit 1; }}\n{}", gate.pass(), says("done"));
     let id = start(home, &a_loop(&script, "run_timeout_ms: 36000000", 3_600_000));
     let before = is_at_turn(home, &id, 1);
-    clock.set(-2 * HOUR_MS);
+    clock.set_wall(-2 * HOUR_MS);
     gate.open();
     let waiting = waits(home, &id);
     let wake_at = str_of(&waiting, "wake_at").to_owned();
@@ -235,10 +349,10 @@ fn a_clock_set_back_extends_no_delay_and_uses_up_no_time() {
     is_sane(&waiting);
     restart(home);
     is_sane(&home.show(&id));
-    clock.set(-4 * HOUR_MS);
+    clock.set_wall(-4 * HOUR_MS);
     restart(home);
     is_sane(&home.show(&id));
-    // Its time comes by the clock that never went back.
+    // Its time comes by the clock that nothing moves.
     clock.set(2 * HOUR_MS);
     restart(home);
     assert_eq!(home.wait(&id), 0);

@@ -195,7 +195,7 @@ fn a_pause_during_a_turn_rests_after_it_and_outlasts_the_daemon() {
     assert_eq!(left(&home, "turns"), ["1"]);
     home.ok(&["resume", &id]);
     becomes(&home, &id, "completed", "done");
-    assert_eq!((left(&home, "turns").len(), of_kind(&home, &id, "PauseRequested").len()), (2, 1));
+    assert_eq!((left(&home, "turns").len(), of_kind(&home, &id, "PauseRequested").len()), (2, 2));
 }
 
 #[test]

@@ -47,6 +47,14 @@ impl SmallDisk {
         }
     }
 
+    /// The same, with what a daemon had kept back.
+    fn fill_without_reserve(&self, home: &Home) {
+        let reserve = home.state().join("reserve");
+        until("there is a reserve", || reserve.exists().then_some(()));
+        fs::remove_file(reserve).expect("it was just there");
+        self.fill();
+    }
+
     fn free(&self) {
         fs::remove_file(self.filler()).expect("it was filled");
     }
@@ -210,7 +218,7 @@ fn a_daemon_that_cannot_start_says_why_and_its_runs_are_met_again() {
     let mut chatty = Chatty::start(&home);
     let pid = home.pid(&chatty.id);
     chatty.give(10);
-    disk.fill();
+    disk.fill_without_reserve(&home);
     home.crash_daemon();
     chatty.give(300);
     // One that a shim starts fails just so, and holds the lock for as long.
@@ -229,6 +237,76 @@ fn a_daemon_that_cannot_start_says_why_and_its_runs_are_met_again() {
     until_no_trouble(&home, &chatty.id);
     chatty.give(10);
     chatty.assert_seen_whole(&home);
+}
+
+#[test]
+fn a_daemon_starts_on_a_full_disk_and_shows_and_stops_what_runs() {
+    let home = Home::new();
+    let Some(disk) = SmallDisk::under(&home) else { return };
+    let id = home.start("sleep 1000");
+    let pid = home.pid(&id);
+    until("there is a reserve", || home.state().join("reserve").exists().then_some(()));
+    disk.fill();
+    home.crash_daemon();
+    until("a daemon runs", || home.daemon_if_up());
+    assert_eq!(str_of(&home.show(&id), "state"), "running");
+    assert!(home.ok(&["ps"]).contains(&id[..8]));
+    disk.fill();
+    assert_new_runs_are_refused(&home);
+    // Whether or not the journal has room for the order, what runs is ended.
+    let stopped = home.output(&["stop", &id]);
+    until("nothing of it is alive", || (!is_alive(pid)).then_some(()));
+    match stopped.status.code() {
+        Some(0) => assert_eq!(home.count(&id, "StopRequested"), 1),
+        code => assert_eq!(code, Some(2), "{}", text(&stopped.stderr)),
+    }
+    disk.free();
+    assert_eq!(home.wait(&id), 5);
+    assert_eq!(home.count(&id, "StopRequested"), 1);
+    assert_eq!(home.wait(&home.start("true")), 0);
+}
+
+#[test]
+fn slow_a_stop_that_cannot_be_written_down_ends_the_processes_and_says_so() {
+    let home = Home::new();
+    let Some(disk) = SmallDisk::under(&home) else { return };
+    let mut chatty = Chatty::start(&home);
+    let pid = home.pid(&chatty.id);
+    chatty.give(10);
+    disk.fill_without_reserve(&home);
+    chatty.give(300);
+    until_trouble(&home, &chatty.id);
+    let stopped = home.output(&["stop", "--now", &chatty.id]);
+    assert_eq!(stopped.status.code(), Some(2), "{}", text(&stopped.stderr));
+    let said = text(&stopped.stderr);
+    assert!(said.contains("its processes are ended all the same"), "{said}");
+    until("nothing of it is alive", || (!is_alive(pid)).then_some(()));
+    // What is not in the journal is not said to be so.
+    assert_eq!(str_of(&home.show(&chatty.id), "state"), "running");
+    disk.free();
+    assert_eq!(home.wait(&chatty.id), 5);
+    assert_eq!(home.count(&chatty.id, "StopRequested"), 1);
+}
+
+#[test]
+fn slow_a_message_that_found_no_room_is_sent_again_under_its_id_and_is_there_once() {
+    let home = Home::new();
+    let Some(disk) = SmallDisk::under(&home) else { return };
+    let looping = crate::loops::Loop::of(
+        &home,
+        "answer '{\"status\":\"continue\",\"summary\":\"x\",\"wait\":{\"message\":true}}'",
+    );
+    let id = looping.start();
+    until("it waits for a message", || (home.show(&id)["reason_code"] == "message").then_some(()));
+    disk.fill_without_reserve(&home);
+    let sent = home.output(&["send", &id, "hello there"]);
+    let said = text(&sent.stderr);
+    assert_eq!(sent.status.code(), Some(2), "{said}");
+    let paste = said.lines().find_map(|line| line.split_once("outlast send --id ")).expect(&said).1;
+    let message = paste.split_whitespace().next().expect("an id");
+    disk.free();
+    home.ok(&["send", "--id", message, &id, "hello there"]);
+    assert_eq!(home.count(&id, "MessageReceived"), 1, "{:?}", home.kinds(&id));
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Folders: a file that is put there makes one run, once it is whole.
 
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::harness::{Home, str_of, until};
+use serde_json::Value;
+
+use crate::harness::{Gate, Home, skip, str_of, text, until};
 use crate::triggered::{count, made, occurrences, runs, trigger};
 
 struct Inbox {
@@ -111,6 +115,119 @@ fn a_death_between_finding_and_taking_and_making_makes_one_run() {
         until("it has run", || (all(&inbox.home) == "1\n").then_some(()));
         assert_eq!(inbox.taken(), ["one"], "{point}");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_taken_holds_up_no_other() {
+    let inbox = Inbox::new();
+    inbox.add(&["--", "sh", "-c", GATHER]);
+    inbox.home.ok(&["trigger", "pause", "inbox"]);
+    // At its longest a name has no room for more; a fifo is no file; one is gone when its turn comes.
+    let long = format!("{}.txt", "n".repeat(251));
+    inbox.put(&long, "long\n");
+    let fifo = Command::new("mkfifo").arg(inbox.dir.join("fifo")).status();
+    assert!(fifo.expect("there is a mkfifo").success());
+    inbox.home.ok(&["trigger", "resume", "inbox"]);
+    made(&inbox.home, "inbox", 1);
+    let taken = fs::read_dir(inbox.dir.join(".taken")).expect("it was taken").flatten().next();
+    let name = taken.expect("one").file_name().into_string().expect("it is plain");
+    assert!(name.len() < 100 && name.ends_with(".txt"), "by its hash: {name}");
+    // A run of the first is open, so the others wait, and one of them goes away.
+    for name in ["a", "b", "c"] {
+        inbox.put(name, &format!("{name}\n"));
+    }
+    made(&inbox.home, "inbox", 4);
+    until("all have run", || (all(&inbox.home).lines().count() == 4).then_some(()));
+    assert_eq!(inbox.taken(), ["a", "b", "c", &long]);
+    let view = trigger(&inbox.home, "inbox");
+    assert_eq!((count(&view, "waiting"), &view["trouble"]), (0, &Value::Null));
+}
+
+#[test]
+fn a_file_that_went_away_is_refused_and_shown_and_the_others_run() {
+    let inbox = Inbox::new();
+    let mut gate = Gate::new(&inbox.home, "gate");
+    inbox.add(&["--overlap", "queue", "--", "sh", "-c", &gate.pass()]);
+    for name in ["a", "b", "c"] {
+        inbox.put(name, "x\n");
+    }
+    until("all were found", || {
+        let view = trigger(&inbox.home, "inbox");
+        (count(&view, "runs") == 1 && count(&view, "waiting") == 2).then_some(())
+    });
+    fs::remove_file(inbox.dir.join("b")).expect("it is ours");
+    gate.open();
+    gate.open();
+    let view = made(&inbox.home, "inbox", 2);
+    assert_eq!(inbox.taken(), ["a", "c"]);
+    assert_eq!((count(&view, "refused"), str_of(&view["trouble"], "code")), (1, "refused"));
+    assert!(str_of(&view["trouble"], "message").contains("/b is gone"), "{view}");
+}
+
+const NOBODY: u32 = 65_534;
+
+/// An Outlast of another user, who is not root.
+struct Nobodys {
+    home: Home,
+    program: PathBuf,
+}
+
+impl Nobodys {
+    /// `None` for a test that cannot become another user.
+    fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            skip("only root can become another user");
+            return None;
+        }
+        let home = Home::within(&std::env::temp_dir(), "home");
+        for dir in [home.scratch(), home.path()] {
+            chown(dir, Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
+        let program = home.scratch().join("outlast");
+        let built = env!("CARGO_BIN_EXE_outlast");
+        fs::hard_link(built, &program)
+            .or_else(|_| fs::copy(built, &program).map(drop))
+            .expect("there is room for it");
+        Some(Self { home, program })
+    }
+
+    fn outlast(&self, args: &[&str]) -> String {
+        let mut command = self.home.command(self.program.to_str().expect("our paths are text"));
+        let output = command.args(args).uid(NOBODY).gid(NOBODY).output().expect("it starts");
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        text(&output.stdout)
+    }
+}
+
+#[test]
+fn a_file_of_another_user_is_refused_and_the_others_run() {
+    let Some(nobodys) = Nobodys::new() else { return };
+    // As /tmp is: all may put files there, and only their owner may take them away.
+    let shared = nobodys.home.scratch().join("shared");
+    fs::create_dir(&shared).expect("root may");
+    fs::set_permissions(&shared, Permissions::from_mode(0o1777)).expect("it is ours");
+    let dir = shared.display().to_string();
+    nobodys.outlast(&["trigger", "add", "shared", "--folder", &dir, "--", "true"]);
+    let put = |name: &str, mode: u32, owner: u32| {
+        let part = shared.join(format!("{name}.part"));
+        fs::write(&part, name).expect("root may");
+        fs::set_permissions(&part, Permissions::from_mode(mode)).expect("it is ours");
+        chown(&part, Some(owner), Some(owner)).expect("root may");
+        fs::rename(part, shared.join(name)).expect("root may");
+    };
+    put("closed", 0o000, 0);
+    put("theirs", 0o644, 0);
+    put("ours", 0o644, NOBODY);
+    let view = until("one has run, two were refused", || {
+        let all: Value =
+            serde_json::from_str(&nobodys.outlast(&["trigger", "ls", "--json"])).ok()?;
+        let view = all[0].clone();
+        (count(&view, "runs") == 1 && count(&view, "refused") == 2).then_some(view)
+    });
+    assert_eq!((count(&view, "waiting"), str_of(&view["trouble"], "code")), (0, "refused"));
+    assert!(str_of(&view["trouble"], "message").contains("cannot be taken"), "{view}");
+    assert!(shared.join("theirs").exists() && shared.join("closed").exists());
+    assert!(!shared.join("ours").exists());
 }
 
 #[test]

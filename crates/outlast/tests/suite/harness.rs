@@ -178,36 +178,48 @@ impl Home {
 
     /// Everybody alive that belongs to this home.
     pub(crate) fn processes(&self) -> Vec<u32> {
-        let mark =
-            [b"OUTLAST_HOME=".as_slice(), self.path().as_os_str().as_encoded_bytes()].concat();
-        let entries = std::fs::read_dir("/proc").expect("there is a /proc");
-        entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid| *pid != std::process::id())
-            .filter(|pid| {
-                let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                environment.split(|byte| *byte == 0).any(|variable| variable == mark)
-            })
-            .collect()
+        carrying(&self.mark("OUTLAST_HOME"))
+    }
+
+    /// What is in the environment of everything that `name` tells this home.
+    pub(crate) fn mark(&self, name: &str) -> Vec<u8> {
+        [name.as_bytes(), b"=", self.path().as_os_str().as_encoded_bytes()].concat()
     }
 }
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // A shim starts a daemon again, so this goes on until nobody is left.
-        let started = Instant::now();
-        loop {
-            let left = self.processes();
-            if left.is_empty() || started.elapsed() > PATIENCE {
-                break;
-            }
-            for pid in left {
-                kill(pid, "KILL");
-            }
-            nap();
-        }
+        end_all(&self.mark("OUTLAST_HOME"));
     }
+}
+
+/// Ends every process that has this variable. A shim starts a daemon again, so this goes on until none is left.
+pub(crate) fn end_all(mark: &[u8]) {
+    let started = Instant::now();
+    loop {
+        let left = carrying(mark);
+        if left.is_empty() || started.elapsed() > PATIENCE {
+            break;
+        }
+        for pid in left {
+            kill(pid, "KILL");
+        }
+        nap();
+    }
+}
+
+/// Every process but ours that has this variable in its environment.
+fn carrying(mark: &[u8]) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").expect("there is a /proc");
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != std::process::id())
+        .filter(|pid| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+        })
+        .collect()
 }
 
 /// A FIFO that holds a script up until the test lets it go on.

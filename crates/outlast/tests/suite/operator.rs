@@ -132,7 +132,8 @@ fn doctor_brings_up_a_run_that_has_waited_for_a_person_for_a_week() {
     assert!(str_of(&found[0], "message").contains(&id), "{found:?}");
     assert!(str_of(&found[0], "message").contains("8 days"), "{found:?}");
     // And the clock set back again is no secret either.
-    put(&clock, "0");
+    let set_back = format!("{} -3600000", 8 * 24 * 60 * 60 * 1000_i64);
+    put(&clock, &set_back);
     let found = findings(&home, "clock");
     assert_eq!(found.len(), 1, "{found:?}");
 }
@@ -162,12 +163,12 @@ fn a_bundle_has_what_helps_and_nothing_that_is_private() {
     let config = format!(
         "[listen]\ntoken = \"{SECRET}\"\naddress = \"127.0.0.1:0\"\n[ping]\nurl = \"http://u:{SECRET}@127.0.0.1:1/{SECRET}\"\n\
          [sinks.{SECRET}]\nkind = \"cmd\"\ncommand = \"echo {SECRET} >&2; false {SECRET}\"\n[secrets]\n{SECRET} = \"{SECRET}\"\n\
-         [concurrency.per_label]\n\"team={SECRET}\" = 3\n[env]\nallow = [\"*\"]\n[{SECRET}]\n{SECRET} = 4711\n[ceilings]\nmax_turns = 7\n"
+         [concurrency.per_label]\n\"team={SECRET}\" = 3\n[env]\nallow = [\"*\"]\n[{SECRET}]\n{SECRET} = 471108150711\n[ceilings]\nmax_turns = 7\n"
     );
     configure(&home, &config);
     let agent = format!(
         "echo {SECRET}; echo {SECRET} >&2; case $OUTLAST_TURN in\n\
-         1) respond '{{\"status\":\"continue\",\"summary\":\"{SECRET}\",\"next_task\":\"{SECRET}\",\"tool_calls\":[{{\"name\":\"t{SECRET}\",\"input\":{{\"{SECRET}\":4711}},\"key\":\"{SECRET}\"}}]}}';;\n\
+         1) respond '{{\"status\":\"continue\",\"summary\":\"{SECRET}\",\"next_task\":\"{SECRET}\",\"tool_calls\":[{{\"name\":\"t{SECRET}\",\"input\":{{\"{SECRET}\":471108150711}},\"key\":\"{SECRET}\"}}]}}';;\n\
          *) say blocked {SECRET};; esac"
     );
     let tool =
@@ -201,6 +202,26 @@ fn a_bundle_has_what_helps_and_nothing_that_is_private() {
     assert_eq!(home.wait(&failed), 1);
     let schedule = ["schedule", "add", SECRET, "--every", "1h", "--task", SECRET, "--", SECRET];
     home.ok(&schedule);
+    // What another program wrote, quotes and all: a poll, a loop file that has come to be wrong.
+    let poll = format!("printf '{SECRET} \"{SECRET}\" \\140{SECRET}\\n' >&2; exit 3");
+    home.ok(&["trigger", "add", "polled", "--poll", &poll, "--every", "1h", "--", "true"]);
+    let folder = home.scratch().join("folder");
+    fs::create_dir(&folder).expect("the scratch directory is ours");
+    let from = folder.display().to_string();
+    home.ok(&["trigger", "add", "loop", "--folder", &from, "-f", &loop_file, "--task", SECRET]);
+    let broken = format!("---\nagent: {{command: x}}\n---\n{{{{ {SECRET} }}}}\n");
+    fs::write(&loop_file, broken).expect("it is ours");
+    fs::write(folder.join("item"), SECRET).expect("it is ours");
+    until("both are in trouble", || {
+        let all = home.json(&["trigger", "ls", "--json"]);
+        let codes: Vec<&str> = all
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|it| it["trouble"]["code"].as_str())
+            .collect();
+        (codes.contains(&"poll_failed") && codes.contains(&"workflow_broken")).then_some(())
+    });
     let missing = home.ok(&["run", "-d", "--", &format!("./{SECRET}/tool")]);
     assert_eq!(home.wait(&missing), 1);
     // A config that is wrong is quoted in findings and in the log.
@@ -215,7 +236,7 @@ fn a_bundle_has_what_helps_and_nothing_that_is_private() {
     for (name, content) in &files {
         let line = content.lines().find(|line| line.contains(SECRET));
         assert_eq!(line, None, "in {name}");
-        assert!(!content.contains("4711"), "in {name}: {content}");
+        assert!(!content.contains("471108150711"), "in {name}: {content}");
     }
     let of = |name: &str| {
         let found = files.iter().find(|(known, _)| known == &format!("outlast-report/{name}"));
@@ -226,6 +247,7 @@ fn a_bundle_has_what_helps_and_nothing_that_is_private() {
     assert_eq!(json("doctor.json")["healthy"], json!(false));
     assert_eq!(json("version.json")["daemon"]["pid"], home.daemon_pid());
     assert!(json("system.json")["kernel"].is_string());
+    assert!(of("daemon.log").contains("poll_failed"), "codes stay: {}", of("daemon.log"));
     assert!(of("daemon.log").contains("config refused"), "{}", of("daemon.log"));
     assert!(of("runs.jsonl").contains(&failed) && of("runs.jsonl").contains("agent_blocked"));
     let events = of(&format!("events/{failed}.jsonl"));

@@ -310,3 +310,60 @@ fn logs_shows_all_attempts_or_one() {
     assert!(home.fails(2, &["logs", &id, "--attempt", "3"]).contains("hint:"));
     assert!(home.fails(2, &["logs", "zzzzzz"]).starts_with("outlast: "));
 }
+
+/// A run of one command that has ended, and where its output is.
+fn ended(home: &Home, script: &str) -> (String, std::path::PathBuf) {
+    let id = home.start(script);
+    assert_eq!(home.wait(&id), 0);
+    let dir = home.attempt_dir(&id, 1, 1);
+    (id, dir)
+}
+
+#[test]
+fn a_damaged_index_costs_the_streams_and_the_times_and_not_the_bytes() {
+    let home = Home::new();
+    let (id, dir) = ended(&home, "echo one; echo two >&2; echo three");
+    let index = dir.join("output.idx");
+    let whole = std::fs::read(&index).expect("the shim wrote it");
+    let mut holed = whole.clone();
+    holed[70..].fill(0xff);
+    let damages: [(&str, &[u8]); 4] = [
+        ("emptied", b""),
+        ("cut short", &whole[..70]),
+        ("garbage", &[0x5a; 300]),
+        ("garbage after its header", &holed),
+    ];
+    for (what, bytes) in damages {
+        std::fs::write(&index, bytes).expect("it is ours");
+        assert_shown_raw(&home, &id, what);
+    }
+    std::fs::remove_file(&index).expect("it is ours");
+    assert_shown_raw(&home, &id, "removed");
+    std::fs::write(&index, &whole).expect("it is ours");
+    assert_eq!(logs(&home, &[&id]).1, "two\n", "a whole index knows the streams");
+}
+
+fn assert_shown_raw(home: &Home, id: &str, what: &str) {
+    let log = home.attempt_dir(id, 1, 1).join("output.log");
+    let printed = std::fs::read_to_string(log).expect("the shim wrote it");
+    assert_eq!(printed.lines().count(), 3, "{printed}");
+    for args in [&[id][..], &[id, "--timestamps"], &[id, "-f"], &[id, "--stream", "stderr"]] {
+        let (out, said) = logs(home, args);
+        assert_eq!(out, printed, "{what}: {args:?}: {said}");
+        assert!(said.contains("the index of this output is damaged"), "{what}: {said}");
+    }
+    let lines: Vec<&str> = printed.split_inclusive('\n').collect();
+    assert_eq!(logs(home, &[id, "--tail", "2"]).0, lines[1..].concat(), "{what}");
+}
+
+#[test]
+fn output_that_cannot_be_read_is_said_once_and_is_no_unreachable_daemon() {
+    let home = Home::new();
+    let (id, dir) = ended(&home, "echo one");
+    std::fs::remove_file(dir.join("output.log")).expect("it is ours");
+    std::fs::create_dir(dir.join("output.log")).expect("it is ours");
+    let said = home.fails(2, &["logs", &id]);
+    assert!(said.starts_with("outlast: ") && !said.contains("unreachable"), "{said}");
+    let log = std::fs::read_to_string(home.state().join("daemon.log")).expect("it logs");
+    assert_eq!(log.matches("cannot read output").count(), 1, "{log}");
+}

@@ -65,21 +65,7 @@ fn busy(home: &Home) -> String {
 fn everything_on_disk_is_its_users_alone() {
     let home = Home::new();
     busy(&home);
-    let roots = [home.state(), home.path().join("run")];
-    let mut found: Vec<PathBuf> = roots.iter().flat_map(|root| tree(root)).collect();
-    found.extend(roots);
-    for path in &found {
-        let metadata = path.symlink_metadata().expect("nothing goes away here");
-        let mode = metadata.permissions().mode() & 0o7777;
-        let is_private = if metadata.is_dir() {
-            mode == 0o700
-        } else if metadata.file_type().is_socket() {
-            mode & 0o077 == 0
-        } else {
-            mode == 0o600
-        };
-        assert!(is_private, "{} has mode {mode:o}", path.display());
-    }
+    let found = assert_private(&[home.state(), home.path().join("run")]);
     let expected = [
         "ctl.sock",
         "daemon.env.json",
@@ -100,6 +86,101 @@ fn everything_on_disk_is_its_users_alone() {
     let seen = names(&found);
     let unseen: Vec<&str> = expected.into_iter().filter(|name| !seen.contains(*name)).collect();
     assert!(unseen.is_empty(), "nobody has looked at {unseen:?}, but only at {seen:?}");
+}
+
+/// Everything in these directories, which no other user may look at.
+fn assert_private(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = roots.iter().flat_map(|root| tree(root)).collect();
+    found.extend(roots.iter().cloned());
+    for path in &found {
+        // A shim that leaves takes its socket along.
+        let Ok(metadata) = path.symlink_metadata() else { continue };
+        let mode = metadata.permissions().mode() & 0o7777;
+        let is_private = if metadata.is_dir() {
+            mode == 0o700
+        } else if metadata.file_type().is_socket() {
+            mode & 0o077 == 0
+        } else {
+            mode == 0o600
+        };
+        assert!(is_private, "{} has mode {mode:o}", path.display());
+    }
+    found
+}
+
+/// The client's mask is its command's, as under nohup, and decides nothing about our own files.
+#[test]
+fn a_mask_is_the_commands_and_our_files_are_private_under_any() {
+    for mask in ["0000", "0077", "0027"] {
+        let home = Home::new();
+        let made = home.scratch().join("made");
+        let script = format!("umask; : >'{}'", made.display());
+        let mut client = home.command("sh");
+        let typed = format!("umask {mask}; exec \"$0\" \"$@\"");
+        client.args(["-c", &typed, env!("CARGO_BIN_EXE_outlast"), "run", "-d", "--"]);
+        let output = client.args(["sh", "-c", &script]).output().expect("there is a sh");
+        let id = text(&output.stdout).trim_end().to_owned();
+        assert_eq!(home.wait(&id), 0, "{}", text(&output.stderr));
+        assert_eq!(home.ok(&["logs", &id]), mask);
+        let mode = fs::metadata(&made).expect("the command made it").permissions().mode() & 0o777;
+        let masked = u32::from_str_radix(mask, 8).expect("a mask is a number");
+        assert_eq!(mode, 0o666 & !masked, "under {mask}");
+        assert_private(&[home.state(), home.path().join("run")]);
+    }
+}
+
+/// Two users with one /tmp, the same names and the same keys, each with an Outlast of its own.
+#[test]
+fn two_users_with_the_same_names_never_meet() {
+    if !rustix::process::geteuid().is_root() {
+        skip("only root can become another user");
+        return;
+    }
+    // So long that the socket's own path would not fit into an address.
+    let name = "a-name-that-is-much-longer-than-any-address-of-a-socket-".repeat(2);
+    let homes = [0, NOBODY].map(|user| {
+        let home = Home::within(&std::env::temp_dir(), &name);
+        for dir in [home.scratch(), home.path()] {
+            std::os::unix::fs::chown(dir, Some(user), Some(user)).expect("root may");
+        }
+        (home, user)
+    });
+    let program = homes[0].0.scratch().join("outlast");
+    fs::copy(env!("CARGO_BIN_EXE_outlast"), &program).expect("there is room for it");
+    fs::set_permissions(homes[0].0.scratch(), Permissions::from_mode(0o755)).expect("it is ours");
+    let act = |(home, user): &(Home, u32), args: &[&str]| {
+        let mut command = home.command(program.to_str().expect("our paths are text"));
+        command.args(args).env("TMPDIR", std::env::temp_dir()).uid(*user).gid(*user);
+        let output = command.output().expect("it may be executed by all");
+        assert!(output.status.success(), "{args:?} as {user}: {}", text(&output.stderr));
+        text(&output.stdout).trim_end().to_owned()
+    };
+    let starting = ["run", "-d", "--name", "same", "--key", "same", "--", "sh", "-c"];
+    let ids =
+        homes.each_ref().map(|it| act(it, &[&starting[..], &["id -u; exec sleep 600"]].concat()));
+    assert_ne!(ids[0], ids[1]);
+    for (at, it) in homes.iter().enumerate() {
+        until("its command has said who it is", || {
+            (act(it, &["logs", "same"]) == it.1.to_string()).then_some(())
+        });
+        let listed: serde_json::Value =
+            serde_json::from_str(&act(it, &["ps", "--json"])).expect("a list");
+        let listed: Vec<&str> =
+            listed.as_array().expect("a list").iter().map(|row| str_of(row, "id")).collect();
+        assert_eq!(listed, [ids[at].as_str()]);
+        act(it, &["stop", "--now", "same"]);
+        assert_private(&[it.0.state()]);
+    }
+    for (home, user) in &homes {
+        let owners = tree(&home.state()).into_iter();
+        let strangers: Vec<PathBuf> = owners
+            .filter(|path| {
+                use std::os::unix::fs::MetadataExt;
+                path.symlink_metadata().is_ok_and(|metadata| metadata.uid() != *user)
+            })
+            .collect();
+        assert!(strangers.is_empty(), "not of {user}: {strangers:?}");
+    }
 }
 
 /// What `act` gives when another user does it. The thread's user is changed, not the process's.

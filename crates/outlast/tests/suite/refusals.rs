@@ -516,8 +516,14 @@ fn records_that_cannot_be_read_of_an_attempt_that_is_gone() {
     kill(damaged.pid, "KILL");
     until("both are dead", || (!is_alive(damaged.shim) && !is_alive(damaged.pid)).then_some(()));
     damaged.spoil_records();
-    damaged.assert_quarantined();
-    damaged.home.ok(&["stop", &damaged.victim]);
+    let Damaged { home, gate, victim, neighbour, .. } = &mut damaged;
+    // Nobody saw its end, and it is looked for no longer.
+    assert_eq!(home.wait(victim), 6);
+    let run = home.show(victim);
+    assert_eq!((str_of(&run, "outcome"), &run["exit"]), ("lost", &Value::Null), "{run}");
+    gate.open();
+    assert_eq!(home.wait(neighbour), 1);
+    assert_eq!(home.wait(&home.start("true")), 0);
     damaged.assert_removed();
 }
 
@@ -538,6 +544,26 @@ fn records_that_cannot_be_read_of_another_boot() {
     home.ok(&["stop", &id]);
     assert_eq!(str_of(&home.show(&id), "outcome"), "interrupted");
     home.ok(&["rm", &id]);
+}
+
+/// What a power loss leaves of a file that was not synced is its length, with zeros for the bytes.
+#[test]
+fn records_that_a_power_loss_took_hold_up_no_run() {
+    let home = Home::new().env("OUTLAST_FAKE_BOOT_ID", "first-boot");
+    let id = home.start("exec sleep 600");
+    home.pid(&id);
+    home.ok(&["daemon", "stop"]);
+    let records = home.attempt_dir(&id, 1, 1).join("events.jsonl");
+    let mut bytes = fs::read(&records).expect("it was written");
+    let half = bytes.len() / 2;
+    bytes[..half].fill(0);
+    fs::write(&records, bytes).expect("it is ours");
+    let start =
+        home.outlast(&["daemon", "start"]).env("OUTLAST_FAKE_BOOT_ID", "second-boot").output();
+    assert!(start.expect("it starts").status.success());
+    assert_eq!(home.wait(&id), 1);
+    let run = home.show(&id);
+    assert_eq!((str_of(&run, "outcome"), &run["exit"]), ("interrupted", &Value::Null), "{run}");
 }
 
 /// The shim has every record in its memory, so nothing is missing while it lives.

@@ -221,12 +221,21 @@ fn an_empty_name_is_no_run_and_not_all_of_them() {
 
 /// A table that names tests which are not there protects nothing.
 #[test]
-fn every_test_that_the_table_of_scenarios_names_is_there() {
+fn every_test_that_the_tables_of_scenarios_and_of_upgrades_name_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let table = fs::read_to_string(root.join("docs/scenarios.md")).expect("there is a table");
-    let named = table.split('`').skip(1).step_by(2).filter_map(|word| word.rsplit_once("::"));
-    let named: Vec<&str> = named.map(|(_, name)| name).collect();
-    assert!(named.len() > 60, "only {} tests are named", named.len());
+    let tables = [("docs/scenarios.md", 60), ("docs/upgrade.md", 12)];
+    let tables = tables.map(|(page, least)| {
+        let table = fs::read_to_string(root.join(page)).expect("there is a table");
+        (page, least, table)
+    });
+    let mut named: Vec<&str> = Vec::new();
+    for (page, least, table) in &tables {
+        let words = table.split('`').skip(1).step_by(2).filter_map(|word| word.rsplit_once("::"));
+        let before = named.len();
+        named.extend(words.map(|(_, name)| name));
+        let count = named.len() - before;
+        assert!(count >= *least, "{page} names only {count} tests");
+    }
     let mut sources = String::new();
     gather(&root.join("crates"), &mut sources);
     let is_there =

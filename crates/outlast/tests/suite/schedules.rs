@@ -406,3 +406,32 @@ fn a_list_says_nothing_of_the_environment() {
     until("it is gone", || (!is_alive(daemon)).then_some(()));
     assert_eq!(lines(&home.scratch().join("ran")), 0);
 }
+
+#[test]
+fn a_wall_clock_set_for_a_while_fires_no_schedule_and_one_set_for_good_is_a_time_missed() {
+    let clock = Clock::new();
+    let home = &clock.home;
+    for missed in ["skip", "once", "all"] {
+        let every = ["--every", "60m", "--missed", missed, "--overlap", "parallel", "--", "true"];
+        home.ok(&[&["schedule", "add", missed][..], &every].concat());
+    }
+    let runs = |name: &str| count(&trigger(home, name), "runs");
+    for off_ms in [3 * 60 * MINUTE_MS, -3 * 60 * MINUTE_MS] {
+        clock.set_wall(off_ms, 600_000);
+        let next_at = trigger(home, "all")["next_at"].clone();
+        home.crash_daemon();
+        home.ok(&["daemon", "start"]);
+        // Whatever is due is let in before a run that is asked for by hand is made.
+        let id = home.ok(&["schedule", "run", "all"]);
+        assert_eq!(home.wait(&id), 0);
+        assert!(occurrences(home, "all").iter().all(|it| it.starts_with("manual/")), "{off_ms}");
+        assert_eq!((runs("skip"), runs("once")), (0, 0), "{off_ms}");
+        assert_eq!(trigger(home, "all")["next_at"], next_at, "{off_ms}");
+    }
+    clock.set_wall(3 * 60 * MINUTE_MS + 30 * MINUTE_MS, 0);
+    until("what was missed is made up for", || {
+        (runs("once") == 1 && runs("all") == 2 + 3).then_some(())
+    });
+    assert_eq!(runs("skip"), 0);
+    assert_eq!(count(&trigger(home, "skip"), "skipped"), 3);
+}

@@ -2,6 +2,7 @@
 //!
 //! For what a client makes of a loop, however long that takes and whatever comes in between.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,19 @@ use crate::harness::{Home, until};
 pub(crate) const RUN: &str = "k3mx7q9w2r5t";
 
 pub(crate) struct Stage(Arc<Shared>);
+
+/// Holds the lock and says in it where the daemon listens, as a daemon does.
+pub(crate) fn hold_lock(layout: &Layout) -> File {
+    std::fs::create_dir_all(&layout.state).expect("the test's directory is ours");
+    let mut lock = File::create(layout.daemon_lock()).expect("the test's directory is ours");
+    lock.lock().expect("nobody else has it");
+    let said = json!({
+        "pid": std::process::id(), "version": "0.1.0", "build": env!("OUTLAST_BUILD"), "epoch": 1,
+        "started_at": "2026-11-15T11:00:00Z", "socket": layout.socket(),
+    });
+    lock.write_all(said.to_string().as_bytes()).expect("the test's directory is ours");
+    lock
+}
 
 struct Shared {
     script: Mutex<Script>,
@@ -42,6 +56,7 @@ impl Stage {
         let layout = Layout::under(&home.path());
         std::fs::create_dir_all(&layout.runtime).expect("the test's directory is ours");
         let listener = UnixListener::bind(layout.socket()).expect("nobody else listens there");
+        let lock = hold_lock(&layout);
         let first = OutputFrame::Attempt { turn: 1, attempt: 1 }.encode(&[]);
         let script = Script {
             view: view(),
@@ -56,6 +71,8 @@ impl Stage {
         let shared = Arc::new(Shared { script: Mutex::new(script), news: Condvar::new() });
         let stage = Self(Arc::clone(&shared));
         std::thread::spawn(move || {
+            // For as long as the test's process lives, as the listener.
+            let _lock = lock;
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
                 std::thread::spawn(move || shared.converse(stream));
@@ -139,7 +156,7 @@ impl Shared {
             match path.rsplit('/').next().unwrap_or_default() {
                 "events" => return self.stream(stream, Script::events_after),
                 "output" => return self.stream(stream, Script::output_after),
-                "messages" | "answer" | "resume" if self.loses_answer() => return,
+                "messages" | "answer" | "resume" | "pause" if self.loses_answer() => return,
                 last => {
                     let (status, answer) = self.answer(last);
                     let answer = answer.to_string();

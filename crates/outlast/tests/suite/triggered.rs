@@ -27,10 +27,18 @@ impl Clock {
         clock
     }
 
-    /// Sets the wall clock to so much off the true time.
+    /// Has so much time passed since the test began, on every clock.
     pub(crate) fn set(&self, offset_ms: i64) {
         let part = self.file.with_extension("part");
         fs::write(&part, offset_ms.to_string()).expect("the scratch directory is ours");
+        fs::rename(part, &self.file).expect("the scratch directory is ours");
+    }
+
+    /// Sets the wall clock so far off, and nothing else; it is believed after so long.
+    pub(crate) fn set_wall(&self, off_ms: i64, patience_ms: u64) {
+        let part = self.file.with_extension("part");
+        fs::write(&part, format!("0 {off_ms} {patience_ms}"))
+            .expect("the scratch directory is ours");
         fs::rename(part, &self.file).expect("the scratch directory is ours");
     }
 

@@ -241,16 +241,33 @@ fn what_is_said_to_a_run_reaches_it() {
 }
 
 #[test]
-fn an_order_whose_answer_is_lost_is_not_refused_for_having_been_carried_out() {
+fn an_order_whose_answer_is_lost_is_given_again_as_the_same_order_and_a_refusal_of_it_is_said() {
     let home = home();
     let stage = Stage::new(&home);
-    for (code, args) in
-        [("not_paused", ["resume", RUN].as_slice()), ("not_blocked", &["answer", RUN, "--deny"])]
-    {
-        stage.refuse_with(code);
-        home.fails(2, args);
+    stage.is(json!({"seq": 9, "asks": {"seq": 7, "turn": 1, "kind": "approval"}}));
+    for (verb, seq, args) in [
+        ("/resume", 9, ["resume", RUN].as_slice()),
+        ("/answer", 7, &["answer", RUN, "--deny"]),
+        ("/answer", 5, &["answer", RUN, "--deny", "--seq", "5"]),
+        ("/pause", 9, &["pause", RUN]),
+    ] {
+        let before = stage.asked(verb).len();
         stage.lose_answers(1);
         home.ok(args);
+        let asked = stage.asked(verb);
+        assert_eq!(asked.len(), before + 2, "{args:?}");
+        assert_eq!(asked[before], asked[before + 1], "{args:?}");
+        let order: Value = serde_json::from_str(&asked[before]).expect("it is JSON");
+        assert_eq!((order["id"].is_string(), &order["seq"]), (true, &json!(seq)), "{args:?}");
+    }
+    // A daemon that knows the order by its id would not refuse it, so it was another's that was taken.
+    for (code, args) in [
+        ("not_paused", ["resume", RUN].as_slice()),
+        ("already_answered", &["answer", RUN, "--deny"]),
+    ] {
+        stage.refuse_with(code);
+        stage.lose_answers(1);
+        home.fails(2, args);
     }
 }
 

@@ -71,6 +71,54 @@ fn what_comes_again_makes_no_second_run() {
     assert_eq!(runs(&home, "hook").len(), 2);
 }
 
+/// What the example in GitHub's documentation has for this secret and this body.
+const SIGNED: (&str, &str) = (
+    "X-Hub-Signature-256",
+    "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
+);
+
+#[test]
+fn a_body_that_is_signed_by_itself_is_replayed_under_no_other_id() {
+    let home = Home::new();
+    add(&home, &["--", "true"]);
+    let send = |id: (&str, &str)| {
+        let (status, said) = post(&home, "/hooks/hook", &[SIGNED, id], b"Hello, World!");
+        assert_eq!(status, 202);
+        said["duplicate"].clone()
+    };
+    assert_eq!(send(("X-GitHub-Delivery", "d-1")), false);
+    assert_eq!(send(("X-GitHub-Delivery", "d-1")), true);
+    assert_eq!(send(("X-GitHub-Delivery", "d-2")), true, "the id is not signed");
+    assert_eq!(send(("webhook-id", "d-3")), true);
+    assert_eq!(send(("X-Other", "none at all")), true);
+    home.crash_daemon();
+    home.ok(&["daemon", "start"]);
+    assert_eq!(send(("X-GitHub-Delivery", "d-4")), true, "also by the next daemon");
+    // What is not signed by its body alone goes by its id.
+    for n in ["1", "2"] {
+        let by_token = [BEARER, ("X-GitHub-Delivery", n)];
+        assert_eq!(post(&home, "/hooks/hook", &by_token, b"same").1["duplicate"], false);
+    }
+    made(&home, "hook", 3);
+    assert_eq!(occurrences(&home, "hook"), ["d-1", "1", "2"]);
+    let view = trigger(&home, "hook");
+    assert_eq!(
+        (count(&view, "skipped"), count(&view, "refused"), count(&view, "waiting")),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn a_sender_of_equal_bodies_can_be_let_in() {
+    let home = Home::new();
+    add(&home, &["--equal-bodies", "--", "true"]);
+    for id in ["d-1", "d-2"] {
+        let headers = [SIGNED, ("X-GitHub-Delivery", id)];
+        assert_eq!(post(&home, "/hooks/hook", &headers, b"Hello, World!").1["duplicate"], false);
+    }
+    made(&home, "hook", 2);
+}
+
 #[test]
 fn a_large_body_is_refused_before_it_is_read() {
     let home = Home::new();

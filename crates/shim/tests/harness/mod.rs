@@ -11,8 +11,8 @@ use std::time::Duration;
 use outlast_wire::layout::AttemptDir;
 use outlast_wire::output::{Chunk, HEADER_BYTES, Header, Stream};
 use outlast_wire::shim::{
-    Decoder, EnvVar, Exit, Frame, Limits, NeverStarted, News, Order, Record, Revive, Role, Spec,
-    Spool,
+    Decoder, EnvVar, Exit, Frame, Limits, NeverStarted, News, Order, Record, Revive, Role,
+    SoftLimits, Spec, Spool,
 };
 
 /// Longer than anything here takes; a test that meets it has failed.
@@ -25,6 +25,7 @@ pub(crate) struct Attempt {
     pub(crate) dir: AttemptDir,
     pub(crate) spec: Spec,
     pub(crate) vars: Vec<(&'static str, String)>,
+    lock: std::cell::OnceCell<std::fs::File>,
 }
 
 impl Attempt {
@@ -70,9 +71,11 @@ impl Attempt {
                 daemon_lock: under("daemon.lock"),
                 revive_lock: under("revive.lock"),
                 stopped_marker: under("stopped"),
+                soft_limits: SoftLimits::default(),
             },
+            booted_at_ms: None,
         };
-        Self { temp, dir, spec, vars: Vec::new() }
+        Self { temp, dir, spec, vars: Vec::new(), lock: std::cell::OnceCell::new() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -143,6 +146,16 @@ impl Attempt {
         assert!(shim.process.wait().success());
         assert_eq!(self.records().len(), records.len(), "what was told is what is on disk");
         records
+    }
+
+    /// A connection of the process that holds the daemon's lock, which the test does from here on.
+    pub(crate) fn connect_as_daemon(&self) -> Peer {
+        self.lock.get_or_init(|| {
+            let lock = std::fs::File::create(&self.spec.revive.daemon_lock).expect("creates");
+            lock.try_lock().expect("no other daemon has it");
+            lock
+        });
+        self.connect()
     }
 
     pub(crate) fn connect(&self) -> Peer {

@@ -62,7 +62,7 @@ fn a_quiet_child_lives_while_its_heart_beats_and_is_ended_after_that() {
     let pid = shim.peer.until_started();
     until_passed(3 * window, || put(&beat, b"x"));
     assert!(is_alive(pid));
-    assert_eq!(ending_by_now(&mut attempt.connect()), None);
+    assert_eq!(ending_by_now(&mut attempt.connect_as_daemon()), None);
     let records = shim.peer.until_over();
     assert_eq!(ending(&records), Some(EndCause::Stalled));
 }
@@ -101,7 +101,7 @@ fn being_stopped_is_not_being_silent() {
     until_passed(window + Duration::from_millis(500), std::thread::yield_now);
 
     signal(shim_pid, Signal::CONT);
-    let mut other = attempt.connect();
+    let mut other = attempt.connect_as_daemon();
     assert_eq!(ending_by_now(&mut other), None);
     std::io::Write::write_all(&mut gate, b"here\n").expect("the pipe has room");
     signal(child.0, Signal::CONT);

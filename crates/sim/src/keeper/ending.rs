@@ -28,7 +28,7 @@ impl Keeper {
         let (unread, given) = (self.run.inbox.unread.iter(), self.run.given());
         let id = |message: &Message| message.id.clone();
         world.site(self.key).given = if world.is_sabotaged(Sabotage::TellsTooMuch) {
-            unread.map(id).collect()
+            unread.map(|message| id(message)).collect()
         } else {
             given.map(id).collect()
         };
@@ -98,6 +98,10 @@ impl Keeper {
     fn answer(&self, world: &mut World, exit: Exit) -> Answer {
         let must_answer = self.run.spec.agent.kind == "file";
         let key = self.response_of(world);
+        let is_loop = self.run.spec.workflow.is_some();
+        if is_loop && !world.site(key).has_spec {
+            return Answer::Bad { why: "its files are gone".to_owned() };
+        }
         match world.site(key).response.clone() {
             Answer::None if must_answer && exit == Exit::Code(0) => {
                 Answer::Bad { why: "no response was written".to_owned() }

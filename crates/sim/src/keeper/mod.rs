@@ -6,11 +6,12 @@ mod ending;
 mod orphan;
 
 use outlast_engine::{
-    BootId, Custody, End, Input, NeverStarted, Report, Run, StopMode, Survivor, TreeNews,
+    Answer, BootId, Custody, End, Input, NeverStarted, Report, Run, StopMode, Survivor, TreeNews,
 };
 
 use crate::options::Sabotage;
 use crate::record::{self, Record};
+use crate::tree::Who;
 use crate::wire::{Conn, ConnId, News, Order};
 use crate::world::{Durability, Key, World, boot_id};
 use ending::Ending;
@@ -30,6 +31,8 @@ pub(crate) struct Keeper {
     tries: u32,
     /// This daemon has talked with the step's shim before.
     has_met: bool,
+    /// What the step's shim has told of its records, which may outlast their file.
+    told: Vec<Record>,
     /// The run as it was when this keeper began.
     run: Box<Run>,
     /// What was found when the main process had ended.
@@ -96,6 +99,7 @@ impl Keeper {
             is_stop_news: false,
             tries: 0,
             has_met: false,
+            told: Vec::new(),
             run: Box::new(run),
             ending: None,
             baseline: None,
@@ -157,7 +161,7 @@ impl Keeper {
             At::Talk(session) => self.talk(world, session, &mut said),
             At::Left(records) => self.left(world, records, &mut said),
             At::OrphanLook { records, ended } => {
-                let left = world.site(self.key).tree.members();
+                let left = self.alive(world);
                 At::OrphanReport { records, left, ended }
             }
             At::OrphanReport { records, left, ended } => {
@@ -237,15 +241,71 @@ impl Keeper {
 
     fn read(&mut self, world: &mut World) -> At {
         let records = world.site(self.key).records.clone();
-        if record::is_begun(&records) { At::Left(records) } else { At::WriteSpec }
+        let is_blind = world.is_sabotaged(Sabotage::AbsenceIsEvidence);
+        if records.len() < self.told.len() && !is_blind {
+            return At::Left(self.told.clone());
+        }
+        if record::is_begun(&records) {
+            return At::Left(records);
+        }
+        match self.past(world) {
+            Past::Ran if !is_blind => At::Left(records),
+            Past::Launching if !is_blind => At::Look,
+            Past::Ran | Past::Launching | Past::Unlaunched => At::WriteSpec,
+        }
+    }
+
+    /// What is behind a step without a record.
+    fn past(&self, world: &mut World) -> Past {
+        let is_noted = self.note(world).is_some();
+        let is_known = self.known_process(world).is_some();
+        let is_alive = !self.alive(world).is_empty();
+        let site = world.site(self.key);
+        let is_left = site.has_output || site.response != Answer::None;
+        if is_known || is_left || (is_noted && (!site.has_spec || !site.tree.is_empty())) {
+            Past::Ran
+        } else if is_noted && is_alive {
+            Past::Launching
+        } else {
+            Past::Unlaunched
+        }
+    }
+
+    /// What was noted of this step beside its directory.
+    fn note(&self, world: &World) -> Option<Option<Who>> {
+        let launched = world.runs[self.key.run].launched;
+        launched.filter(|(step, _)| *step == self.key.step).map(|(_, main)| main)
+    }
+
+    fn known_process(&self, world: &World) -> Option<Who> {
+        let journalled = self.run.held(self.key.step).and_then(|held| held.process);
+        journalled
+            .map(|process| Who { pid: process.pid, start: process.start })
+            .or_else(|| self.note(world).flatten())
+    }
+
+    /// Keeps what the shim has told, and notes its main process beside the step's directory.
+    fn remember(&mut self, world: &mut World, records: &[Record]) {
+        self.told = records.to_vec();
+        if let Some(started) = record::started(records) {
+            let main = Some(Who { pid: started.pid, start: started.start });
+            world.runs[self.key.run].launched = Some((self.key.step, main));
+        }
     }
 
     fn write_spec(&mut self, world: &mut World, said: &mut Vec<Input>) -> At {
         if world.rng.chance(world.faults.launch) && world.rng.chance(300) {
             return self.give_up(world, said);
         }
+        if self.note(world).flatten().is_some() && !world.is_sabotaged(Sabotage::AbsenceIsEvidence)
+        {
+            // Another daemon's shim has started it meanwhile.
+            return At::Look;
+        }
         self.write_request(world);
-        world.site(self.key).has_spec = true;
+        let site = world.site(self.key);
+        (site.exists, site.has_spec) = (true, true);
+        world.runs[self.key.run].launched = Some((self.key.step, None));
         At::SpawnShim
     }
 
@@ -285,6 +345,7 @@ impl Keeper {
         world.stats.launches_given_up += 1;
         let (at, code) = (world.now(), NeverStarted::NoShim);
         if is_fenced {
+            world.site(self.key).exists = true;
             world.record(self.key, Record::NeverStarted { at, code }, Durability::Machine);
         }
         let end = Some(End::NeverStarted { at, code, why: "cannot start a shim".to_owned() });
@@ -312,6 +373,7 @@ impl Keeper {
             said.push(Input::Adopted { step, epoch });
         }
         self.has_met = true;
+        self.remember(world, &session.records);
         At::FirstReport(session)
     }
 
@@ -341,6 +403,7 @@ impl Keeper {
         match conn.to_daemon.pop_front() {
             Some(News::Record(record)) => {
                 session.records.push(record);
+                self.remember(world, &session.records);
                 said.push(self.report(
                     world,
                     Custody::Shim,
@@ -364,7 +427,11 @@ impl Keeper {
             said.push(self.report(world, Custody::Nobody, &records, 0));
             return At::Done;
         }
-        if record::started(&records).is_none() {
+        let is_held_at_barrier = record::is_begun(&records)
+            && record::started(&records).is_none()
+            && self.known_process(world).is_none()
+            && self.alive(world).is_empty();
+        if is_held_at_barrier {
             said.push(self.report(world, Custody::NeverHeld, &records, 0));
             return At::Done;
         }
@@ -382,6 +449,13 @@ impl Keeper {
         self.look_at_end(world, &mut report);
         Input::Reported(Box::new(report))
     }
+}
+
+/// What is behind a step that has no record.
+enum Past {
+    Unlaunched,
+    Launching,
+    Ran,
 }
 
 enum Heard {

@@ -8,7 +8,7 @@ use super::{At, Keeper};
 use crate::options::Sabotage;
 use crate::record::{self, Record};
 use crate::tree::Signal;
-use crate::world::World;
+use crate::world::{ShimId, World};
 
 /// Rounds of KILL for a tree without a shim.
 const ROUNDS: u8 = 4;
@@ -35,6 +35,9 @@ impl Keeper {
         if left.is_empty() && !is_main_alive {
             return At::Done;
         }
+        if self.is_shim_alone(world) && world.rng.chance(20) {
+            self.end_shims(world);
+        }
         self.is_stop_news = false;
         match (self.stop, self.limit(world, &records)) {
             (Some(_), _) if ended != Ended::ByOrder => {
@@ -55,10 +58,13 @@ impl Keeper {
         left: &[Survivor],
         ended: Ended,
     ) -> Input {
-        let custody = if is_main_alive { Custody::Orphan } else { Custody::Nobody };
+        let is_shim_alone = self.is_shim_alone(world);
+        let is_held = is_main_alive || is_shim_alone;
+        let custody = if is_held { Custody::Orphan } else { Custody::Nobody };
         let stop_failed = ended != Ended::NotTried;
         let tree = match left {
             [] => TreeNews::Empty,
+            _ if is_shim_alone && !stop_failed => TreeNews::Unknown,
             some => TreeNews::Left { survivors: some.to_vec(), stop_failed },
         };
         let ended_for = match ended {
@@ -104,7 +110,10 @@ impl Keeper {
     ) -> At {
         let is_first = rounds == 0 && self.stop != Some(StopMode::Now);
         world.signal(self.key, if is_first { Signal::Term } else { Signal::Kill });
-        let left = world.site(self.key).tree.members();
+        if !is_first && world.site(self.key).tree.is_empty() {
+            self.end_shims(world);
+        }
+        let left = self.alive(world);
         if left.is_empty() || rounds == ROUNDS {
             return At::OrphanReport { records, left, ended };
         }
@@ -119,8 +128,10 @@ impl Keeper {
         left: Vec<Survivor>,
         ended: Ended,
     ) -> At {
-        let now_left = world.site(self.key).tree.members();
-        let is_any_gone = left.is_empty() || left.iter().any(|one| !now_left.contains(one));
+        let now_left = self.alive(world);
+        let is_any_gone = self.is_shim_alone(world)
+            || left.is_empty()
+            || left.iter().any(|one| !now_left.contains(one));
         if self.is_stop_news {
             let ended = if ended == Ended::ByOrder { Ended::NotTried } else { ended };
             return At::OrphanLook { records, ended };
@@ -136,6 +147,32 @@ impl Keeper {
             }
             _ => At::OrphanWait { records, left, ended },
         }
+    }
+}
+
+impl Keeper {
+    /// Everybody alive of the step: its tree, or the shim that is left of it.
+    pub(super) fn alive(&self, world: &mut World) -> Vec<Survivor> {
+        let tree = world.site(self.key).tree.members();
+        if !tree.is_empty() {
+            return tree;
+        }
+        let named = |id: ShimId| Survivor { pid: 1, start: id, command: "a shim".to_owned() };
+        self.shims(world).into_iter().map(named).collect()
+    }
+
+    fn is_shim_alone(&self, world: &mut World) -> bool {
+        world.site(self.key).tree.is_empty() && !self.shims(world).is_empty()
+    }
+
+    fn end_shims(&self, world: &mut World) {
+        for shim in self.shims(world) {
+            world.kill_shim(shim);
+        }
+    }
+
+    fn shims(&self, world: &World) -> Vec<ShimId> {
+        world.shims.values().filter(|shim| shim.key == self.key).map(|shim| shim.id).collect()
     }
 }
 

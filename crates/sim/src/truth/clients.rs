@@ -1,6 +1,6 @@
 //! What clients were told.
 
-use outlast_engine::{Input, State};
+use outlast_engine::{Input, Order, State, Verb};
 use outlast_store::Journal;
 
 use crate::world::{RunIndex, World};
@@ -15,21 +15,24 @@ pub(crate) fn on_created(world: &mut World, client: usize, run: RunIndex) {
 /// A client is told that what it asked for is durable.
 pub(crate) fn on_answered(world: &mut World, run: RunIndex, asked: &Input) {
     match asked {
-        Input::StopAsked { .. } => on_stop_answered(world, run),
+        Input::StopAsked { order, .. } => on_stop_answered(world, run, order),
         Input::Sent { message, .. } => on_sent(world, run, message),
         _ => {}
     }
 }
 
-fn on_stop_answered(world: &mut World, run: RunIndex) {
+fn on_stop_answered(world: &mut World, run: RunIndex, order: &Order) {
     world.stats.stops_acknowledged += 1;
     let Some(known) = world.runs[run].known.run() else { return };
     match known.state {
         State::Finishing { .. } | State::Ended { .. } => {}
-        _ if known.stop.is_some() => world.runs[run].is_stop_promised = true,
-        _ => {
-            world.broke(Some(run), "a stop was acknowledged that is not in the journal".to_owned());
-        }
+        _ => match order.id.as_deref().and_then(|id| known.orders.get(id)).map(|it| it.verb) {
+            Some(Verb::Stop(_)) => world.runs[run].is_stop_promised = true,
+            // Refused: another order has that id.
+            Some(Verb::Answer(_) | Verb::Resume | Verb::Pause) => {}
+            None => world
+                .broke(Some(run), "a stop was acknowledged that is not in the journal".to_owned()),
+        },
     }
 }
 

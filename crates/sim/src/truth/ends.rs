@@ -14,7 +14,8 @@ pub(super) fn on_emptied(world: &mut World, key: Key) {
 
 pub(super) fn on_ended(world: &mut World, key: Key, outcome: &Outcome, is_said_empty: bool) {
     let now_boot = boot_id(world.boot);
-    let is_held = world.shims.values().any(|shim| shim.key == key && shim.has_command());
+    let is_held =
+        world.shims.values().any(|shim| shim.key == key && shim.has_command() && !shim.is_cut_off);
     let site = world.site(key);
     site.has_ended = true;
     let is_other_boot = site.boot.as_ref().is_some_and(|boot| *boot != now_boot);

@@ -130,10 +130,13 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
         | Fact::ChildSpawned { .. }
         | Fact::HealthDegraded { .. }
         | Fact::HealthRecovered { .. }
+        | Fact::ClockSet { .. }
         | Fact::LimitNeared { .. }
         | Fact::UsageReported { .. }
         | Fact::OutputMatched { .. }
         | Fact::WatchDisabled { .. }
+        | Fact::RunRecovered { .. }
+        | Fact::JournalRestored { .. }
         | Fact::HeartbeatTold { .. } => {}
     }
 }

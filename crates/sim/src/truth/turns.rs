@@ -4,7 +4,7 @@ use outlast_engine::{Answer, Charge, Exit, Fact, TurnStatus};
 use outlast_store::Ledger;
 
 use super::broke_unless;
-use crate::world::{Key, RunIndex, World};
+use crate::world::{Key, RunIndex, World, boot_id};
 
 /// An attempt is meant to start: no ceiling may have been reached.
 pub(super) fn on_turn_started(world: &mut World, run: RunIndex, attempt: u32) {
@@ -23,7 +23,11 @@ pub(super) fn on_turn_started(world: &mut World, run: RunIndex, attempt: u32) {
 pub(super) fn on_charged(world: &mut World, key: Key, charge: Option<&Charge>) {
     let limits = world.runs[key.run].spec.limits;
     let is_limited = limits.max_tokens.is_some() || limits.max_cost_usd_micros.is_some();
-    let has_run = world.site(key).executions > 0;
+    let now_boot = boot_id(world.boot);
+    let site = world.site(key);
+    // What was written of its start is gone with the machine.
+    let is_unknown = site.has_vanished && site.boot.as_ref() != Some(&now_boot);
+    let has_run = site.executions > 0 && !is_unknown;
     let is_paid = charge.is_some() || !is_limited || !has_run;
     broke_unless(world, key, is_paid, "it ran, and is charged with nothing");
 }
@@ -34,8 +38,12 @@ pub(super) fn on_committed(world: &mut World, key: Key, committed: &Fact) {
     else {
         unreachable!("asked for a TurnCommitted")
     };
+    let is_loop = world.runs[key.run].spec.workflow.is_some();
     let site = world.site(key);
+    // Of a single command the exit is the answer, if its files are gone.
+    let is_by_exit = site.has_vanished && !is_loop;
     let is_true = match &site.said {
+        _ if is_by_exit && site.exit == Some(Exit::Code(0)) && *status == TurnStatus::Done => true,
         Answer::Given(said) => {
             (said.status, &said.summary, &said.next_task, &said.tool_calls, &said.wait)
                 == (*status, summary, next_task, tool_calls, wait)

@@ -120,7 +120,16 @@ impl Outbox for Memory {
 }
 
 impl Rack {
-    pub(super) fn put(&mut self, run: &RunId, told: Vec<Outgoing>) {
+    /// True if a notice of this run is remembered.
+    pub(super) fn has(&self, run: &RunId) -> bool {
+        self.rows.iter().any(|row| row.notice.run == *run)
+    }
+
+    pub(super) fn put(&mut self, run: &RunId, mut told: Vec<Outgoing>) {
+        let is_known = |outgoing: &Outgoing| {
+            self.rows.iter().any(|row| row.notice.id == outgoing.id && row.sink == outgoing.sink)
+        };
+        told.retain(|outgoing| !is_known(outgoing));
         self.rows.extend(told.into_iter().map(|outgoing| Kept {
             sink: outgoing.sink,
             notice: Waiting {

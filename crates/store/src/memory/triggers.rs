@@ -1,6 +1,7 @@
 //! Triggers and deliveries, in memory.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use outlast_engine::{RunId, Time};
 
@@ -13,6 +14,8 @@ use crate::{Error, rules};
 pub(super) struct Known {
     trigger: Trigger,
     deliveries: Vec<(Delivery, Option<Settlement>)>,
+    /// When what was kept last left this mark.
+    marks: BTreeMap<String, Time>,
 }
 
 pub(super) type Table = BTreeMap<String, Known>;
@@ -23,8 +26,16 @@ impl Triggers for Memory {
         done(answer);
     }
 
-    fn triggers(&self) -> Result<Vec<Trigger>, Error> {
-        Ok(self.shelf().triggers.values().map(|known| known.trigger.clone()).collect())
+    fn triggers_page(&self, after: &str, most: usize) -> Result<Vec<(Trigger, u64)>, Error> {
+        let shelf = self.shelf();
+        let later = shelf.triggers.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let page =
+            later.take(most).map(|(_, known)| (known.trigger.clone(), known.tally().waiting));
+        Ok(page.collect())
+    }
+
+    fn trigger(&self, name: &str) -> Result<Option<Trigger>, Error> {
+        Ok(self.shelf().triggers.get(name).map(|known| known.trigger.clone()))
     }
 
     fn deliveries(&self, trigger: &str, most: usize) -> Result<Vec<Delivery>, Error> {
@@ -39,8 +50,25 @@ impl Triggers for Memory {
         Ok(shelf.triggers.get(trigger).is_some_and(|known| known.find(id).is_some()))
     }
 
-    fn tally(&self, trigger: &str) -> Result<Tally, Error> {
-        Ok(self.shelf().triggers.get(trigger).map(Known::tally).unwrap_or_default())
+    fn made_of(&self, trigger: &str, id: &str) -> Result<Option<RunId>, Error> {
+        let shelf = self.shelf();
+        let of = shelf.triggers.get(trigger).into_iter().flat_map(|known| &known.deliveries);
+        let mut of = of.filter(|(delivery, _)| delivery.id == id);
+        Ok(of.find_map(|(_, settled)| settled.as_ref()?.run().cloned()))
+    }
+
+    fn tallies(&self, first: &str, last: &str) -> Result<BTreeMap<String, Tally>, Error> {
+        let shelf = self.shelf();
+        let is_meant = |name: &str| (first..=last).contains(&name);
+        let meant = shelf.triggers.iter().filter(|(name, _)| is_meant(name));
+        let mut tallies: BTreeMap<String, Tally> =
+            meant.map(|(name, known)| (name.clone(), known.tally())).collect();
+        for row in shelf.rows().filter(|row| row.is_open) {
+            if let Some(name) = row.trigger.as_deref().filter(|name| is_meant(name)) {
+                tallies.entry(name.to_owned()).or_default().open += 1;
+            }
+        }
+        Ok(tallies)
     }
 
     fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error> {
@@ -62,9 +90,17 @@ impl Shelf {
         let name = change.trigger().to_owned();
         match change {
             TriggerChange::Add(trigger) => {
-                self.triggers.insert(name, Known { trigger, deliveries: Vec::new() });
+                self.triggers.insert(
+                    name,
+                    Known { trigger, deliveries: Vec::new(), marks: BTreeMap::new() },
+                );
             }
             TriggerChange::Remove { .. } => drop(self.triggers.remove(&name)),
+            TriggerChange::Noted { change, note, value } => {
+                let new = self.change_trigger(*change, epoch)?;
+                self.notes.insert(note, value);
+                return Ok(new);
+            }
             other => {
                 let known = self.triggers.get_mut(&name).expect("the rules have looked");
                 return Ok(known.change_trigger(other));
@@ -77,7 +113,7 @@ impl Shelf {
 impl Known {
     fn change_trigger(&mut self, change: TriggerChange) -> u64 {
         match change {
-            TriggerChange::Add(_) | TriggerChange::Remove { .. } => 0,
+            TriggerChange::Add(_) | TriggerChange::Remove { .. } | TriggerChange::Noted { .. } => 0,
             TriggerChange::Update { spec, state, paused, .. } => {
                 let trigger = &mut self.trigger;
                 trigger.spec = spec.unwrap_or_else(|| trigger.spec.clone());
@@ -94,6 +130,17 @@ impl Known {
                     }
                 }
                 u64::try_from(self.deliveries.len() - before).unwrap_or(u64::MAX)
+            }
+            TriggerChange::KeepUnlessMarked { delivery, mark, within_ms, .. } => {
+                let at = delivery.at;
+                let is_marked =
+                    self.marks.get(&mark).is_some_and(|last| at.ms_since(*last) < within_ms);
+                if is_marked || self.find(&delivery.id).is_some() {
+                    return 0;
+                }
+                self.deliveries.push((delivery, None));
+                self.marks.insert(mark, at);
+                1
             }
             TriggerChange::Settle { id, settled, .. } => {
                 let found = self.deliveries.iter_mut().find(|(delivery, _)| delivery.id == id);

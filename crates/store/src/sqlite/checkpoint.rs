@@ -81,9 +81,14 @@ impl Checkpointer {
 
     /// Moves what is left and empties the log.
     pub(super) fn finish(self, writer: &Connection) {
+        self.stop();
+        checkpoint(writer, "TRUNCATE");
+    }
+
+    /// Leaves the log as it is.
+    pub(super) fn stop(self) {
         drop(self.wakes);
         drop(self.thread.join());
-        checkpoint(writer, "TRUNCATE");
     }
 }
 

@@ -17,6 +17,9 @@ use crate::Error;
 pub(super) const APPLICATION_ID: u32 = 0x4f75_746c;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// What a write-ahead log begins with, by the order of bytes of its checksums.
+const WAL_MAGIC: &[u8; 4] = &[0x37, 0x7f, 0x06, 0x82];
+const WAL_MAGIC_BIG: &[u8; 4] = &[0x37, 0x7f, 0x06, 0x83];
 /// A write-ahead log of this length is a header and nothing else.
 const EMPTY_WAL: u64 = 32;
 
@@ -25,6 +28,10 @@ pub(super) fn make_if_missing(path: &Path) -> Result<(), Error> {
     let error = |error: io::Error| Error::from_io(path, &error);
     if fs::exists(path).map_err(error)? {
         return Ok(());
+    }
+    // The disk that it leads to may come back.
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(corrupt(path, "it is a link to a file that is not there"));
     }
     // A log without its database is what is left of a journal, not the absence of one.
     if has_log(path)? {
@@ -44,8 +51,88 @@ pub(super) fn make_if_missing(path: &Path) -> Result<(), Error> {
     File::open(directory(path)).and_then(|directory| directory.sync_all()).map_err(error)
 }
 
+/// So many copies from before a migration are kept.
+const COPIES: usize = 2;
+
+/// Copies a database that has no log, beside it, before its shape becomes `to`. The copy is complete and durable
+/// before it gets its name; without one nothing is migrated.
+pub(super) fn copy_before(path: &Path, to: u32) -> Result<(), Error> {
+    let copy = beside(path, &format!("{BEFORE}{to}"));
+    let new = beside(&copy, ".new");
+    let make = || {
+        remove_if_there(&new).map_err(io::Error::other)?;
+        create_private(&new)?;
+        let mut into = OpenOptions::new().write(true).open(&new)?;
+        io::copy(&mut File::open(path)?, &mut into)?;
+        into.sync_all()?;
+        fs::rename(&new, &copy)?;
+        File::open(directory(path))?.sync_all()
+    };
+    make().map_err(|error| {
+        drop(remove_if_there(&new));
+        let text = format!(
+            "{}: {error}; the journal is copied there before its schema changes",
+            copy.display()
+        );
+        match Error::from_io(&copy, &error) {
+            Error::Full(_) => Error::Full(text),
+            _ => Error::Io(text),
+        }
+    })?;
+    forget_older_copies(path)
+}
+
+const BEFORE: &str = ".before-";
+
+fn forget_older_copies(path: &Path) -> Result<(), Error> {
+    let error = |error: io::Error| Error::from_io(path, &error);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned() + BEFORE;
+    let mut copies = Vec::new();
+    for entry in fs::read_dir(directory(path)).map_err(error)? {
+        let found = entry.map_err(error)?.file_name().to_string_lossy().into_owned();
+        copies.extend(found.strip_prefix(&name).and_then(|number| number.parse::<u32>().ok()));
+    }
+    copies.sort_unstable_by(|one, other| other.cmp(one));
+    copies
+        .iter()
+        .skip(COPIES)
+        .try_for_each(|number| remove_if_there(&beside(path, &format!("{BEFORE}{number}"))))
+}
+
 /// Refuses whatever is not a journal of ours that can be read and written.
 pub(super) fn look(path: &Path) -> Result<(), Error> {
+    let header = known_header(path)?;
+    check_log(path)?;
+    // A crash during a checkpoint can leave a torn end; what is missing is then still in the log.
+    if !has_log(path)? && !header.is_whole() {
+        return Err(corrupt(path, "its end is missing"));
+    }
+    check_writable(path)
+}
+
+/// SQLite takes whatever has the log's name for a log, finds nothing in it and writes over it. A log that the power
+/// left without its header begins with zeros.
+fn check_log(path: &Path) -> Result<(), Error> {
+    let error = |error: io::Error| Error::from_io(path, &error);
+    let mut start = Vec::new();
+    match File::open(beside(path, "-wal")) {
+        Ok(log) => log.take(WAL_MAGIC.len() as u64).read_to_end(&mut start).map_err(error)?,
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(problem) => return Err(error(problem)),
+    };
+    let is_empty = start.iter().all(|byte| *byte == 0);
+    if is_empty || WAL_MAGIC.starts_with(&start) || WAL_MAGIC_BIG.starts_with(&start) {
+        return Ok(());
+    }
+    Err(corrupt(path, "the file beside it that ends in -wal is no log of a database"))
+}
+
+/// The same of a journal that another process is writing, whose end may be on its way.
+pub(super) fn look_beside_its_writer(path: &Path) -> Result<(), Error> {
+    known_header(path).and_then(|_| check_writable(path))
+}
+
+fn known_header(path: &Path) -> Result<Header, Error> {
     let header = Header::read(path)?;
     if header.length == 0 {
         return Err(corrupt(path, "it is empty"));
@@ -60,11 +147,7 @@ pub(super) fn look(path: &Path) -> Result<(), Error> {
     if found > schema::KNOWN {
         return Err(Error::Newer { path: path.to_owned(), found, known: schema::KNOWN });
     }
-    // A crash during a checkpoint can leave a torn end; what is missing is then still in the log.
-    if !has_log(path)? && !header.is_whole() {
-        return Err(corrupt(path, "its end is missing"));
-    }
-    check_writable(path)
+    Ok(header)
 }
 
 /// True if there is a write-ahead log with something in it.
@@ -149,12 +232,12 @@ fn check_mode(path: &Path) -> Result<(), Error> {
 }
 
 /// SQLite gives its log and its index the mode of the database, so this one decides for all three.
-fn create_private(path: &Path) -> io::Result<()> {
+pub(super) fn create_private(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))
 }
 
-fn remove_if_there(path: &Path) -> Result<(), Error> {
+pub(super) fn remove_if_there(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::from_io(path, &error)),
         Ok(()) | Err(_) => Ok(()),
@@ -173,12 +256,12 @@ pub(super) fn corrupt(path: &Path, what: &str) -> Error {
     Error::Corrupt { path: path.to_owned(), what: what.to_owned() }
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-fn directory(path: &Path) -> &Path {
+pub(super) fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -6,13 +6,17 @@
 mod checkpoint;
 mod columns;
 mod file;
+mod mend;
 mod outbox;
+mod place;
 mod read;
+mod rescue;
 mod schema;
 mod triggers;
 mod write;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,12 +27,12 @@ use std::thread::{self, JoinHandle};
 use outlast_engine::{Event, Row, RunId};
 use rusqlite::Connection;
 
-use self::checkpoint::Checkpointer;
 use self::read::{Reader, Readers};
-use self::writer::{Order, Work, Writer};
+pub use self::writer::Depth;
+use self::writer::{Mended, Order, Work, Writer};
 use crate::{
-    Account, Amount, Append, Census, Counts, Done, Error, Filter, Journal, Ledger, Notes, Problem,
-    Remove, Resolved,
+    Account, Amount, Append, Census, Counts, Cursor, Done, Error, Filter, Journal, Ledger, Notes,
+    Problem, Remove, Resolved, RowsPage,
 };
 use crate::{Changed, Delivery, Tally, Trigger, TriggerChange, Triggers};
 
@@ -38,8 +42,9 @@ const ORDERS: usize = 4096;
 pub struct Sqlite {
     orders: Option<SyncSender<Order>>,
     writer: Option<JoinHandle<()>>,
-    readers: Readers,
+    readers: Arc<Readers>,
     commits: Arc<AtomicU64>,
+    mended: Mended,
 }
 
 impl Sqlite {
@@ -50,18 +55,30 @@ impl Sqlite {
         Self::start(path, schema::open_checked(path)?)
     }
 
+    /// Says whether this build can read the journal at `path`, which another process may be writing. Changes nothing.
+    /// One that is not there is made when it is opened.
+    pub fn look(path: &Path) -> Result<(), Error> {
+        if !path.try_exists().map_err(|error| Error::from_io(path, &error))? {
+            return Ok(());
+        }
+        file::look_beside_its_writer(path)?;
+        Readers::new(path).with(Reader::look)
+    }
+
     fn start(path: &Path, connection: Connection) -> Result<Self, Error> {
         let commits = Arc::new(AtomicU64::new(0));
         let (orders, inbox) = mpsc::sync_channel(ORDERS);
-        let writer =
-            Writer::new(path, connection, Checkpointer::start(path)?, Arc::clone(&commits))?;
+        let readers = Arc::new(Readers::new(path));
+        let mended = Mended::default();
+        let writer = Writer::new(
+            path,
+            connection,
+            Arc::clone(&readers),
+            Arc::clone(&commits),
+            Arc::clone(&mended),
+        )?;
         let writer = spawn("store-writer", move || writer.run(&inbox))?;
-        Ok(Self {
-            orders: Some(orders),
-            writer: Some(writer),
-            readers: Readers::new(path),
-            commits,
-        })
+        Ok(Self { orders: Some(orders), writer: Some(writer), readers, commits, mended })
     }
 
     /// How often this handle has committed since it was opened.
@@ -76,6 +93,18 @@ impl Sqlite {
         }
     }
 
+    /// Asks a question of files that are ours: if they are not at their paths, the writer puts them back first.
+    fn read<T>(&self, ask: impl FnOnce(&Reader) -> Result<T, Error>) -> Result<T, Error> {
+        let lent = match self.readers.lend() {
+            Err(Error::Unsaved { .. }) => {
+                self.ask(Work::Look(Depth::Names))?;
+                self.readers.lend()
+            }
+            lent => lent,
+        }?;
+        ask(lent.reader())
+    }
+
     /// Has the work done and waits for the epoch under which it was.
     fn ask(&self, work: Work) -> Result<u64, Error> {
         let (answer, answered) = mpsc::sync_channel(1);
@@ -85,8 +114,12 @@ impl Sqlite {
 }
 
 impl Journal for Sqlite {
-    fn take_epoch(&self) -> Result<u64, Error> {
-        self.ask(Work::TakeEpoch)
+    fn take_epoch_above(&self, floor: u64) -> Result<u64, Error> {
+        self.ask(Work::TakeEpoch { floor })
+    }
+
+    fn epoch(&self) -> Result<u64, Error> {
+        self.read(Reader::epoch)
     }
 
     fn append(&self, append: Append, done: Done) {
@@ -95,11 +128,11 @@ impl Journal for Sqlite {
     }
 
     fn events(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Event>, Error> {
-        self.readers.with(|reader| reader.events(run, after, most))
+        self.read(|reader| reader.events(run, after, most))
     }
 
     fn row(&self, run: &RunId) -> Result<Option<Row>, Error> {
-        self.readers.with(|reader| reader.row(run))
+        self.read(|reader| reader.row(run))
     }
 
     fn visit_rows(
@@ -107,27 +140,40 @@ impl Journal for Sqlite {
         filter: &Filter,
         visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.readers.with(|reader| reader.visit_rows(filter, visit))
+        self.read(|reader| reader.visit_rows(filter, visit))
+    }
+
+    fn rows_page(
+        &self,
+        filter: &Filter,
+        before: Option<Cursor>,
+        most: usize,
+    ) -> Result<RowsPage, Error> {
+        self.read(|reader| reader.rows_page(filter, before, most))
     }
 
     fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error> {
-        self.readers.with(|reader| reader.children(parent))
+        self.read(|reader| reader.children(parent))
+    }
+
+    fn run_ids(&self) -> Result<Vec<RunId>, Error> {
+        self.read(Reader::run_ids)
     }
 
     fn open_runs(&self) -> Result<Vec<RunId>, Error> {
-        self.readers.with(Reader::open_runs)
+        self.read(Reader::open_runs)
     }
 
     fn resolve(&self, text: &str) -> Result<Resolved, Error> {
-        self.readers.with(|reader| reader.resolve(text))
+        self.read(|reader| reader.resolve(text))
     }
 
     fn counts(&self) -> Result<Counts, Error> {
-        self.readers.with(Reader::counts)
+        self.read(Reader::counts)
     }
 
     fn census(&self) -> Result<Vec<Census>, Error> {
-        self.readers.with(Reader::census)
+        self.read(Reader::census)
     }
 
     fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error> {
@@ -135,28 +181,37 @@ impl Journal for Sqlite {
     }
 
     fn check(&self) -> Result<Vec<Problem>, Error> {
-        self.readers.with(Reader::check)
+        self.read(Reader::check)
+    }
+
+    fn see_to_files(&self, depth: Depth) -> Result<(), Error> {
+        self.ask(Work::Look(depth)).map(drop)
+    }
+
+    fn mended(&self) -> Vec<String> {
+        self.mended.lock().expect("nothing panics while it holds this").clone()
     }
 }
 
 impl Ledger for Sqlite {
     fn accounts(&self, since_day: u64) -> Result<Vec<Account>, Error> {
-        self.readers.with(|reader| reader.accounts(since_day))
+        self.read(|reader| reader.accounts(since_day))
     }
 
     fn used_by(&self, run: &RunId) -> Result<Amount, Error> {
-        self.readers.with(|reader| reader.used_by(run))
+        self.read(|reader| reader.used_by(run))
     }
 }
 
 impl Notes for Sqlite {
     fn note(&self, name: &str) -> Result<Option<String>, Error> {
-        self.readers.with(|reader| reader.note(name))
+        self.read(|reader| reader.note(name))
     }
 
-    fn set_note(&self, name: &str, value: Option<&str>, epoch: u64) -> Result<(), Error> {
-        let (name, value) = (name.to_owned(), value.map(str::to_owned));
-        self.ask(Work::Note { name, value, epoch }).map(drop)
+    fn set_notes(&self, notes: &[(&str, Option<&str>)], epoch: u64) -> Result<(), Error> {
+        let owned =
+            |(name, value): &(&str, Option<&str>)| ((*name).to_owned(), value.map(str::to_owned));
+        self.ask(Work::Notes { notes: notes.iter().map(owned).collect(), epoch }).map(drop)
     }
 }
 
@@ -165,28 +220,36 @@ impl Triggers for Sqlite {
         self.order(Order { work: Work::Trigger { change: Box::new(change), epoch }, reply: done });
     }
 
-    fn triggers(&self) -> Result<Vec<Trigger>, Error> {
-        self.readers.with(Reader::triggers)
+    fn triggers_page(&self, after: &str, most: usize) -> Result<Vec<(Trigger, u64)>, Error> {
+        self.read(|reader| reader.triggers_page(after, most))
+    }
+
+    fn trigger(&self, name: &str) -> Result<Option<Trigger>, Error> {
+        self.read(|reader| reader.trigger(name))
     }
 
     fn deliveries(&self, trigger: &str, most: usize) -> Result<Vec<Delivery>, Error> {
-        self.readers.with(|reader| reader.deliveries(trigger, most))
+        self.read(|reader| reader.deliveries(trigger, most))
     }
 
     fn is_known(&self, trigger: &str, id: &str) -> Result<bool, Error> {
-        self.readers.with(|reader| reader.is_known(trigger, id))
+        self.read(|reader| reader.is_known(trigger, id))
     }
 
-    fn tally(&self, trigger: &str) -> Result<Tally, Error> {
-        self.readers.with(|reader| reader.tally(trigger))
+    fn made_of(&self, trigger: &str, id: &str) -> Result<Option<RunId>, Error> {
+        self.read(|reader| reader.made_of(trigger, id))
+    }
+
+    fn tallies(&self, first: &str, last: &str) -> Result<BTreeMap<String, Tally>, Error> {
+        self.read(|reader| reader.tallies(first, last))
     }
 
     fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error> {
-        self.readers.with(|reader| reader.run_of_key(key))
+        self.read(|reader| reader.run_of_key(key))
     }
 
     fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {
-        self.readers.with(|reader| reader.open_runs_of(trigger))
+        self.read(|reader| reader.open_runs_of(trigger))
     }
 }
 
@@ -209,79 +272,4 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 }
 
 #[cfg(test)]
-mod tests {
-    use outlast_engine::{BootId, Moment, Run, RunSpec, Time, create};
-    use serde_json::{from_value, json};
-
-    use super::*;
-    use crate::Entry;
-
-    fn creation(n: usize, task: &str) -> Append {
-        let spec: RunSpec = from_value(json!({
-            "task": task, "agent": { "kind": "exec", "command": ["true"] }, "dir": "/", "labels": {}, "limits": {},
-            "retry": { "max_attempts": 1, "initial_backoff_ms": 0, "max_backoff_ms": 0 },
-        }))
-        .unwrap();
-        let run = RunId(format!("aaaa{n:08}"));
-        let events = create(&run, spec, &Moment::new(Time(1), BootId("boot".to_owned())));
-        let row = Run::replay(&run, &events).unwrap().row();
-        Append {
-            run,
-            expected_seq: 0,
-            epoch: 0,
-            events,
-            row,
-            outbox: Vec::new(),
-            spent: Entry::default(),
-        }
-    }
-
-    #[test]
-    fn a_full_disk_refuses_and_loses_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("outlast.db");
-        drop(Sqlite::open(&path).unwrap());
-        let connection = schema::open_checked(&path).unwrap();
-        connection.query_row("PRAGMA max_page_count = 40", [], |_| Ok(())).unwrap();
-        let store = Sqlite::start(&path, connection).unwrap();
-        let task = "x".repeat(2000);
-        let answers: Vec<_> = (0..100).map(|n| store.append_wait(creation(n, &task))).collect();
-        let fitted = answers.iter().take_while(|answer| answer.is_ok()).count();
-        assert!((1..100).contains(&fitted), "{fitted} fitted");
-        assert!(
-            answers[fitted..].iter().any(|answer| matches!(answer, Err(Error::Full(_)))),
-            "{answers:?}"
-        );
-        assert_eq!(
-            store.open_runs().unwrap().len(),
-            answers.iter().filter(|answer| answer.is_ok()).count()
-        );
-        assert_eq!(store.check().unwrap(), []);
-        store.remove(&RunId("aaaa00000000".to_owned()), 0, Remove::Any).unwrap();
-        store.append_wait(creation(200, "small")).unwrap();
-    }
-
-    #[test]
-    fn what_goes_wrong_with_a_group_is_told_to_all_of_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("outlast.db");
-        let store = Sqlite::open(&path).unwrap();
-        let outsider = Connection::open(&path).unwrap();
-        outsider
-            .execute_batch(
-                "CREATE TRIGGER no BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END",
-            )
-            .unwrap();
-        let (answers, answered) = mpsc::channel();
-        for n in 0..10 {
-            let answers = answers.clone();
-            store.append(creation(n, "x"), Box::new(move |answer| answers.send(answer).unwrap()));
-        }
-        drop(answers);
-        assert!(answered.iter().all(|answer| matches!(answer, Err(Error::Io(_)))));
-        assert_eq!(store.open_runs().unwrap(), []);
-        outsider.execute_batch("DROP TRIGGER no").unwrap();
-        store.append_wait(creation(1, "x")).unwrap();
-        assert_eq!(store.check().unwrap(), []);
-    }
-}
+mod tests;

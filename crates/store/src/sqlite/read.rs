@@ -4,53 +4,134 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use outlast_engine::{Event, Row, RunId, StateName};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params};
 
+use super::place::Place;
 use super::{columns, file, schema};
 use crate::audit::{Stored, audit};
-use crate::{Account, Amount, Census, Counts, Error, Filter, Problem, Resolved};
+use crate::{Account, Amount, Census, Counts, Cursor, Error, Filter, Problem, Resolved, RowsPage};
 
 /// Connections that are kept while nobody asks anything.
 const IDLE: usize = 2;
 /// One more than are listed, which tells whether a prefix is unique.
 const MOST_CANDIDATES: i64 = Resolved::MOST as i64 + 1;
 
+/// How long questions that are being answered may keep the files from being put right.
+const SHUT_WITHIN: Duration = Duration::from_secs(5);
+
 pub(super) struct Readers {
     path: PathBuf,
-    idle: Mutex<Vec<Reader>>,
+    table: Mutex<Table>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Table {
+    idle: Vec<Reader>,
+    lent: usize,
+    is_shut: bool,
+    /// The files that a connection must have open, once that is known.
+    place: Option<Place>,
+    /// Why no question is answered any more.
+    gone: Option<Error>,
 }
 
 impl Readers {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), idle: Mutex::new(Vec::new()) }
+        let (table, changed) = (Mutex::default(), Condvar::new());
+        Self { path: path.to_owned(), table, changed }
     }
 
     pub(super) fn with<T>(
         &self,
         ask: impl FnOnce(&Reader) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let taken = self.idle().pop();
-        let reader = match taken {
-            Some(reader) => reader,
-            None => Reader::open(&self.path)?,
+        self.lend().and_then(|lent| ask(lent.reader()))
+    }
+
+    /// A connection for one question. [`Error::Unsaved`] if other files are at the paths of ours.
+    pub(super) fn lend(&self) -> Result<Lent<'_>, Error> {
+        let (taken, place) = {
+            let shut = |table: &mut Table| table.is_shut;
+            let waited = self.changed.wait_while(self.table(), shut);
+            let mut table = waited.expect(NO_PANIC);
+            if let Some(error) = &table.gone {
+                return Err(error.clone());
+            }
+            table.lent += 1;
+            (table.idle.pop(), table.place.clone())
         };
-        let answer = ask(&reader);
-        let mut idle = self.idle();
-        if idle.len() < IDLE {
-            idle.push(reader);
+        // Given back also if none can be opened.
+        let mut lent = Lent { readers: self, reader: taken };
+        if lent.reader.is_none() {
+            lent.reader = Some(Reader::open(&self.path, place.as_ref())?);
         }
-        answer
+        Ok(lent)
+    }
+
+    /// Closes every connection, and lends none until `open_again`. Fails if a question takes too long.
+    pub(super) fn shut(&self) -> Result<(), Error> {
+        let mut table = self.table();
+        table.is_shut = true;
+        let waited = self.changed.wait_timeout_while(table, SHUT_WITHIN, |table| table.lent > 0);
+        let (mut table, waited) = waited.expect(NO_PANIC);
+        if waited.timed_out() {
+            drop(table);
+            self.open_again(None);
+            return Err(Error::Locked(self.path.clone()));
+        }
+        table.idle.clear();
+        Ok(())
+    }
+
+    /// Lends connections again, to the files at this place.
+    pub(super) fn open_again(&self, place: Option<Place>) {
+        let mut table = self.table();
+        table.is_shut = false;
+        table.place = place.or(table.place.take());
+        self.changed.notify_all();
+    }
+
+    /// Answers every question with this from here on.
+    pub(super) fn refuse(&self, error: Error) {
+        self.table().gone = Some(error);
+        self.open_again(None);
     }
 
     pub(super) fn close(&self) {
-        self.idle().clear();
+        self.table().idle.clear();
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Reader>> {
-        self.idle.lock().expect("nothing panics while it holds the idle connections")
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().expect(NO_PANIC)
+    }
+}
+
+const NO_PANIC: &str = "nothing panics while it holds the connections";
+
+/// A connection while a question is asked over it.
+pub(super) struct Lent<'a> {
+    readers: &'a Readers,
+    reader: Option<Reader>,
+}
+
+impl Lent<'_> {
+    pub(super) fn reader(&self) -> &Reader {
+        self.reader.as_ref().expect("a connection that is lent is open")
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut table = self.readers.table();
+        table.lent -= 1;
+        let is_kept = table.idle.len() < IDLE && !table.is_shut;
+        table.idle.extend(self.reader.take().filter(|_| is_kept));
+        self.readers.changed.notify_all();
     }
 }
 
@@ -61,10 +142,46 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    fn open(path: &Path) -> Result<Self, Error> {
-        let connection =
-            schema::open_reader(path).map_err(|error| Error::from_sql(path, &error))?;
-        Ok(Self { connection, path: path.to_owned() })
+    pub(super) fn open(path: &Path, place: Option<&Place>) -> Result<Self, Error> {
+        let check = || match place {
+            Some(place) if !place.is_there() => Err(Error::Unsaved {
+                path: path.to_owned(),
+                what: "is not the file that this daemon has open".to_owned(),
+                why: "it is being looked at".to_owned(),
+            }),
+            Some(_) | None => Ok(()),
+        };
+        // Before, because SQLite removes the log beside an empty file. After, because what was opened under our name
+        // may be another's.
+        check()?;
+        let opened = schema::open_reader(path).map_err(|error| Error::from_sql(path, &error));
+        check()?;
+        Ok(Self { connection: opened?, path: path.to_owned() })
+    }
+
+    /// Asks over a connection that is there already.
+    pub(super) fn over(connection: Connection, path: &Path) -> Self {
+        Self { connection, path: path.to_owned() }
+    }
+
+    pub(super) fn into_connection(self) -> Connection {
+        self.connection
+    }
+
+    /// Looks through all pages, as they are on disk.
+    pub(super) fn quick_check(&self) -> Result<(), Error> {
+        schema::quick_check(&self.path, &self.connection)
+    }
+
+    /// Asks what every journal of our schema can answer. One of an earlier schema is brought up to date when it is
+    /// opened, so there is nothing to ask of it yet.
+    pub(super) fn look(&self) -> Result<(), Error> {
+        let (found, known) = (self.sql(schema::user_version(&self.connection))?, schema::KNOWN);
+        match found {
+            found if found > known => Err(Error::Newer { path: self.path.clone(), found, known }),
+            found if found == known => self.counts().map(drop),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn events(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Event>, Error> {
@@ -118,6 +235,11 @@ impl Reader {
         self.first("SELECT value FROM settings WHERE name = ?1", [name], |row| row.get(0))
     }
 
+    pub(super) fn epoch(&self) -> Result<u64, Error> {
+        let epoch = self.first("SELECT epoch FROM fence", [], |row| row.get::<_, i64>(0))?;
+        Ok(epoch.unwrap_or_default().cast_unsigned())
+    }
+
     pub(super) fn row(&self, run: &RunId) -> Result<Option<Row>, Error> {
         let select = format!("SELECT {} FROM runs WHERE id = ?1", columns::ROW);
         self.first(&select, [run.as_str()], |row| Ok(columns::row(row)))?.transpose()
@@ -150,6 +272,36 @@ impl Reader {
         Ok(())
     }
 
+    pub(super) fn rows_page(
+        &self,
+        filter: &Filter,
+        before: Option<Cursor>,
+        most: usize,
+    ) -> Result<RowsPage, Error> {
+        let which = if filter.all { "1" } else { "open = 1" };
+        let select = format!(
+            "SELECT {}, no FROM runs WHERE {which} AND no < ?2 AND (?1 IS NULL OR state = ?1) ORDER BY no DESC",
+            columns::ROW
+        );
+        let mut statement = self.prepare(&select)?;
+        let before = before.map_or(i64::MAX, |Cursor(no)| no.cast_signed());
+        let mut found = self.sql(statement.query((filter.state.map(StateName::word), before)))?;
+        let mut page = RowsPage { rows: Vec::new(), next: None };
+        for _ in 0..RowsPage::MOST_LOOKED_AT {
+            let Some(row) = self.sql(found.next())? else {
+                page.next = None;
+                return Ok(page);
+            };
+            page.next = Some(Cursor(self.sql(row.get::<_, i64>("no"))?.cast_unsigned()));
+            // As in `visit_rows`: `check` reports what does not parse.
+            page.rows.extend(columns::row(row).ok().filter(|row| filter.passes(row)));
+            if page.is_full(most) {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
     pub(super) fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error> {
         let select = format!("SELECT {} FROM runs WHERE parent = ?1 ORDER BY no", columns::ROW);
         let mut statement = self.prepare(&select)?;
@@ -159,6 +311,10 @@ impl Reader {
             children.extend(columns::row(row));
         }
         Ok(children)
+    }
+
+    pub(super) fn run_ids(&self) -> Result<Vec<RunId>, Error> {
+        self.ids("SELECT id FROM runs", [])
     }
 
     pub(super) fn open_runs(&self) -> Result<Vec<RunId>, Error> {

@@ -1,5 +1,7 @@
 //! Triggers and deliveries in their tables: the statements of the writer, and the questions.
 
+use std::collections::BTreeMap;
+
 use outlast_engine::{RunId, Time};
 use rusqlite::OptionalExtension;
 
@@ -18,6 +20,11 @@ const DELETE_TRIGGER: &str = "DELETE FROM triggers WHERE name = ?1";
 const DELETE_DELIVERIES: &str = "DELETE FROM deliveries WHERE trigger = ?1";
 const INSERT_DELIVERY: &str = "INSERT OR IGNORE INTO deliveries (trigger, id, at, state, body)
     VALUES (?1, ?2, ?3, 'waiting', ?4)";
+const SELECT_MARK: &str =
+    "SELECT at FROM deliveries WHERE trigger = ?1 AND id = ?2 AND state = 'mark'";
+// Anew, so that it is as old as what it is the mark of when the oldest are forgotten.
+const INSERT_MARK: &str = "INSERT OR REPLACE INTO deliveries (trigger, id, at, state)
+    VALUES (?1, ?2, ?3, 'mark')";
 const SETTLE_DELIVERY: &str =
     "UPDATE deliveries SET state = ?3, run = ?4, problem = ?5, body = NULL
     WHERE trigger = ?1 AND id = ?2 AND state = 'waiting'";
@@ -31,6 +38,11 @@ impl Group<'_> {
         rules::check_epoch(epoch, self.epoch())?;
         self.check_trigger(change)?;
         match change {
+            TriggerChange::Noted { change, note, value } => {
+                let new = self.change_trigger(change, epoch)?;
+                self.note(note, Some(value))?;
+                return Ok(new);
+            }
             TriggerChange::Add(Trigger { name, kind, spec, state, paused, created_at }) => {
                 let at = columns::time(*created_at);
                 self.execute(INSERT_TRIGGER, (name, kind, spec, state, paused, at))?;
@@ -50,6 +62,16 @@ impl Group<'_> {
                 }
                 return Ok(new);
             }
+            TriggerChange::KeepUnlessMarked { trigger, delivery, mark, within_ms } => {
+                if self.is_marked(trigger, mark, delivery.at, *within_ms)? {
+                    return Ok(0);
+                }
+                let new = self.keep(trigger, std::slice::from_ref(delivery))?;
+                if new > 0 {
+                    self.execute(INSERT_MARK, (trigger, mark, columns::time(delivery.at)))?;
+                }
+                return Ok(new);
+            }
             TriggerChange::Settle { trigger, id, settled } => self.settle(trigger, id, settled)?,
             TriggerChange::Forget { trigger, but } => {
                 self.execute(FORGET_DELIVERIES, (trigger, but.cast_signed()))?;
@@ -64,6 +86,20 @@ impl Group<'_> {
             db.prepare_cached(SELECT_TRIGGER)?.query_row([name], |_| Ok(())).optional()
         })?;
         rules::check_trigger(change, known.is_some())
+    }
+
+    fn is_marked(
+        &self,
+        trigger: &str,
+        mark: &str,
+        now: Time,
+        within_ms: u64,
+    ) -> Result<bool, Error> {
+        let at = self.sql(|db| {
+            let mut select = db.prepare_cached(SELECT_MARK)?;
+            select.query_row((trigger, mark), |row| row.get(0)).optional()
+        })?;
+        Ok(at.is_some_and(|at| now.ms_since(time(at)) < within_ms))
     }
 
     fn keep(&self, trigger: &str, deliveries: &[Delivery]) -> Result<u64, Error> {
@@ -83,21 +119,26 @@ impl Group<'_> {
 }
 
 impl Reader {
-    pub(super) fn triggers(&self) -> Result<Vec<Trigger>, Error> {
-        let select =
-            "SELECT name, kind, spec, state, paused, created_at FROM triggers ORDER BY name";
+    pub(super) fn triggers_page(
+        &self,
+        after: &str,
+        most: usize,
+    ) -> Result<Vec<(Trigger, u64)>, Error> {
+        let select = "SELECT name, kind, spec, state, paused, created_at,
+            (SELECT count(*) FROM deliveries WHERE trigger = name AND deliveries.state = 'waiting')
+            FROM triggers WHERE name > ?1 ORDER BY name LIMIT ?2";
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
         let mut statement = self.prepare(select)?;
-        let found = self.sql(statement.query_map([], |row| {
-            Ok(Trigger {
-                name: row.get(0)?,
-                kind: row.get(1)?,
-                spec: row.get(2)?,
-                state: row.get(3)?,
-                paused: row.get(4)?,
-                created_at: time(row.get(5)?),
-            })
+        let found = self.sql(statement.query_map((after, most), |row| {
+            Ok((trigger(row)?, row.get::<_, i64>(6)?.cast_unsigned()))
         }))?;
         self.sql(found.collect())
+    }
+
+    pub(super) fn trigger(&self, name: &str) -> Result<Option<Trigger>, Error> {
+        let select =
+            "SELECT name, kind, spec, state, paused, created_at FROM triggers WHERE name = ?1";
+        self.first(select, [name], trigger)
     }
 
     pub(super) fn deliveries(&self, trigger: &str, most: usize) -> Result<Vec<Delivery>, Error> {
@@ -116,23 +157,37 @@ impl Reader {
         Ok(self.first(select, [trigger, id], |_| Ok(()))?.is_some())
     }
 
-    pub(super) fn tally(&self, trigger: &str) -> Result<Tally, Error> {
-        let counts = "SELECT coalesce(sum(state = 'waiting'), 0), coalesce(sum(state = 'made'), 0),
-            coalesce(sum(state = 'skipped'), 0), coalesce(sum(state = 'refused'), 0)
-            FROM deliveries WHERE trigger = ?1";
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
-        };
-        let [waiting, made, skipped, refused] =
-            self.first(counts, [trigger], read)?.unwrap_or_default().map(i64::cast_unsigned);
-        let made_last = "SELECT at, run FROM deliveries WHERE trigger = ?1 AND state = 'made'
-            AND run IS NOT NULL ORDER BY no DESC LIMIT 1";
-        let last_made =
-            self.first(made_last, [trigger], |row| Ok((time(row.get(0)?), RunId(row.get(1)?))))?;
-        let refused_last = "SELECT coalesce(problem, '') FROM deliveries
-            WHERE trigger = ?1 AND state = 'refused' ORDER BY no DESC LIMIT 1";
-        let last_refused = self.first(refused_last, [trigger], |row| row.get(0))?;
-        Ok(Tally { waiting, made, skipped, refused, last_made, last_refused })
+    pub(super) fn made_of(&self, trigger: &str, id: &str) -> Result<Option<RunId>, Error> {
+        let select =
+            "SELECT run FROM deliveries WHERE trigger = ?1 AND id = ?2 AND run IS NOT NULL";
+        self.first(select, [trigger, id], |row| row.get(0).map(RunId))
+    }
+
+    pub(super) fn tallies(
+        &self,
+        first: &str,
+        last: &str,
+    ) -> Result<BTreeMap<String, Tally>, Error> {
+        // Beside a max, SQLite takes the other columns from the row that has it: here the newest of its state.
+        let states = "SELECT trigger, state, count(*), max(no), at, run, problem FROM deliveries
+            WHERE trigger BETWEEN ?1 AND ?2 GROUP BY trigger, state";
+        let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
+        let mut statement = self.prepare(states)?;
+        let mut rows = self.sql(statement.query([first, last]))?;
+        while let Some(row) = self.sql(rows.next())? {
+            let name: String = self.sql(row.get(0))?;
+            self.sql(count(row, tallies.entry(name).or_default()))?;
+        }
+        let open = "SELECT trigger, count(*) FROM runs WHERE trigger BETWEEN ?1 AND ?2 AND open = 1
+            GROUP BY trigger";
+        let mut statement = self.prepare(open)?;
+        let mut rows = self.sql(statement.query([first, last]))?;
+        while let Some(row) = self.sql(rows.next())? {
+            let name: String = self.sql(row.get(0))?;
+            let open = self.sql(row.get::<_, i64>(1))?.cast_unsigned();
+            tallies.entry(name).or_default().open = open;
+        }
+        Ok(tallies)
     }
 
     pub(super) fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error> {
@@ -144,6 +199,39 @@ impl Reader {
         let count = self.first(select, [trigger], |row| row.get::<_, i64>(0))?;
         Ok(count.unwrap_or(0).cast_unsigned())
     }
+}
+
+fn trigger(row: &rusqlite::Row<'_>) -> rusqlite::Result<Trigger> {
+    Ok(Trigger {
+        name: row.get(0)?,
+        kind: row.get(1)?,
+        spec: row.get(2)?,
+        state: row.get(3)?,
+        paused: row.get(4)?,
+        created_at: time(row.get(5)?),
+    })
+}
+
+/// Takes over what one state of a trigger's deliveries comes to.
+fn count(row: &rusqlite::Row<'_>, tally: &mut Tally) -> rusqlite::Result<()> {
+    let state: String = row.get(1)?;
+    let many = row.get::<_, i64>(2)?.cast_unsigned();
+    match state.as_str() {
+        "waiting" => tally.waiting = many,
+        "made" => {
+            tally.made = many;
+            let run: Option<String> = row.get(5)?;
+            tally.last_made = run.zip(row.get(4)?).map(|(run, at)| (time(at), RunId(run)));
+        }
+        "skipped" => tally.skipped = many,
+        "refused" => {
+            tally.refused = many;
+            tally.last_refused = Some(row.get::<_, Option<String>>(6)?.unwrap_or_default());
+        }
+        // A mark is no delivery.
+        _ => {}
+    }
+    Ok(())
 }
 
 fn time(ms: i64) -> Time {

@@ -35,7 +35,9 @@ const UPDATE_OPEN: &str = "UPDATE runs SET open = ?2 WHERE no = ?1";
 const INSERT_EVENT: &str =
     "INSERT INTO events (run, seq, at, kind, epoch, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const INSERT_NOTICE: &str =
-    "INSERT INTO outbox (id, run, sink, kind, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    "INSERT INTO outbox (id, run, sink, kind, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT (id, sink) DO NOTHING";
+const SELECT_NOTICE: &str = "SELECT 1 FROM outbox WHERE run = ?1 LIMIT 1";
 const UPSERT_LEDGER: &str = "INSERT INTO ledger (run, day, labels, tokens, cost_usd_micros)
     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (run, day) DO UPDATE
     SET tokens = tokens + excluded.tokens, cost_usd_micros = cost_usd_micros + excluded.cost_usd_micros";
@@ -73,22 +75,30 @@ impl<'a> Group<'a> {
     /// Does the work and says under which epoch, or how many deliveries were new.
     pub(super) fn write(&mut self, work: &Work) -> Result<u64, Error> {
         match work {
-            Work::TakeEpoch => self.take_epoch()?,
+            Work::TakeEpoch { floor } => self.take_epoch(*floor)?,
             Work::Append(append) => self.append(append)?,
             Work::Remove { run, epoch, how } => self.remove(run, *epoch, *how)?,
             Work::Outbox { epoch, change } => {
                 rules::check_epoch(*epoch, self.epoch)?;
                 super::outbox::change(self, change)?;
             }
-            Work::Note { name, value, epoch } => self.note(name, value.as_deref(), *epoch)?,
+            Work::Notes { notes, epoch } => {
+                rules::check_epoch(*epoch, self.epoch)?;
+                for (name, value) in notes {
+                    self.note(name, value.as_deref())?;
+                }
+            }
             Work::Trigger { change, epoch } => return self.change_trigger(change, *epoch),
+            // Looked for before the transaction.
+            Work::Look(_) => {}
         }
         Ok(self.epoch)
     }
 
-    fn take_epoch(&mut self) -> Result<(), Error> {
-        self.execute(UPDATE_EPOCH, [(self.epoch + 1).cast_signed()])?;
-        self.epoch += 1;
+    fn take_epoch(&mut self, floor: u64) -> Result<(), Error> {
+        let taken = rules::next_epoch(self.epoch, floor);
+        self.execute(UPDATE_EPOCH, [taken.cast_signed()])?;
+        self.epoch = taken;
         Ok(())
     }
 
@@ -114,6 +124,7 @@ impl<'a> Group<'a> {
         if let Some(name) = &row.name {
             rules::check_name(name, self.holder(SELECT_NAME, name)?)?;
         }
+        rules::check_id(&append.run, self.has_notices(&append.run)?)?;
         let (exit_code, exit_signal) = columns::exit(row.exit);
         self.execute(
             INSERT_RUN,
@@ -183,8 +194,7 @@ impl<'a> Group<'a> {
         self.execute(UPSERT_LEDGER, values)
     }
 
-    fn note(&self, name: &str, value: Option<&str>, epoch: u64) -> Result<(), Error> {
-        rules::check_epoch(epoch, self.epoch)?;
+    pub(super) fn note(&self, name: &str, value: Option<&str>) -> Result<(), Error> {
         match value {
             Some(value) => self.execute(UPSERT_NOTE, (name, value)),
             None => self.execute(DELETE_NOTE, [name]),
@@ -214,6 +224,13 @@ impl<'a> Group<'a> {
             };
             db.prepare_cached(SELECT_RUN)?.query_row([run.as_str()], found).optional()
         })
+    }
+
+    fn has_notices(&self, run: &RunId) -> Result<bool, Error> {
+        let found = |db: &Connection| {
+            db.prepare_cached(SELECT_NOTICE)?.query_row([run.as_str()], |_| Ok(())).optional()
+        };
+        Ok(self.sql(found)?.is_some())
     }
 
     fn holder(&self, select: &str, text: &str) -> Result<Option<RunId>, Error> {

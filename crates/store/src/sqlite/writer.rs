@@ -4,15 +4,16 @@
 //! While the disk is busy with one group the next one gathers, so nobody ever waits for a group to fill.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 
 use outlast_engine::RunId;
 use rusqlite::Connection;
-use rusqlite::hooks::Wal;
 
-use super::checkpoint::Checkpointer;
+use super::mend::{Open, Unmended, is_large, is_sound, mend};
+use super::place::Remedy;
+use super::read::Readers;
 use super::write::Group;
 use crate::{Append, Change, Error, Remove, TriggerChange};
 
@@ -28,38 +29,60 @@ pub(super) struct Order {
 pub(super) type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
 
 pub(super) enum Work {
-    TakeEpoch,
+    TakeEpoch {
+        floor: u64,
+    },
     Append(Box<Append>),
-    Remove { run: RunId, epoch: u64, how: Remove },
-    Outbox { epoch: u64, change: Box<Change> },
-    Note { name: String, value: Option<String>, epoch: u64 },
-    Trigger { change: Box<TriggerChange>, epoch: u64 },
+    Remove {
+        run: RunId,
+        epoch: u64,
+        how: Remove,
+    },
+    Outbox {
+        epoch: u64,
+        change: Box<Change>,
+    },
+    Notes {
+        notes: Vec<(String, Option<String>)>,
+        epoch: u64,
+    },
+    Trigger {
+        change: Box<TriggerChange>,
+        epoch: u64,
+    },
+    /// Writes nothing, and sees to the files.
+    Look(Depth),
 }
 
 pub(super) struct Writer {
     path: PathBuf,
-    connection: Connection,
-    checkpointer: Checkpointer,
+    hand: Hand,
+    readers: Arc<Readers>,
     commits: Arc<AtomicU64>,
-    log_pages: Arc<AtomicU32>,
+    mended: Mended,
 }
+
+/// What the writer has of the journal.
+enum Hand {
+    Open(Box<Open>),
+    /// The files are no longer ours, and what they held is no longer open.
+    Gone(Error),
+}
+
+/// What was put right since the journal was opened, in words.
+pub(super) type Mended = Arc<Mutex<Vec<String>>>;
 
 impl Writer {
     pub(super) fn new(
         path: &Path,
-        mut connection: Connection,
-        checkpointer: Checkpointer,
+        connection: Connection,
+        readers: Arc<Readers>,
         commits: Arc<AtomicU64>,
+        mended: Mended,
     ) -> Result<Self, Error> {
-        let log_pages = Arc::new(AtomicU32::new(0));
-        let counted = Arc::clone(&log_pages);
-        let hook = move |_: &mut Wal, pages: i32| {
-            counted.store(pages.unsigned_abs(), Ordering::Relaxed);
-            Ok(())
-        };
-        connection.wal_hook(Some(hook)).map_err(|error| Error::from_sql(path, &error))?;
-        connection.set_prepared_statement_cache_capacity(32);
-        Ok(Self { path: path.to_owned(), connection, checkpointer, commits, log_pages })
+        let open = Box::new(Open::new(path, connection)?);
+        readers.open_again(Some(open.place.clone()));
+        Ok(Self { path: path.to_owned(), hand: Hand::Open(open), readers, commits, mended })
     }
 
     /// Writes until nobody can give orders any more and everything that was ordered is done.
@@ -68,27 +91,135 @@ impl Writer {
             let group = std::iter::once(first).chain(inbox.try_iter().take(GROUP - 1)).collect();
             self.carry_out(group);
         }
-        self.checkpointer.finish(&self.connection);
+        // Closing removes the log by its name, which must be ours.
+        let is_in_place = self.see_to_place(Depth::Names).is_ok();
+        match self.hand {
+            Hand::Open(open) if is_in_place => open.checkpointer.finish(&open.connection),
+            Hand::Open(open) => open.close(),
+            Hand::Gone(_) => {}
+        }
     }
 
     fn carry_out(&mut self, group: Vec<Order>) {
-        match self.commit(&group) {
+        let depth = group.iter().filter_map(|order| order.work.depth()).max();
+        let (looks, group): (Vec<_>, Vec<_>) =
+            group.into_iter().partition(|order| order.work.depth().is_some());
+        let seen = self.see_to_place(depth.unwrap_or(Depth::Names));
+        looks.into_iter().for_each(|order| (order.reply)(seen.clone().map(|()| 0)));
+        if group.is_empty() {
+            return;
+        }
+        match seen.and_then(|()| self.commit_in_place(&group)) {
             Ok(answers) => {
                 self.commits.fetch_add(1, Ordering::Relaxed);
                 let orders = group.len();
                 group.into_iter().zip(answers).for_each(|(order, answer)| (order.reply)(answer));
-                let pages = self.log_pages.load(Ordering::Relaxed);
-                self.checkpointer.log_has(pages, orders, &self.connection);
+                if let Hand::Open(open) = &mut self.hand {
+                    let pages = open.log_pages.load(Ordering::Relaxed);
+                    open.checkpointer.log_has(pages, orders, &open.connection);
+                }
             }
             Err(error) => group.into_iter().for_each(|order| (order.reply)(Err(error.clone()))),
         }
     }
 
-    /// One answer for each order if they are durable. A refused order has written nothing, so it stands in
-    /// nobody's way; anything else that goes wrong undoes the whole group.
+    /// Commits, and says so only if the files that hold it are where the next daemon looks for them.
+    fn commit_in_place(&mut self, group: &[Order]) -> Result<Vec<Result<u64, Error>>, Error> {
+        let answers = match &self.hand {
+            Hand::Open(open) => open.commit(group),
+            Hand::Gone(error) => Err(error.clone()),
+        };
+        // If the files were taken away meanwhile, the commit is in the copy that takes their place.
+        self.see_to_place(Depth::Names)?;
+        answers
+    }
+
+    /// Puts the files back in their place if they are not there. An error says that nothing may be acknowledged.
+    fn see_to_place(&mut self, depth: Depth) -> Result<(), Error> {
+        let open = match &mut self.hand {
+            Hand::Open(open) => open,
+            Hand::Gone(error) => return Err(error.clone()),
+        };
+        let found = open.place.look()?;
+        let remedy = match found.remedy() {
+            Remedy::Nothing if depth == Depth::Names || is_large(&self.path)? => return Ok(()),
+            // Another program may have made it smaller and left it whole, or larger and damaged it.
+            Remedy::Nothing | Remedy::Replace if is_sound(&self.path)? => {
+                return open.accept(&self.path);
+            }
+            Remedy::Nothing | Remedy::Replace => Remedy::Replace,
+            other => other,
+        };
+        let unsaved = |error: Error| Error::Unsaved {
+            path: self.path.clone(),
+            what: found.says().to_owned(),
+            why: error.to_string(),
+        };
+        self.readers.shut().map_err(unsaved)?;
+        let open = match std::mem::replace(&mut self.hand, Hand::Gone(Error::Closed)) {
+            Hand::Open(open) => open,
+            Hand::Gone(_) => unreachable!("it was open just now"),
+        };
+        let (hand, answer) = match mend(&self.path, open, found, remedy) {
+            Ok((open, words)) => {
+                self.readers.open_again(Some(open.place.clone()));
+                self.mended.lock().expect("nothing panics while it holds this").push(words);
+                (Hand::Open(open), Ok(()))
+            }
+            Err(Unmended::ForNow(open, error)) => {
+                self.readers.open_again(None);
+                (Hand::Open(open), Err(unsaved(error)))
+            }
+            Err(Unmended::ForGood(error)) => {
+                self.readers.refuse(error.clone());
+                (Hand::Gone(error.clone()), Err(error))
+            }
+        };
+        self.hand = hand;
+        answer
+    }
+}
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// Whether the files are at their paths, and as long as they were.
+    Names,
+    /// Also whether the database is sound, after another program has written to it.
+    Pages,
+}
+
+impl Work {
+    fn depth(&self) -> Option<Depth> {
+        match self {
+            Self::Look(depth) => Some(*depth),
+            Self::TakeEpoch { .. }
+            | Self::Append(_)
+            | Self::Remove { .. }
+            | Self::Outbox { .. }
+            | Self::Notes { .. }
+            | Self::Trigger { .. } => None,
+        }
+    }
+}
+
+impl Open {
+    /// One answer for each order if they are durable. A refused order has written nothing, so it stands in no
+    /// other's way. If one of several cannot be written, each is written on its own, and only that one fails.
     fn commit(&self, orders: &[Order]) -> Result<Vec<Result<u64, Error>>, Error> {
-        let committed =
-            self.write(orders).and_then(|answers| self.batch("COMMIT").map(|()| answers));
+        match self.transact(orders, Apart::No) {
+            Err(Stopped::ByOrder(_)) if orders.len() > 1 => {
+                self.transact(orders, Apart::Yes).map_err(Stopped::into_error)
+            }
+            other => other.map_err(Stopped::into_error),
+        }
+    }
+
+    fn transact(&self, orders: &[Order], apart: Apart) -> Result<Vec<Result<u64, Error>>, Stopped> {
+        let committed = self.write(orders, apart).and_then(|answers| {
+            self.batch("COMMIT")?;
+            Ok(answers)
+        });
         if committed.is_err() && !self.connection.is_autocommit() {
             // If even this fails, the next BEGIN does too, and says so to whoever waits for it.
             drop(self.batch("ROLLBACK"));
@@ -96,21 +227,71 @@ impl Writer {
         committed
     }
 
-    fn write(&self, orders: &[Order]) -> Result<Vec<Result<u64, Error>>, Error> {
+    fn write(&self, orders: &[Order], apart: Apart) -> Result<Vec<Result<u64, Error>>, Stopped> {
         self.batch("BEGIN IMMEDIATE")?;
         let mut group = Group::new(&self.connection, &self.path)?;
         let mut answers = Vec::with_capacity(orders.len());
         for order in orders {
-            answers.push(match group.write(&order.work) {
-                Err(error) if !error.is_refusal() => return Err(error),
-                answer => answer,
+            answers.push(match apart {
+                Apart::No => match group.write(&order.work) {
+                    Err(error) if !error.is_refusal() => return Err(Stopped::ByOrder(error)),
+                    answer => answer,
+                },
+                Apart::Yes => self.write_apart(&mut group, order)?,
             });
         }
         Ok(answers)
     }
 
+    /// What goes wrong with this order undoes this order alone.
+    fn write_apart(
+        &self,
+        group: &mut Group<'_>,
+        order: &Order,
+    ) -> Result<Result<u64, Error>, Stopped> {
+        self.batch("SAVEPOINT one_order")?;
+        let answer = group.write(&order.work);
+        if let Err(error) = &answer {
+            // Some failures, such as a full disk, make SQLite undo the whole transaction by itself.
+            if self.connection.is_autocommit() {
+                return Err(Stopped::Whole(error.clone()));
+            }
+            self.batch("ROLLBACK TO one_order")?;
+        }
+        self.batch("RELEASE one_order")?;
+        Ok(answer)
+    }
+
     fn batch(&self, statement: &'static str) -> Result<(), Error> {
         let run = || self.connection.prepare_cached(statement)?.execute([]).map(drop);
         run().map_err(|error| Error::from_sql(&self.path, &error))
+    }
+}
+
+/// Whether each order is undone on its own if it fails, which costs two statements an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Apart {
+    No,
+    Yes,
+}
+
+/// Why nothing of a group was written.
+enum Stopped {
+    /// One of its orders could not be written.
+    ByOrder(Error),
+    Whole(Error),
+}
+
+impl Stopped {
+    fn into_error(self) -> Error {
+        match self {
+            Self::ByOrder(error) | Self::Whole(error) => error,
+        }
+    }
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Self::Whole(error)
     }
 }

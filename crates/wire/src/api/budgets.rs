@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::OrderView;
+
 /// One of `GET /v1/budgets`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -51,25 +53,50 @@ pub struct ReportUsage {
     pub cost_usd: Option<f64>,
 }
 
+/// The header of a list of runs that says how many run directories the journal does not know, if there are any or
+/// if the journal was replaced or restored.
+pub const FORGOTTEN_HEADER: &str = "outlast-not-in-journal";
+
 /// The header of a list of runs that says since when everything is paused, while it is.
 pub const HELD_HEADER: &str = "outlast-held-since";
 
-/// `POST /v1/daemon/pause`
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+/// `POST /v1/daemon/pause`; the body may be left out.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PauseAll {
     /// End the attempts that are alive, to be made again afterwards. A run that does not take up by itself what
     /// was interrupted, such as a single command, goes on to the end of its turn.
     #[serde(default)]
     pub now: bool,
+    /// Chosen by the client: the same id is the same order. Made by the daemon when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+/// `POST /v1/daemon/resume`; the body may be left out.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ResumeAll {
+    /// Chosen by the client: the same id is the same order. Made by the daemon when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// What `POST /v1/daemon/pause` and `/v1/daemon/resume` answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HoldView {
-    /// Since when everything rests; absent when it goes on.
+    /// Since when everything rests; absent when it goes on. As it is now: see `superseded`.
     pub held_since: Option<String>,
     /// How many runs have followed.
     pub runs: u64,
+    /// The id of this order.
+    #[serde(default)]
+    pub order: Option<String>,
+    /// True if the order was taken before, and nothing was done this time.
+    #[serde(default)]
+    pub existed: bool,
+    /// The order that holds now, if another was given since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded: Option<OrderView>,
 }

@@ -3,12 +3,29 @@
 use serde::{Deserialize, Serialize};
 
 /// `POST /v1/runs/{run}/stop`
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StopRun {
     /// Kill at once instead of asking first.
     #[serde(default)]
     pub now: bool,
+    /// Chosen by the client: the same id is the same order. Made by the daemon when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+/// `POST /v1/runs/{run}/pause` and `POST /v1/runs/{run}/resume`; the body may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OrderRun {
+    /// Chosen by the client: the same id is the same order. Made by the daemon when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The number of the last event that the giver has seen. A resume releases no pause and no block that
+    /// came later; a pause is refused after a resume that came later. Without it the order is for the run as
+    /// the daemon finds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
 }
 
 /// `POST /v1/runs/{run}/messages`: for the next turn; a run that rests for a message wakes.
@@ -39,9 +56,13 @@ pub struct Sent {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AnswerRun {
-    /// Chosen by the client, so that an answer that was given twice counts once.
+    /// Chosen by the client: the same id is the same answer. Made by the daemon when absent.
     #[serde(default)]
     pub id: Option<String>,
+    /// The `asks.seq` of the run: the question that this answers. Any other is refused. Without it the answer
+    /// is for the question that the daemon finds open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
     pub answer: Answer,
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ByView;
+
 /// `GET /v1/daemon`
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -9,6 +11,9 @@ pub struct DaemonStatus {
     pub running: bool,
     pub pid: Option<u32>,
     pub version: Option<String>,
+    /// Tells builds of one version apart.
+    #[serde(default)]
+    pub build: Option<String>,
     pub epoch: Option<u64>,
     pub started_at: Option<String>,
     pub home: String,
@@ -20,12 +25,32 @@ pub struct DaemonStatus {
     /// Since when everything is paused, while it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<String>,
+    /// Who paused everything, as far as the daemon could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<ByView>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<JournalView>,
     /// How it was started.
     #[serde(default)]
     pub mode: Option<Mode>,
     /// What the service manager makes of it, as the client finds it; a daemon does not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceStatus>,
+}
+
+/// The journal that the daemon serves, and what it has forgotten of the runs on disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct JournalView {
+    pub id: String,
+    /// How it differs from the one that was served here before, until `outlast recover` has seen to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Runs that have a directory and are not in the journal.
+    #[serde(default)]
+    pub not_in_journal: Vec<String>,
 }
 
 /// Daemons have died too fast: what was found is adopted, and nothing of it is started.
@@ -107,6 +132,42 @@ pub struct GcItem {
     /// True for what is kept although its time has come: a person has to look.
     #[serde(default)]
     pub overdue: bool,
+}
+
+/// `POST /v1/recover`
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RecoverRuns {
+    /// None of them means every run that the journal has forgotten or stands behind.
+    #[serde(default)]
+    pub runs: Vec<String>,
+    /// Say what would be rebuilt, and write nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RecoverReport {
+    pub dry_run: bool,
+    pub runs: Vec<RecoverItem>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RecoverItem {
+    pub run: String,
+    /// `recovered`, `would_recover`, `recovered_before`, or `kept`: it could not be rebuilt and is left as it is.
+    pub result: String,
+    /// True if its last attempt is alive, or may be.
+    pub alive: bool,
+    pub turns_committed: u32,
+    /// Attempts whose directories are there.
+    pub attempts: u32,
+    /// What its directory does not prove.
+    pub missing: Vec<String>,
+    /// Why it was kept.
+    pub why: Option<String>,
 }
 
 /// `GET /v1/doctor`

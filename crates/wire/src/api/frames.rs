@@ -16,6 +16,16 @@ pub enum OutputFrame {
     Data { offset: u64, stream: crate::output::Stream, at_ms: u64 },
     /// Bytes `from..to` are gone from the spool.
     Gap { from: u64, to: u64 },
+    /// The index of this attempt's output is missing or damaged: the bytes that follow come without their streams
+    /// and times. Sent only then.
+    Damaged,
+    /// The output of this attempt is no longer on disk. The journal says how many bytes came, if it knows.
+    Gone {
+        #[serde(default)]
+        bytes: Option<u64>,
+    },
+    /// The output cannot be read, and asking again does not help. Nothing more will come.
+    Failed { message: String },
     /// Nothing more will come.
     End,
 }

@@ -9,6 +9,7 @@ mod creation;
 mod daemon;
 mod frames;
 mod notices;
+mod orders;
 mod probes;
 mod runs;
 mod tree;
@@ -22,6 +23,7 @@ pub use creation::*;
 pub use daemon::*;
 pub use frames::*;
 pub use notices::*;
+pub use orders::*;
 pub use probes::*;
 pub use runs::*;
 pub use tree::*;
@@ -33,6 +35,9 @@ use serde::{Deserialize, Serialize};
 
 /// The header by which a client asks for a list one object a line, to be read as it comes.
 pub const LINES: &str = "application/x-ndjson";
+
+/// The header by which a call from inside a run says which run that is: the `OUTLAST_TOKEN` of its step.
+pub const TOKEN_HEADER: &str = "outlast-token";
 
 /// The protocol name of an HTTP upgrade that carries an attached terminal.
 pub const TTY_UPGRADE: &str = "outlast-tty";
@@ -51,6 +56,9 @@ pub struct ErrorInfo {
     pub code: String,
     pub message: String,
     pub hint: Option<String>,
+    /// The id of the run that was meant, if that is known and the run cannot be shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
 }
 
 /// What `run`, `attach` and `wait` exit with for a run in this state; `None` while it goes on.

@@ -52,6 +52,9 @@ pub struct RunRow {
     /// What made it, if it was no person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
+    /// The number of the event that an answer or a resume would answer, while the run is blocked or paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks_seq: Option<u64>,
 }
 
 fn is_nothing(cost_usd: &f64) -> bool {
@@ -129,6 +132,9 @@ pub struct RunView {
     /// Present while it rests until a person acts.
     #[serde(default)]
     pub blocked: Option<BlockedView>,
+    /// What a person is asked, until it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<AsksView>,
     #[serde(default)]
     pub inbox: InboxView,
     #[serde(default)]
@@ -143,9 +149,20 @@ pub struct RunView {
     /// The last line that it wrote.
     #[serde(default)]
     pub last_line: Option<String>,
+    /// Set if the run was rebuilt from its directory, because its journal was lost or stood behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovered: Option<RecoveredView>,
     /// What made it, if it was no person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<super::OriginView>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RecoveredView {
+    pub at: String,
+    /// What its directory did not prove.
+    pub missing: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,6 +173,17 @@ pub struct BlockedView {
     #[serde(default)]
     pub question: Option<String>,
     pub since: String,
+}
+
+/// A question that is open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AsksView {
+    /// The number of the event that asked it; an answer names it.
+    pub seq: u64,
+    pub turn: u32,
+    /// `approval`: a yes or a no to what the turn has to say. `block`: anything else.
+    pub kind: String,
 }
 
 /// Messages to the run.

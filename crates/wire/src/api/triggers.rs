@@ -9,6 +9,10 @@ use super::{CreateRun, Trouble};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AddTrigger {
+    /// Chosen by the client: the same id is the same order, and the trigger's own id from then on. Made by the
+    /// daemon when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     pub name: String,
     pub source: TriggerSource,
     /// What happens to an occurrence while a run of the trigger is open; `skip` for a schedule, `parallel`
@@ -44,6 +48,10 @@ pub enum TriggerSource {
         /// The header that names a delivery, beside those that are known.
         #[serde(default)]
         id_header: Option<String>,
+        /// Deliveries with equal bodies are different ones. Without this, what is signed by its body alone comes
+        /// once, under whatever id.
+        #[serde(default)]
+        equal_bodies: bool,
     },
     /// Files that are put into a directory.
     Folder {
@@ -112,12 +120,32 @@ pub struct TriggerAdded {
     pub secret: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// True if this order had added it before.
+    #[serde(default)]
+    pub existed: bool,
+}
+
+/// `POST /v1/triggers/{name}/pause` and `/resume`, whose body may be left out; the query of
+/// `DELETE /v1/triggers/{name}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
+pub struct OrderTrigger {
+    /// Chosen by the client: the same id is the same order. Made by the daemon when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The `id` of the trigger that the giver saw. One that was made under the name since is left alone. Without it
+    /// the order is for the trigger that the daemon finds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_id: Option<String>,
 }
 
 /// One row of `GET /v1/triggers`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TriggerView {
+    /// Tells it from another that had or will have its name; absent for one that cannot be read.
+    #[serde(default)]
+    pub id: Option<String>,
     pub name: String,
     /// `schedule`, `webhook`, `folder` or `poll`.
     pub kind: String,
@@ -159,6 +187,9 @@ pub struct TriggerRun {
     /// Chosen by the client, so that asking again after a lost answer makes no second run.
     #[serde(default)]
     pub occurrence: Option<String>,
+    /// The `id` of the trigger that the giver saw; one that was made under the name since is not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_id: Option<String>,
     /// What the run is told of the occurrence.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
@@ -171,6 +202,9 @@ pub struct TriggerRan {
     pub occurrence: String,
     /// The run's id.
     pub run: String,
+    /// True if it was made before.
+    #[serde(default)]
+    pub existed: bool,
 }
 
 /// `GET /v1/next`: the next times of a schedule.

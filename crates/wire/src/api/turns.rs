@@ -73,6 +73,9 @@ pub struct AttemptView {
     pub response: Option<Value>,
     #[serde(default)]
     pub output_tail: String,
+    /// It printed something, or may have, and its log is no longer on disk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output_gone: bool,
     #[serde(default)]
     pub usage: Option<Usage>,
 }

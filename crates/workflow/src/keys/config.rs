@@ -72,6 +72,18 @@ pub(crate) const CONFIG: &[Key] = &[
         "deaths of the daemon in two minutes that are borne; after more it holds back what it resumes; 0 is any number",
     ),
     key(
+        "approvals.parents_may_answer",
+        Kind::Flag,
+        "false",
+        "whether a run may answer and resume the blocked runs below it",
+    ),
+    key(
+        "approvals.commands_may_answer",
+        Kind::Flag,
+        "false",
+        "whether the commands of sinks and polls may answer and resume blocked runs",
+    ),
+    key(
         "env.allow",
         Kind::Texts,
         "everything",

@@ -2,19 +2,25 @@
 //!
 //! The template is read twice. First by us: structure, names and filters, so that an unknown one is an error
 //! wherever it stands, with its line, and so that Liquid is never handed what it does not expect (it panics on
-//! some of that). Then by Liquid, which renders it.
+//! some of that). Then by Liquid, which renders it within a budget of bytes and steps.
 
+mod language;
+mod meter;
 mod names;
 mod scan;
 mod shape;
+mod tags;
 mod tokens;
 mod variables;
 
-use std::io::Write;
+use std::sync::Arc;
 
-use liquid::{Parser, ParserBuilder, Template};
+use liquid::Template;
 
-use crate::problem::{Problem, code};
+pub use crate::problem::Problem;
+use crate::problem::code;
+use meter::Meter;
+use tags::Bounded;
 pub use variables::{FailedCheck, LimitsLeft, Message, Note, Previous, ToolResult, Variables};
 
 /// Of a file without a prompt.
@@ -22,43 +28,91 @@ pub const DEFAULT: &str = "{{ task }}";
 
 pub const LARGEST_PROMPT: usize = 1024 * 1024;
 
+/// The code of a problem with what a template wants to make, as opposed to what it says.
+pub const OVER_BUDGET: &str = code::TEMPLATE_BUDGET;
+
 /// What problems call the template when nobody says which file it stands in.
 const FILE: &str = "prompt";
 
-/// Whether a template can be rendered at all, whatever the turn.
+/// Whether a template can be rendered at all, whatever the turn: it reads, and with a little of everything it
+/// stays within what a rendering may cost.
 pub fn check(text: &str) -> Result<(), Problem> {
-    compile(text).map(|_| ())
+    compile(text)?;
+    [Variables::default(), Variables::sample()].iter().try_for_each(|variables| {
+        match render_within(text, variables, LARGEST_PROMPT) {
+            Err(problem) if problem.code == OVER_BUDGET => Err(problem),
+            Ok(Rendered::Beginning { line, .. }) => Err(too_long(line)),
+            // What is not there in this sample may be there in the run.
+            Ok(Rendered::Whole(_)) | Err(_) => Ok(()),
+        }
+    })
 }
 
 /// The prompt of one turn.
 pub fn render(text: &str, variables: &Variables) -> Result<String, Problem> {
-    let template = compile(text)?;
-    let mut prompt = Bounded { bytes: Vec::new(), is_full: false };
-    let rendered = template.render_to(&mut prompt, &variables::object(variables));
-    rendered.map_err(|error| {
-        let (message, _) = summary(&error.to_string());
-        let full = "the prompt comes out longer than 1 MiB".to_owned();
-        let message = if prompt.is_full { full } else { message };
-        Problem::new(code::TEMPLATE_RENDER, FILE, message)
-    })?;
-    String::from_utf8(prompt.bytes)
-        .map_err(|_| Problem::new(code::TEMPLATE_RENDER, FILE, "the prompt came out as no text"))
+    match render_within(text, variables, LARGEST_PROMPT)? {
+        Rendered::Whole(prompt) => Ok(prompt),
+        Rendered::Beginning { line, .. } => Err(too_long(line)),
+    }
 }
 
-fn compile(text: &str) -> Result<Template, Problem> {
+fn too_long(line: Option<usize>) -> Problem {
+    let message = "the prompt comes out longer than 1 MiB";
+    Problem { line, ..Problem::new(code::TEMPLATE_RENDER, FILE, message) }
+}
+
+/// What a template came to within so many bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rendered {
+    Whole(String),
+    /// There was more; `line` is the one that did not fit.
+    Beginning {
+        text: String,
+        line: Option<usize>,
+    },
+}
+
+/// The prompt of one turn, or its first `most` bytes, cut at a letter.
+pub fn render_within(text: &str, variables: &Variables, most: usize) -> Result<Rendered, Problem> {
+    let (template, meter) = compile(text)?;
+    let mut prompt = Bounded::new(most);
+    let rendered = template.render_to(&mut prompt, &variables::object(variables));
+    if prompt.is_full {
+        return Ok(Rendered::Beginning { text: letters(prompt.bytes), line: meter.line() });
+    }
+    rendered.map_err(|error| {
+        let problem = match meter.refusal() {
+            Some(refusal) => Problem::new(code::TEMPLATE_BUDGET, FILE, refusal)
+                .hint("make the value smaller, or leave it out of the prompt"),
+            None => Problem::new(code::TEMPLATE_RENDER, FILE, summary(&error.to_string()).0),
+        };
+        Problem { line: meter.line(), ..problem }
+    })?;
+    let prompt = String::from_utf8(prompt.bytes)
+        .map_err(|_| Problem::new(code::TEMPLATE_RENDER, FILE, "the prompt came out as no text"))?;
+    Ok(Rendered::Whole(prompt))
+}
+
+/// Without the half of a letter at its end.
+fn letters(mut bytes: Vec<u8>) -> String {
+    if let Err(error) = std::str::from_utf8(&bytes) {
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn compile(text: &str) -> Result<(Template, Arc<Meter>), Problem> {
     let pieces = scan::scan(text)?;
     names::check(&pieces)?;
-    let parser = parser()?;
-    parser.parse(&scan::without_comments(text, &pieces)).map_err(|error| {
+    let meter = Arc::default();
+    let parser = language::parser(&meter)
+        .map_err(|error| Problem::new(code::TEMPLATE_PARSE, FILE, summary(&error.to_string()).0))?;
+    let parsed = parser.parse(&scan::marked(text, &pieces)).map_err(|error| {
         let (message, line) = summary(&error.to_string());
         let problem = Problem::new(code::TEMPLATE_PARSE, FILE, message);
         Problem { line, ..problem }
-    })
-}
-
-fn parser() -> Result<Parser, Problem> {
-    let built = ParserBuilder::with_stdlib().build();
-    built.map_err(|error| Problem::new(code::TEMPLATE_PARSE, FILE, summary(&error.to_string()).0))
+    })?;
+    Ok((parsed, meter))
 }
 
 /// Liquid tells its story over many lines, with pictures: the gist of it, and the line if there is one.
@@ -82,25 +136,4 @@ fn summary(story: &str) -> (String, Option<usize>) {
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
-}
-
-/// Takes what a prompt may be long, and no more.
-struct Bounded {
-    bytes: Vec<u8>,
-    is_full: bool,
-}
-
-impl Write for Bounded {
-    fn write(&mut self, more: &[u8]) -> std::io::Result<usize> {
-        if self.bytes.len() + more.len() > LARGEST_PROMPT {
-            self.is_full = true;
-            return Err(std::io::Error::from(std::io::ErrorKind::StorageFull));
-        }
-        self.bytes.extend_from_slice(more);
-        Ok(more.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

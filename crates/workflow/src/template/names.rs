@@ -9,7 +9,7 @@ use super::variables::NAMES;
 use crate::problem::{Problem, code};
 
 /// Liquid's, without those whose arithmetic can panic.
-const FILTERS: [&str; 45] = [
+pub(super) const FILTERS: [&str; 45] = [
     "append",
     "at_least",
     "at_most",
@@ -197,8 +197,18 @@ impl<'t> Names<'t> {
                 [] => return Ok(()),
                 [Token::Path(word), rest @ ..] if word.is_word("reversed") => rest,
                 [Token::Symbol(","), rest @ ..] => rest,
+                // Liquid divides by it.
                 [Token::Path(word), Token::Symbol(":"), value, rest @ ..]
-                    if ["limit", "offset", "cols"].iter().any(|known| word.is_word(known)) =>
+                    if word.is_word("cols") =>
+                {
+                    match value {
+                        Token::Number(cols) if cols.parse::<u32>().is_ok_and(|cols| cols > 0) => {}
+                        _ => return Err(parse_error(line, "cols is a whole number of at least 1")),
+                    }
+                    rest
+                }
+                [Token::Path(word), Token::Symbol(":"), value, rest @ ..]
+                    if ["limit", "offset"].iter().any(|known| word.is_word(known)) =>
                 {
                     self.value(value, line)?;
                     rest

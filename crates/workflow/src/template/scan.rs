@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::tags::MARK;
 use crate::lines::Lines;
 use crate::problem::{Problem, code};
 
@@ -53,22 +54,60 @@ pub(super) fn scan(text: &str) -> Result<Vec<Piece<'_>>, Problem> {
     }
 }
 
-/// The same text with nothing inside its comments.
-pub(super) fn without_comments(text: &str, pieces: &[Piece<'_>]) -> String {
-    let mut kept = String::with_capacity(text.len());
+/// The same text for Liquid: nothing inside its comments, and a mark with its line before every piece that
+/// evaluates something, and in every round of a loop. Lines keep their numbers, and white space its place.
+pub(super) fn marked(text: &str, pieces: &[Piece<'_>]) -> String {
+    let mut kept = String::with_capacity(text.len() * 2);
     let mut at = 0;
-    for pair in pieces.windows(2) {
-        let [piece, end] = pair else { continue };
-        if matches!(piece.kind, Kind::Tag { name: "comment", .. }) {
-            kept.push_str(&text[at..piece.place.end]);
-            // Lines keep their numbers.
-            let dropped = &text[piece.place.end..end.place.start];
-            kept.extend(dropped.chars().filter(|any| *any == '\n'));
-            at = end.place.start;
+    for (n, piece) in pieces.iter().enumerate() {
+        let place = &piece.place;
+        kept.push_str(&text[at..place.start]);
+        at = place.end;
+        let own = &text[place.clone()];
+        if piece.evaluates() {
+            let hyphen = if own[2..].starts_with('-') { "-" } else { "" };
+            kept.push_str(&format!("{{%{hyphen} {MARK} {} %}}", piece.line));
+        }
+        kept.push_str(own);
+        match piece.kind {
+            Kind::Tag { name: "for" | "tablerow", .. } => {
+                let hyphen = if own.ends_with("-%}") { "-" } else { "" };
+                kept.push_str(&format!("{{% {MARK} {} {hyphen}%}}", piece.line));
+            }
+            Kind::Tag { name: "comment", .. } => {
+                let end = pieces.get(n + 1).map_or(at, |end| end.place.start);
+                kept.extend(text[at..end].chars().filter(|any| *any == '\n'));
+                at = end;
+            }
+            Kind::Tag { .. } | Kind::Output(_) => {}
         }
     }
     kept.push_str(&text[at..]);
     kept
+}
+
+impl Piece<'_> {
+    /// True for what Liquid works out when it comes to it. A part of a block has nothing of its own, and may have
+    /// nothing before it.
+    fn evaluates(&self) -> bool {
+        match self.kind {
+            Kind::Output(_) => true,
+            Kind::Tag { name, .. } => matches!(
+                name,
+                "assign"
+                    | "capture"
+                    | "case"
+                    | "cycle"
+                    | "decrement"
+                    | "for"
+                    | "if"
+                    | "ifchanged"
+                    | "increment"
+                    | "tablerow"
+                    | "unless"
+            ),
+        }
+    }
 }
 
 fn unclosed(name: &str, line: usize) -> Problem {

@@ -69,11 +69,8 @@ impl<'t> Reader<'t> {
         if first == '"' || first == '\'' {
             return self.quoted(first).map(|_| Token::Text);
         }
-        if let Some(number) = self.number() {
-            return match number.len() > LONGEST_NUMBER {
-                true => Err(parse_error(self.line, format_args!("{number} is too big a number"))),
-                false => Ok(Token::Number(number)),
-            };
+        if let Some(number) = self.number()? {
+            return Ok(Token::Number(number));
         }
         if is_word(first) {
             return self.path().map(Token::Path);
@@ -96,15 +93,16 @@ impl<'t> Reader<'t> {
         Ok(&inner[..end])
     }
 
-    /// Digits, with a sign and decimals or without; the dots of `1..3` are none of it.
-    fn number(&mut self) -> Option<&'t str> {
+    /// Digits, with a sign and decimals or without; the dots of `1..3` are none of it. Liquid panics on a number
+    /// that it cannot hold, wherever it stands.
+    fn number(&mut self) -> Result<Option<&'t str>, Problem> {
         let unsigned = self.rest.strip_prefix(['+', '-']).unwrap_or(self.rest);
         let digits = |text: &str| {
             text.len() - text.trim_start_matches(|any: char| any.is_ascii_digit()).len()
         };
         let whole = digits(unsigned);
         if whole == 0 {
-            return None;
+            return Ok(None);
         }
         let fraction = match unsigned[whole..].strip_prefix('.').map(digits) {
             Some(decimals) if decimals > 0 => 1 + decimals,
@@ -113,7 +111,10 @@ impl<'t> Reader<'t> {
         let length = self.rest.len() - unsigned.len() + whole + fraction;
         let (number, rest) = self.rest.split_at(length);
         self.rest = rest;
-        Some(number)
+        match number.len() > LONGEST_NUMBER {
+            true => Err(parse_error(self.line, format_args!("{number} is too big a number"))),
+            false => Ok(Some(number)),
+        }
     }
 
     fn word(&mut self) -> Result<&'t str, Problem> {
@@ -157,7 +158,7 @@ impl<'t> Reader<'t> {
         let first = self.rest.chars().next().unwrap_or_default();
         let step = if first == '"' || first == '\'' {
             Step::Field(self.quoted(first)?)
-        } else if self.number().is_some() {
+        } else if self.number()?.is_some() {
             Step::Index
         } else {
             self.inner()?

@@ -77,6 +77,44 @@ pub struct LimitsLeft {
     pub max_cost_usd_micros: Option<u64>,
 }
 
+impl Variables {
+    /// A later turn that has a little of everything to say.
+    pub fn sample() -> Self {
+        Self {
+            task: "a task".to_owned(),
+            run: "k3mxq".to_owned(),
+            name: Some("a name".to_owned()),
+            workspace: "/workspace".to_owned(),
+            ..Self::default()
+        }
+        .later()
+    }
+
+    /// The same run, but later, when there is something to say of everything.
+    #[must_use]
+    pub fn later(self) -> Self {
+        let text = |text: &str| text.to_owned();
+        Self {
+            turn: 2,
+            earlier_attempts: 1,
+            previous: Previous {
+                status: Some(text("continue")),
+                summary: Some(text("so far")),
+                failed_checks: vec![FailedCheck { command: text("true"), output: text("no") }],
+                tool_results: vec![ToolResult {
+                    name: text("tool"),
+                    key: Some(text("key")),
+                    status: text("ok"),
+                    output: text("yes"),
+                }],
+            },
+            note: Some(Note { cause: text("stalled"), text: text("go on") }),
+            messages: vec![Message { text: text("hello"), from: Some(text("user")) }],
+            ..self
+        }
+    }
+}
+
 const PLAIN: Shape = Shape::Plain;
 
 /// The names that [`object`] gives, which a test holds together.

@@ -11,16 +11,18 @@ use crate::operator::{listen, ping};
 use crate::supervisor::Supervisor;
 use crate::world::clock as world_clock;
 
-/// Less than this is no clock that was set.
-const CLOCK_MS: u64 = 2000;
-
 /// 2024-01-01: a clock that says less has never been set.
 const NOT_BEFORE_MS: u64 = 1_704_067_200_000;
 
 /// Which program this is, and whether the live shims are the same one.
 pub(super) fn program(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let pid = std::process::id();
-    let who = format!("version {}, pid {pid}, since {}", version::BUILD, supervisor.started_at);
+    let who = format!(
+        "version {}, build {}, pid {pid}, since {}",
+        version::BUILD,
+        supervisor.build,
+        supervisor.started_at
+    );
     let mut findings = vec![finding(Level::Ok, "daemon", who, None)];
     let own = identity("self");
     if own.is_some() && own != on_disk(supervisor) {
@@ -28,7 +30,7 @@ pub(super) fn program(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
             Level::Warning,
             "daemon",
             format!("{} is another program than the one this daemon runs", supervisor.exe.display()),
-            Some("after an upgrade: `outlast daemon stop`, then `outlast daemon start`; runs go on meanwhile"),
+            Some("after an upgrade: `outlast daemon restart`; runs and waiting commands go on meanwhile"),
         ));
     }
     let handles = supervisor.handles();
@@ -142,23 +144,19 @@ fn traces(supervisor: &Supervisor) -> Option<Finding> {
 }
 
 pub(super) fn clock(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    let (ours, wall) = (supervisor.world.now(), world_clock::wall());
+    let wall = world_clock::wall();
+    // Has the clock looked at.
+    let _now = supervisor.world.now();
     if wall.0 < NOT_BEFORE_MS {
         let told = "the machine's clock has not been set";
         return vec![finding(Level::Warning, "clock", told, Some("set it, or let NTP do so"))];
     }
-    let ahead_ms = ours.0.saturating_sub(wall.0);
-    if ahead_ms < CLOCK_MS {
-        return Vec::new();
-    }
+    let Some(off_ms) = supervisor.world.clock().doubt_ms() else { return Vec::new() };
+    let by_s = off_ms.unsigned_abs() / 1000;
+    let way = if off_ms < 0 { "back" } else { "forward" };
     let told = format!(
-        "the machine's clock was set back by {} s; limits and deadlines go on as before",
-        ahead_ms / 1000
+        "the machine's clock was set {way} by {by_s} s; limits, delays and schedules go on as before"
     );
-    vec![finding(
-        Level::Warning,
-        "clock",
-        told,
-        Some("times in journals are ahead until it has caught up"),
-    )]
+    let hint = "if it stays so for ten minutes it is believed";
+    vec![finding(Level::Warning, "clock", told, Some(hint))]
 }

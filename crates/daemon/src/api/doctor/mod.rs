@@ -7,21 +7,36 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use outlast_engine::{RunId, Time};
 use outlast_wire::api::{DoctorReport, Finding, Holding, Level, TriggerView};
 
 use super::Daemon;
-use super::error::Answer;
-use super::runs::blocking;
+use super::error::{Answer, ApiError};
+use super::runs::in_lane;
+use crate::custody;
+use crate::lanes::Lane;
 use crate::notify;
+use crate::recovery;
+use crate::strays::Stray;
 use crate::supervisor::Supervisor;
+use crate::triggers::view;
+use crate::world::files;
 
 /// Less free space than this is worth a warning.
 const LOW_BYTES: u64 = 256 << 20;
 
+/// So many triggers that are in trouble are told one by one, of which so many are looked at together.
+const MOST_TROUBLED: usize = 20;
+const TRIGGERS_PAGE: usize = 256;
+const TROUBLED_HINT: &str = "`outlast schedule ls` and `outlast trigger ls` show all of them";
+
+/// So many directories that the journal does not know are told one by one.
+const MOST_STRAYS: usize = 20;
+
 #[utoipa::path(get, path = "/v1/doctor", responses((status = 200, body = DoctorReport)))]
 pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorReport>> {
-    let findings = blocking(move || {
-        let mut findings = journal(&supervisor)?;
+    let findings = in_lane(Lane::Surveys, move || {
+        let mut findings = journal(&supervisor);
         findings.extend(EXAMINERS.iter().flat_map(|examine| examine(&supervisor)));
         Ok(findings)
     })
@@ -33,11 +48,13 @@ pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorRepo
 type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;
 
 /// Who looks, in the order in which it is told. Each says nothing where there is nothing to look at.
-const EXAMINERS: [Examiner; 13] = [
+const EXAMINERS: [Examiner; 15] = [
     runs,
     holding,
     hold,
     stale::runs,
+    custody,
+    lineage,
     leftovers,
     config,
     sinks,
@@ -55,14 +72,13 @@ fn sinks(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 
 /// A trigger that makes no runs looks like one that had no reason to.
 fn triggers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    let of = |trigger: TriggerView| {
-        let trouble = trigger.trouble?;
-        let message = format!("{:?} since {}: {:?}", trigger.name, trouble.since, trouble.message);
-        let hint = "`outlast schedule ls` and `outlast trigger ls` show all of them";
-        Some(finding(Level::Warning, "trigger", message, Some(hint)))
-    };
-    match crate::triggers::view::all(supervisor) {
-        Ok(all) => all.into_iter().filter_map(of).collect(),
+    match troubled(supervisor) {
+        Ok((found, 0)) => found,
+        Ok((mut found, more)) => {
+            let message = format!("{more} more are in trouble");
+            found.push(finding(Level::Warning, "trigger", message, Some(TROUBLED_HINT)));
+            found
+        }
         Err(error) => {
             let message = format!("the triggers cannot be read: {error}");
             vec![finding(Level::Problem, "trigger", message, None)]
@@ -70,19 +86,48 @@ fn triggers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     }
 }
 
-fn journal(supervisor: &Supervisor) -> Answer<Vec<Finding>> {
-    let problems = supervisor.store.check()?;
+/// The first triggers that are in trouble, and how many more there are.
+fn troubled(supervisor: &Supervisor) -> Result<(Vec<Finding>, usize), outlast_store::Error> {
+    let (mut found, mut more) = (Vec::new(), 0);
+    let mut after = String::new();
+    loop {
+        let page = view::page(supervisor, &after, TRIGGERS_PAGE)?;
+        for TriggerView { name, trouble, .. } in &page {
+            let Some(trouble) = trouble else { continue };
+            if found.len() == MOST_TROUBLED {
+                more += 1;
+                continue;
+            }
+            let message = format!("{name:?} since {}: {:?}", trouble.since, trouble.message);
+            found.push(finding(Level::Warning, "trigger", message, Some(TROUBLED_HINT)));
+        }
+        match page.last() {
+            Some(last) if page.len() == TRIGGERS_PAGE => after.clone_from(&last.name),
+            _ => return Ok((found, more)),
+        }
+    }
+}
+
+fn journal(supervisor: &Supervisor) -> Vec<Finding> {
+    let problems = match supervisor.store.check() {
+        Ok(problems) => problems,
+        Err(error) => {
+            let ApiError(refusal) = error.into();
+            return vec![finding(
+                Level::Problem,
+                "journal",
+                refusal.message,
+                refusal.hint.as_deref(),
+            )];
+        }
+    };
     if problems.is_empty() {
-        return Ok(vec![finding(
-            Level::Ok,
-            "journal",
-            "every journal replays and agrees with its row",
-            None,
-        )]);
+        let message = "every journal replays and agrees with its row";
+        return vec![finding(Level::Ok, "journal", message, None)];
     }
     let hint =
         Some("the others are not touched by it; `outlast rm` removes a run that cannot be read");
-    Ok(problems
+    problems
         .into_iter()
         .map(|problem| match problem.run {
             Some(run) => {
@@ -90,7 +135,39 @@ fn journal(supervisor: &Supervisor) -> Answer<Vec<Finding>> {
             }
             None => finding(Level::Problem, "journal", problem.message, None),
         })
-        .collect())
+        .collect()
+}
+
+/// A journal that was taken away under a daemon, and what came of that.
+fn custody(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let took = "something on this machine removes or writes to the state directory's files";
+    let mended = supervisor.store.mended().into_iter();
+    let mended = mended.map(|words| finding(Level::Warning, "journal", words, Some(took)));
+    let copies = custody::rescued(&supervisor.layout).into_iter().map(|copy| {
+        let message = format!(
+            "{} holds what a daemon had open when its journal was replaced",
+            copy.display()
+        );
+        let hint = "to serve it: `outlast daemon stop`, move outlast.db and its -wal away, and the copy to outlast.db; otherwise remove it";
+        finding(Level::Warning, "journal", message, Some(hint))
+    });
+    mended.chain(copies).chain(set_aside(supervisor)).collect()
+}
+
+/// Files of the daemon that could not be used, and lie where they were put.
+fn set_aside(supervisor: &Supervisor) -> Vec<Finding> {
+    let names = files::names(&supervisor.layout.state).unwrap_or_default();
+    let mut aside: Vec<String> = names
+        .iter()
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| name.contains(files::DAMAGED))
+        .collect();
+    aside.sort();
+    let of = |name: String| {
+        let message = format!("{name} could not be used and was set aside");
+        finding(Level::Warning, "state", message, Some("look at it, and then remove it"))
+    };
+    aside.into_iter().map(of).collect()
 }
 
 /// Runs that are in quarantine, or in trouble, or have outlived their shim.
@@ -99,7 +176,10 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = quarantined
         .iter()
         .map(|(id, trouble)| {
-            let hint = Some("it is left alone and read again later; `outlast rm` removes it");
+            let hint = Some(match trouble.code.as_str() {
+                recovery::BEHIND => "`outlast recover` takes it on to where its directory is",
+                _ => "it is left alone and read again later; `outlast rm` removes it",
+            });
             finding(
                 Level::Problem,
                 "run",
@@ -153,7 +233,8 @@ fn holding(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 /// Whoever paused everything may have forgotten it.
 fn hold(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let Some(since) = supervisor.held_since() else { return Vec::new() };
-    let message = format!("everything is paused since {}", crate::view::rfc3339(since));
+    let by = supervisor.held_by().map(|by| format!(", by {by}")).unwrap_or_default();
+    let message = format!("everything is paused since {}{by}", crate::view::rfc3339(since));
     let hint = Some("`outlast resume --all` lets it go on");
     vec![finding(Level::Warning, "hold", message, hint)]
 }
@@ -175,18 +256,37 @@ fn config(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     wrong.chain(odd).collect()
 }
 
+/// A journal that was replaced or restored answers every question as if nothing had been lost.
+fn lineage(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let Some(broken) = supervisor.lineage.broken() else { return Vec::new() };
+    let since = crate::view::rfc3339(Time(broken.at_ms));
+    let message = format!("{} (noticed {since})", broken.what);
+    let hint = "`outlast recover --dry-run` shows what the run directories still prove";
+    vec![finding(Level::Problem, "journal", message, Some(hint))]
+}
+
+/// Directories that the journal does not know: they may be the work of a person, and may be alive.
 fn leftovers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    let mut unclaimed = super::gc::unclaimed(supervisor);
-    unclaimed.retain(|run| supervisor.claim(run).is_some());
-    if unclaimed.is_empty() {
-        return Vec::new();
+    let runs = supervisor.layout.runs();
+    if let Err(error) = std::fs::read_dir(&runs)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        let message = format!("{} cannot be read: {error}", runs.display());
+        let hint = "give it back to the user of the daemon, with mode 700";
+        return vec![finding(Level::Problem, "state", message, Some(hint))];
     }
-    vec![finding(
-        Level::Warning,
-        "disk",
-        format!("{} directories belong to no run", unclaimed.len()),
-        Some("`outlast gc` removes them"),
-    )]
+    let strays = supervisor.strays.all();
+    let of = |(id, stray): (&RunId, &Stray)| {
+        let hint = format!("`outlast recover {id}` rebuilds it, `outlast rm {id}` removes it");
+        finding(Level::Problem, "run", format!("{id}: {}", stray.trouble.message), Some(&hint))
+    };
+    let mut findings: Vec<Finding> = strays.iter().take(MOST_STRAYS).map(of).collect();
+    if strays.len() > MOST_STRAYS {
+        let message = format!("the journal does not know {} directories in all", strays.len());
+        let hint = Some("`outlast recover` rebuilds what their files prove");
+        findings.push(finding(Level::Problem, "run", message, hint));
+    }
+    findings
 }
 
 fn disk(supervisor: &Arc<Supervisor>) -> Vec<Finding> {

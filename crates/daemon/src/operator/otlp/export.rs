@@ -10,6 +10,7 @@ use outlast_store::Error;
 use super::encode;
 use super::span::{self, Span};
 use crate::http::{self, Post};
+use crate::lanes::Lane;
 use crate::supervisor::Supervisor;
 
 /// So long others may join the first of a batch, and so many at most.
@@ -47,7 +48,7 @@ pub(super) async fn to(supervisor: &Arc<Supervisor>, endpoint: &str) {
 async fn send(supervisor: &Arc<Supervisor>, url: &str, ends: BTreeMap<RunId, Vec<u64>>) {
     let queue = &supervisor.operator.traces;
     let reader = supervisor.clone();
-    let read = tokio::task::spawn_blocking(move || read(&reader, &ends)).await;
+    let read = Lane::Surveys.run(move || read(&reader, &ends)).await;
     let spans = read.unwrap_or_default();
     if spans.is_empty() {
         return;

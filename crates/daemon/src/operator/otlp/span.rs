@@ -42,7 +42,8 @@ pub(super) enum Value {
 /// The spans that end with the events of these numbers. `events` begin with the run's first and hold those
 /// that lead up to each end; a span whose beginning is not among them is left out.
 pub(super) fn spans(run: &RunId, events: &[Event], ends: &[u64]) -> Vec<Span> {
-    let Some(Event { at: created, fact: Fact::RunCreated { spec }, .. }) = events.first() else {
+    let Some(Event { at: created, fact: Fact::RunCreated { spec, .. }, .. }) = events.first()
+    else {
         return Vec::new();
     };
     let story = Story { run: run.as_str(), spec, created: *created, events };

@@ -2,13 +2,17 @@
 
 mod install;
 pub(crate) mod logs;
+mod restart;
 pub(crate) mod run;
 mod start;
 mod status;
 mod stop;
 mod uninstall;
 
+use std::time::Duration;
+
 use outlast_wire::api::DaemonStatus;
+use tokio::time::timeout;
 
 use crate::Answer;
 use crate::args::DaemonCommand;
@@ -25,7 +29,29 @@ pub(crate) async fn daemon(world: &World, command: DaemonCommand) -> Answer {
         DaemonCommand::Install(args) => install::install(world, args).await,
         DaemonCommand::Uninstall(args) => uninstall::uninstall(world, args).await,
         DaemonCommand::Stop { json: _ } => stop::stop(world).await,
+        DaemonCommand::Restart { json } => restart::restart(world, json).await,
         DaemonCommand::Logs(args) => logs::logs(world, args).await,
+    }
+}
+
+/// How long a daemon that does nothing else may take to say its version. Beyond this it is frozen or hangs.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+
+/// Whether a daemon that took our connection answers on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Something,
+    Nothing,
+}
+
+/// Asks what costs nothing to answer.
+pub(crate) async fn does_answer(connection: &mut Connection) -> Result<Heard, Problem> {
+    let ask = Ask::get("/v1/version");
+    match timeout(SIGN_OF_LIFE, connection.fetch(&ask)).await {
+        // One that breaks the connection is leaving, which is a sign of life too.
+        Ok(Ok(_) | Err(Failed::Lost(_))) => Ok(Heard::Something),
+        Ok(Err(Failed::Answered(problem))) => Err(problem),
+        Err(_elapsed) => Ok(Heard::Nothing),
     }
 }
 

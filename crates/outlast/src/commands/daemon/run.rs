@@ -1,7 +1,7 @@
 //! `outlast daemon run`: be the daemon.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::process::ExitCode;
@@ -13,6 +13,7 @@ use rustix::pipe::PipeFlags;
 
 use crate::args::DaemonRun;
 use crate::autostart::{self, Said};
+use crate::builds;
 use crate::entry;
 use crate::output;
 use crate::output::errors::{self, Errors};
@@ -25,7 +26,9 @@ pub(crate) fn run(world: &World, args: &DaemonRun) -> Result<ExitCode, Problem> 
         let env = world.env.clone();
         Ok(Options {
             layout: layout.clone(),
-            exe: world.exe()?,
+            exe: world.program()?,
+            build: builds::BUILD,
+            replaces: args.replace,
             env,
             mode: mode(world, args),
             ready: Some(ready),
@@ -98,14 +101,23 @@ fn detach(layout: &Layout) -> io::Result<()> {
 
 fn open_log(layout: &Layout) -> io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(&layout.state)?;
-    OpenOptions::new().append(true).create(true).mode(0o600).open(layout.daemon_log())
+    let log = layout.daemon_log();
+    match OpenOptions::new().append(true).create(true).mode(0o600).open(log) {
+        // What is in its place is set aside by the daemon, which then has a log of its own.
+        Err(error)
+            if matches!(error.kind(), ErrorKind::IsADirectory | ErrorKind::PermissionDenied) =>
+        {
+            OpenOptions::new().append(true).open("/dev/null")
+        }
+        opened => opened,
+    }
 }
 
 /// Nobody sees our standard error any more, so the reason goes where the start is awaited.
 fn told(ready: OwnedFd, layout: &Layout, error: &io::Error) -> Problem {
     let message = format!("cannot use {}: {error}", layout.state.display());
     let hint = Some("check who owns it and whether the disk is full".to_owned());
-    let info = ErrorInfo { code: "state_unusable".to_owned(), message, hint };
+    let info = ErrorInfo { code: "state_unusable".to_owned(), message, hint, run: None };
     let json = serde_json::to_string(&info).expect("an error is plain data");
     // If they are gone too, the exit code is all there is.
     drop(File::from(ready).write_all(format!("error {json}\n").as_bytes()));

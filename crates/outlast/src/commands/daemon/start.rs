@@ -4,7 +4,7 @@ use outlast_wire::api::DaemonStatus;
 
 use crate::ask::Ask;
 use crate::client::Failed;
-use crate::connect::try_connect;
+use crate::connect::meet;
 use crate::problem::Problem;
 use crate::service;
 use crate::session::unreadable;
@@ -29,7 +29,7 @@ pub(crate) async fn start(world: &World, json: bool) -> Answer {
 async fn started(world: &World) -> Result<(&'static str, DaemonStatus), Problem> {
     let mut lost = String::new();
     for _ in 0..TRIES {
-        let (what, mut connection) = match try_connect(world.layout()?).await? {
+        let (what, mut connection) = match meet(world).await? {
             Some(connection) => ("already running", connection),
             None => {
                 // A service's daemon is the service manager's to start; if nothing comes of it, we do.

@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use outlast_wire::api::{DaemonStatus, Holding, Mode, ServiceStatus};
 use outlast_wire::layout::Layout;
 
-use super::ask_status;
+use super::{Heard, ask_status, does_answer};
 use crate::args::DaemonStatus as DaemonStatusArgs;
-use crate::connect::try_connect;
+use crate::builds;
+use crate::connect::meet;
+use crate::holder;
 use crate::lock::{self, Lock};
 use crate::output::printable;
 use crate::output::time::both;
@@ -17,8 +19,11 @@ use crate::{Answer, output};
 
 pub(crate) async fn status(world: &World, args: &DaemonStatusArgs) -> Answer {
     let layout = world.layout()?;
-    let mut status = match try_connect(layout).await? {
-        Some(mut connection) => ask_status(&mut connection).await?,
+    let mut status = match meet(world).await? {
+        Some(mut connection) => match does_answer(&mut connection).await? {
+            Heard::Something => ask_status(&mut connection).await?,
+            Heard::Nothing => absent(layout),
+        },
         None => absent(layout),
     };
     let service = service::status(world, args.manager).await;
@@ -28,35 +33,49 @@ pub(crate) async fn status(world: &World, args: &DaemonStatusArgs) -> Answer {
     } else if status.running {
         output::print(&(page(&status, world.now()) + &service_page(&service)))?;
     } else {
-        output::print_line(absence(lock::probe(&layout.daemon_lock())))?;
+        output::print_line(&absence(layout))?;
         if service.installed || (service.unit.is_some() && service.problem.is_some()) {
             output::print(&service_page(&service))?;
         }
     }
+    if status.running {
+        builds::mention(world);
+    }
     Ok(if status.running { 0 } else { UNREACHABLE })
 }
 
+/// No daemon answers. Who holds the lock, if a daemon does, can be said all the same.
 fn absent(layout: &Layout) -> DaemonStatus {
+    let holder = lock::holder(&layout.daemon_lock());
     DaemonStatus {
         running: false,
-        pid: None,
-        version: None,
-        epoch: None,
-        started_at: None,
+        pid: holder.as_ref().map(|holder| holder.pid),
+        version: holder.as_ref().map(|holder| holder.version.clone()),
+        build: holder.as_ref().and_then(|holder| holder.build.clone()),
+        epoch: holder.as_ref().and_then(|holder| holder.epoch),
+        started_at: holder.map(|holder| holder.started_at),
         home: layout.state.display().to_string(),
-        socket: layout.socket().display().to_string(),
+        socket: lock::socket(layout).unwrap_or_else(|| layout.socket()).display().to_string(),
         runs: None,
         holding: None,
+        journal: None,
         mode: None,
         service: None,
         held_since: None,
+        held_by: None,
     }
 }
 
-fn absence(lock: Lock) -> &'static str {
-    match lock {
-        Lock::Free => "not running",
-        Lock::Held => "not answering: a daemon holds the lock and does not listen on its socket",
+fn absence(layout: &Layout) -> String {
+    let lock = layout.daemon_lock();
+    match (lock::probe(&lock), lock::holder(&lock)) {
+        (Lock::Free, _) => "not running".to_owned(),
+        (Lock::Held, None) => "not answering: a daemon holds the lock".to_owned(),
+        (Lock::Held, Some(holder)) => {
+            let state = if holder::is_frozen(&holder) { ", is frozen" } else { "" };
+            let pid = holder.pid;
+            format!("not answering: pid {pid} holds the lock{state}; outlast daemon stop ends it")
+        }
     }
 }
 
@@ -69,6 +88,7 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
         ("daemon", "running".to_owned()),
         ("pid", text(status.pid.map(|pid| pid.to_string()))),
         ("version", text(status.version.clone())),
+        ("build", text(status.build.clone())),
         ("epoch", text(status.epoch.map(|epoch| epoch.to_string()))),
         ("started", text(status.started_at.as_deref().map(|at| both(at, now)))),
         ("home", status.home.clone()),
@@ -81,7 +101,8 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
         ("holding", format!("goes on {}, {runs} waiting: {why}", both(until, now)))
     });
     let held = status.held_since.as_deref().map(|since| {
-        let words = format!("paused since {}; outlast resume --all", both(since, now));
+        let by = status.held_by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
+        let words = format!("paused since {}{by}; outlast resume --all", both(since, now));
         ("everything", words)
     });
     let lines = lines.into_iter().chain(holding).chain(held);

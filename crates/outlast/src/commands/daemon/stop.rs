@@ -1,58 +1,124 @@
-//! `outlast daemon stop`: ask the daemon to go, and return when it has gone.
+//! `outlast daemon stop`: ask the daemon to go, and return when it has gone. One that does not answer is ended by
+//! a signal to the process that holds the lock.
 
 use std::time::Duration;
 
 use outlast_wire::layout::Layout;
+use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
-use super::ask_status;
+use super::{Heard, ask_status, does_answer};
 use crate::ask::Ask;
-use crate::client::Failed;
-use crate::connect::try_connect;
+use crate::client::{Connection, Failed};
+use crate::connect::meet;
+use crate::holder::{self, Sent};
 use crate::lock::{self, Lock};
 use crate::problem::Problem;
 use crate::world::World;
 use crate::{Answer, output};
 
 const LONGEST: Duration = Duration::from_secs(30);
+/// How long a daemon that does not answer may take to leave when it is told to by a signal.
+const GRACE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn stop(world: &World) -> Answer {
     let layout = world.layout()?;
-    let lock = layout.daemon_lock();
-    let Some(mut connection) = try_connect(layout).await? else {
-        return match lock::probe(&lock) {
+    let said = match meet(world).await? {
+        Some(mut connection) => match does_answer(&mut connection).await? {
+            Heard::Something => ask_to_stop(connection, layout).await?,
+            Heard::Nothing => end_by_signal(world, layout).await?,
+        },
+        None => match lock::probe(&layout.daemon_lock()) {
             Lock::Free => {
                 stay_down(layout)?;
-                output::print_line("not running").map(|()| 0)
+                "not running".to_owned()
             }
-            Lock::Held => Err(deaf(layout)),
-        };
+            Lock::Held => end_by_signal(world, layout).await?,
+        },
     };
+    output::print_line(&said).map(|()| 0)
+}
+
+async fn ask_to_stop(mut connection: Connection, layout: &Layout) -> Result<String, Problem> {
     let asked = ask_status(&mut connection).await?.pid;
     match connection.fetch(&Ask::post("/v1/daemon/stop", &serde_json::json!({}))).await {
         // It may be gone before its answer is through.
         Ok(_) | Err(Failed::Lost(_)) => {}
         Err(Failed::Answered(problem)) => return Err(problem),
     }
-    let deadline = Instant::now() + LONGEST;
-    while lock::probe(&lock) == Lock::Held {
-        if Instant::now() >= deadline {
+    match gone(layout, asked, LONGEST).await {
+        Gone::Free => Ok("stopped; runs go on without it".to_owned()),
+        Gone::To(other) => Ok(replaced(other)),
+        Gone::No => {
             let seconds = LONGEST.as_secs();
-            return Err(Problem::unreachable(format_args!(
+            Err(Problem::unreachable(format_args!(
                 "it was asked to stop {seconds} s ago and has not"
-            )));
+            )))
         }
-        let holder = lock::holder(&lock);
+    }
+}
+
+/// TERM first. A process that was frozen wakes up to it, and one that has not left in time is killed, which costs
+/// nothing that is in the journal.
+async fn end_by_signal(world: &World, layout: &Layout) -> Result<String, Problem> {
+    let Some(holder) = lock::holder(&layout.daemon_lock()) else { return Err(deaf(layout)) };
+    // A shim must not start another in the moment between.
+    stay_down(layout)?;
+    let was_frozen = holder::is_frozen(&holder);
+    let pid = holder.pid;
+    let why = if was_frozen { "it was frozen" } else { "it did not answer" };
+    for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::KILL, "SIGKILL")] {
+        match holder::signal(world, &holder, signal) {
+            Sent::Yes if was_frozen => {
+                holder::signal(world, &holder, Signal::CONT);
+            }
+            // One that is not there has just left, or is not the process that holds the lock.
+            Sent::Yes | Sent::Gone => {}
+            Sent::No => return Err(deaf(layout)),
+        }
+        match gone(layout, Some(pid), GRACE).await {
+            Gone::Free => {
+                return Ok(format!("stopped by {name}: pid {pid}, {why}; runs go on without it"));
+            }
+            Gone::To(other) => return Ok(replaced(other)),
+            Gone::No => {}
+        }
+    }
+    Err(Problem::unreachable(format_args!(
+        "pid {pid} was sent SIGKILL, and its lock is still held"
+    ))
+    .hint(format_args!("fuser {} says by which process", layout.daemon_lock().display())))
+}
+
+enum Gone {
+    Free,
+    /// Another daemon has the lock.
+    To(u32),
+    No,
+}
+
+/// Waits until the daemon `asked` has let go of the lock.
+async fn gone(layout: &Layout, asked: Option<u32>, within: Duration) -> Gone {
+    let lock = layout.daemon_lock();
+    let deadline = Instant::now() + within;
+    loop {
+        if lock::probe(&lock) == Lock::Free {
+            return Gone::Free;
+        }
+        let holder = lock::holder(&lock).map(|holder| holder.pid);
         if let Some(holder) = holder.filter(|_| holder != asked) {
-            let said =
-                format!("stopped; the daemon that waited for its place has it now, pid {holder}");
-            return output::print_line(&said).map(|()| 0);
+            return Gone::To(holder);
+        }
+        if Instant::now() >= deadline {
+            return Gone::No;
         }
         sleep(PAUSE).await;
     }
-    output::print_line("stopped; runs go on without it")?;
-    Ok(0)
+}
+
+fn replaced(other: u32) -> String {
+    format!("stopped; the daemon that waited for its place has it now, pid {other}")
 }
 
 /// A daemon that died may be about to be started again by a shim; it was just asked not to be.
@@ -67,7 +133,13 @@ fn stay_down(layout: &Layout) -> Result<(), Problem> {
     }
 }
 
+/// An earlier daemon does not say enough of itself to be signalled.
 fn deaf(layout: &Layout) -> Problem {
-    Problem::unreachable("it holds the lock and does not listen on its socket")
-        .hint(format_args!("its log is {}", layout.daemon_log().display()))
+    let pid = lock::last_holder(&layout.daemon_lock()).map(|holder| holder.pid);
+    let problem =
+        Problem::unreachable("it holds the lock, does not answer, and cannot be signalled");
+    match pid {
+        Some(pid) => problem.hint(format_args!("if pid {pid} is an outlast daemon: kill {pid}")),
+        None => problem.hint(format_args!("its log is {}", layout.daemon_log().display())),
+    }
 }

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use outlast_wire::api::{Finding, Level};
+use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
-use outlast_wire::version::BUILD;
 
-use crate::absence::{self, Absence, Holder};
-use crate::lock::Lock;
+use crate::absence::{self, Absence};
+use crate::builds;
+use crate::holder;
+use crate::lock::{self, Lock};
 use crate::loop_file;
 use crate::output::figures;
 use crate::output::time::both;
@@ -70,7 +72,7 @@ fn directory(subject: &str, path: &Path) -> Finding {
 }
 
 fn socket_path(layout: &Layout) -> Finding {
-    let socket = layout.socket();
+    let socket = lock::socket(layout).unwrap_or_else(|| layout.socket());
     let length = socket.as_os_str().len();
     let how = if length > SOCKET_PATH_MAX { ", reached by way of its directory" } else { "" };
     ok("socket path", format!("{} has {length} bytes{how}", socket.display()))
@@ -126,11 +128,14 @@ pub(super) fn space(state: &Path) -> Option<Finding> {
 /// No daemon answers, and none was started.
 pub(super) fn no_daemon(layout: &Layout, lock: Lock, now: Timestamp) -> Finding {
     if lock == Lock::Held {
-        let who = absence::holder(layout).map(|holder| who(&holder, now)).unwrap_or_default();
+        let holder = lock::holder(&layout.daemon_lock());
+        let who = holder.as_ref().map(|holder| who(holder, now)).unwrap_or_default();
+        let is_frozen = holder.as_ref().is_some_and(holder::is_frozen);
+        let why = if is_frozen { ": it is frozen, stopped by a signal" } else { "" };
         return problem(
             "daemon",
-            format!("a daemon holds the lock and does not listen on its socket{who}"),
-            "see outlast daemon logs",
+            format!("a daemon holds the lock and does not answer{why}{who}"),
+            "outlast daemon stop ends it, also if it hangs, and runs go on; outlast daemon logs has its last words",
         );
     }
     match absence::absence(layout) {
@@ -151,17 +156,13 @@ pub(super) fn was_down(absence: &Absence, now: Timestamp) -> Finding {
 }
 
 fn who(holder: &Holder, now: Timestamp) -> String {
-    let Holder { pid, version, started_at } = holder;
+    let Holder { pid, version, started_at, .. } = holder;
     format!(" (pid {pid}, version {version}, started {})", both(started_at, now))
 }
 
-/// After an upgrade two versions may talk to each other.
-pub(super) fn versions(daemon: &str) -> Option<Finding> {
-    (daemon != BUILD).then(|| {
-        let message = format!("the daemon is version {daemon}, and this program is {BUILD}");
-        let hint = "outlast daemon stop, then outlast daemon start; runs go on meanwhile";
-        warning("version", message, hint)
-    })
+/// After an upgrade two builds may talk to each other.
+pub(super) fn versions(daemon: &str, build: Option<&str>) -> Option<Finding> {
+    builds::differs(daemon, build).map(|message| warning("version", message, builds::RESTART))
 }
 
 pub(super) fn ok(subject: &str, message: String) -> Finding {

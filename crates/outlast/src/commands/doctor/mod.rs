@@ -10,7 +10,8 @@ use self::here::problem;
 use crate::args::Doctor;
 use crate::ask::Ask;
 use crate::client::{Connection, Failed};
-use crate::connect::try_connect;
+use crate::commands::daemon::{Heard, does_answer};
+use crate::connect::meet;
 use crate::lock::{self, Lock};
 use crate::output::colour::Colour;
 use crate::output::printable;
@@ -25,8 +26,8 @@ pub(crate) async fn doctor(world: &World, args: Doctor) -> Answer {
         bundle::refuse_existing(path)?;
     }
     let mut findings = here::look_around(world, layout);
-    match try_connect(layout).await {
-        Ok(Some(connection)) => findings.extend(ask_daemon(connection).await),
+    match meet(world).await {
+        Ok(Some(connection)) => findings.extend(ask_daemon(world, layout, connection).await),
         Ok(None) => findings.extend(without_daemon(world, layout).await),
         Err(problem) => findings.push(unanswered(&problem)),
     }
@@ -53,7 +54,7 @@ async fn without_daemon(world: &World, layout: &Layout) -> Vec<Finding> {
         let absence = absence::absence(layout).filter(|absence| !absence.was_asked);
         let was_down = absence.map(|absence| here::was_down(&absence, world.now()));
         let found = match autostart::start(world).await {
-            Ok(connection) => ask_daemon(connection).await,
+            Ok(connection) => ask_daemon(world, layout, connection).await,
             Err(problem) => {
                 here::space(&layout.state).into_iter().chain([unanswered(&problem)]).collect()
             }
@@ -66,15 +67,20 @@ async fn without_daemon(world: &World, layout: &Layout) -> Vec<Finding> {
     findings
 }
 
-async fn ask_daemon(mut connection: Connection) -> Vec<Finding> {
+async fn ask_daemon(world: &World, layout: &Layout, mut connection: Connection) -> Vec<Finding> {
+    match does_answer(&mut connection).await {
+        Ok(Heard::Something) => {}
+        Ok(Heard::Nothing) => return vec![here::no_daemon(layout, Lock::Held, world.now())],
+        Err(problem) => return vec![unanswered(&problem)],
+    }
     let mut findings = match ask::<DoctorReport>(&mut connection, "/v1/doctor").await {
         Ok(report) => report.findings,
         Err(problem) => vec![unanswered(&problem)],
     };
-    if let Ok(DaemonStatus { version: Some(version), .. }) =
+    if let Ok(DaemonStatus { version: Some(version), build, .. }) =
         ask(&mut connection, "/v1/daemon").await
     {
-        findings.extend(here::versions(&version));
+        findings.extend(here::versions(&version, build.as_deref()));
     }
     findings
 }

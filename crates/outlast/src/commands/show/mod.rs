@@ -3,37 +3,46 @@
 mod turn;
 
 use jiff::Timestamp;
-use outlast_wire::api::{LimitView, Notices, RunView, Usage};
+use outlast_wire::api::{LimitView, Notices, RunView, TurnView, Usage};
 use outlast_wire::shim::Exit;
 
 use crate::Answer;
 use crate::args::Show;
 use crate::ask::{Ask, run_path};
+use crate::follow::output_gone;
 use crate::money::{self, Micros};
 use crate::output::page::{Page, shell_words};
 use crate::output::rest::next_steps;
 use crate::output::state::{Condition, spaced};
 use crate::output::time::{both, ms_between, span};
 use crate::output::{self, colour, figures};
+use crate::problem::REFUSED;
 use crate::session::{Session, unreadable};
 use crate::world::World;
 
 pub(crate) async fn show(world: &World, args: Show) -> Answer {
     let rest = args.turn.map(|turn| format!("/turns/{turn}")).unwrap_or_default();
     let body = Session::new(world).fetch(&Ask::get(&run_path(&args.run, &rest))).await?;
-    if args.json {
-        output::print_line(&String::from_utf8_lossy(&body))?;
-        return Ok(0);
-    }
     let unreadable = |error| unreadable(&error);
-    let page = if args.turn.is_some() {
-        turn::page(&serde_json::from_slice(&body).map_err(unreadable)?)
-    } else {
-        let view: RunView = serde_json::from_slice(&body).map_err(unreadable)?;
-        page(&view, world.now(), world.colours())
+    let turn: Option<TurnView> = match args.turn {
+        Some(_) => Some(serde_json::from_slice(&body).map_err(unreadable)?),
+        None => None,
     };
-    output::print(&page)?;
-    Ok(0)
+    match &turn {
+        _ if args.json => output::print_line(&String::from_utf8_lossy(&body))?,
+        Some(view) => output::print(&turn::page(view))?,
+        None => {
+            let view: RunView = serde_json::from_slice(&body).map_err(unreadable)?;
+            output::print(&page(&view, world.now(), world.colours()))?;
+        }
+    }
+    let gone = turn.as_ref().map(turn::gone).unwrap_or_default();
+    match gone.is_empty() {
+        true => Ok(0),
+        // What is printed says so itself, and is one document.
+        false if args.json => Ok(REFUSED),
+        false => Err(output_gone(&gone)),
+    }
 }
 
 fn page(view: &RunView, now: Timestamp, colours: bool) -> String {
@@ -52,6 +61,10 @@ fn page(view: &RunView, now: Timestamp, colours: bool) -> String {
     times(&mut page, view, now);
     ending(&mut page, view);
     belonging(&mut page, view);
+    if let Some(recovered) = &view.recovered {
+        page.line("recovered", &format!("from its directory, {}", both(&recovered.at, now)));
+        recovered.missing.iter().for_each(|what| page.line("missing", what));
+    }
     if let Some(trouble) = &view.trouble {
         page.line("trouble", &format!("{}, since {}", trouble.message, both(&trouble.since, now)));
     }

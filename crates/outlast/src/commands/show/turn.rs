@@ -81,6 +81,15 @@ fn attempt(page: &mut Page, view: &AttemptView) {
     page.text("prompt", view.prompt.as_deref().unwrap_or_default());
     page.text("response", &view.response.as_ref().map(response).unwrap_or_default());
     page.text("output ends with", &view.output_tail);
+    if view.output_gone {
+        page.line("output", "gone from the disk");
+    }
+}
+
+/// The attempts whose output is gone, as an error says it.
+pub(super) fn gone(view: &TurnView) -> Vec<String> {
+    let gone = view.attempts.iter().filter(|attempt| attempt.output_gone);
+    gone.map(|attempt| format!("t{}.a{}", view.turn, attempt.attempt)).collect()
 }
 
 fn errand(page: &mut Page, view: &ErrandView) {

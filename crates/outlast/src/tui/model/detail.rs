@@ -56,6 +56,7 @@ impl Detail {
             Followed::Wrote(Piece::Gap { from, to }) => {
                 self.output.say(&format!("[outlast: {} bytes not kept]", to - from));
             }
+            Followed::Wrote(Piece::Damaged) => self.output.say("[outlast: the index is damaged]"),
             Followed::Wrote(Piece::End) => self.reading = Reading::Whole,
             Followed::Broke { why } => self.reading = Reading::Broken { why },
         }

@@ -63,6 +63,8 @@ pub(crate) enum Mode {
     Approve {
         run: String,
         question: String,
+        /// The event that asked, as it was shown.
+        seq: Option<u64>,
     },
     Type {
         purpose: Purpose,
@@ -74,7 +76,7 @@ pub(crate) enum Mode {
 pub(crate) enum Purpose {
     Filter,
     Message { run: String },
-    Answer { run: String, question: String },
+    Answer { run: String, question: String, seq: Option<u64> },
 }
 
 /// A word at the bottom of the screen.
@@ -96,8 +98,15 @@ pub(crate) enum What {
     Stop,
     StopNow,
     Pause,
-    Resume,
-    Answer(api::Answer),
+    /// Nothing that came after this event.
+    Resume {
+        seq: Option<u64>,
+    },
+    /// To the question that this event asked.
+    Answer {
+        answer: api::Answer,
+        seq: Option<u64>,
+    },
     Send(String),
 }
 
@@ -271,10 +280,12 @@ impl Model {
         };
         let asked = blocked.question.as_deref().or(view.reason.as_deref());
         let question = one_line(asked.unwrap_or(&blocked.reason_code));
+        let seq = view.asks.as_ref().map(|asked| asked.seq);
         self.mode = if blocked.reason_code == "needs_approval" {
-            Mode::Approve { run, question }
+            Mode::Approve { run, question, seq }
         } else {
-            Mode::Type { purpose: Purpose::Answer { run, question }, input: Input::default() }
+            let purpose = Purpose::Answer { run, question, seq };
+            Mode::Type { purpose, input: Input::default() }
         };
     }
 }

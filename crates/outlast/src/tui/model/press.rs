@@ -27,7 +27,7 @@ impl Model {
                 Key::Paste(_) => self.stay(Mode::Confirm { order, question }),
                 _ => Vec::new(),
             },
-            Mode::Approve { run, question } => self.approve(key, run, question),
+            Mode::Approve { run, question, seq } => self.approve(key, run, question, seq),
             Mode::Type { purpose, input } => self.type_in(key, purpose, input),
         }
     }
@@ -37,18 +37,24 @@ impl Model {
         Vec::new()
     }
 
-    fn approve(&mut self, key: &Key, run: String, question: String) -> Vec<Effect> {
+    fn approve(
+        &mut self,
+        key: &Key,
+        run: String,
+        question: String,
+        seq: Option<u64>,
+    ) -> Vec<Effect> {
         let answer = match key {
             Key::Char('y' | 'Y') => api::Answer::Approve,
             Key::Char('n' | 'N') => api::Answer::Deny,
             Key::Char('t') => {
-                let purpose = Purpose::Answer { run, question };
+                let purpose = Purpose::Answer { run, question, seq };
                 return self.stay(Mode::Type { purpose, input: Input::default() });
             }
             Key::Escape => return Vec::new(),
-            _ => return self.stay(Mode::Approve { run, question }),
+            _ => return self.stay(Mode::Approve { run, question, seq }),
         };
-        vec![Effect::Order(Order { run, what: What::Answer(answer) })]
+        vec![Effect::Order(Order { run, what: What::Answer { answer, seq } })]
     }
 
     fn type_in(&mut self, key: &Key, purpose: Purpose, mut input: Input) -> Vec<Effect> {
@@ -76,7 +82,9 @@ impl Model {
             // Nothing is neither a message nor an answer.
             _ if input.text.trim().is_empty() => return self.stay(Mode::Type { purpose, input }),
             Purpose::Message { run } => (run, What::Send(input.text)),
-            Purpose::Answer { run, .. } => (run, What::Answer(api::Answer::Text(input.text))),
+            Purpose::Answer { run, seq, .. } => {
+                (run, What::Answer { answer: api::Answer::Text(input.text), seq })
+            }
         };
         vec![Effect::Order(Order { run, what })]
     }
@@ -110,12 +118,13 @@ impl Model {
     fn act(&mut self, key: &Key, row: &RunRow) -> Option<Vec<Effect>> {
         let run = row.id.clone();
         let order = |what| vec![Effect::Order(Order { run: row.id.clone(), what })];
+        let seq = row.asks_seq;
         let is_paused = row.reason_code.as_deref() == Some("paused");
         Some(match key {
             Key::Char('s') => self.confirm(row, What::Stop, "stop"),
             Key::Char('S') => self.confirm(row, What::StopNow, "kill"),
-            Key::Char('p') => order(if is_paused { What::Resume } else { What::Pause }),
-            Key::Char('r') => order(What::Resume),
+            Key::Char('p') => order(if is_paused { What::Resume { seq } } else { What::Pause }),
+            Key::Char('r') => order(What::Resume { seq }),
             Key::Char('A') => vec![Effect::LookToAnswer { run }],
             Key::Char('m') => self.type_for(Purpose::Message { run }),
             Key::Char('t') => vec![Effect::Attach { run }],

@@ -62,7 +62,7 @@ fn a_question_is_answered_in_a_line() {
     };
     assert_eq!(question, "left·[2J or right?");
     assert_eq!(press(&mut model, "\r"), [], "nothing is no answer");
-    let answer = What::Answer(api::Answer::Text("sq".to_owned()));
+    let answer = What::Answer { answer: api::Answer::Text("sq".to_owned()), seq: Some(7) };
     assert_eq!(press(&mut model, "sq\r"), [order("k3mx7q9w2r5t", answer)]);
     assert_eq!(model.mode, Mode::Commands);
 }
@@ -72,10 +72,10 @@ fn an_approval_is_a_yes_or_a_no() {
     let mut model = model(vec![sample::row("k3mx7q9w2r5t", "blocked", 1)]);
     let approval = || views::blocked("needs_approval", Some("may I push?"));
     model.update(Event::ToAnswer(Box::new(approval())));
-    let approve = What::Answer(api::Answer::Approve);
+    let approve = What::Answer { answer: api::Answer::Approve, seq: Some(7) };
     assert_eq!(press(&mut model, "y"), [order("k3mx7q9w2r5t", approve)]);
     model.update(Event::ToAnswer(Box::new(approval())));
-    let deny = What::Answer(api::Answer::Deny);
+    let deny = What::Answer { answer: api::Answer::Deny, seq: Some(7) };
     assert_eq!(press(&mut model, "n"), [order("k3mx7q9w2r5t", deny)]);
     model.update(Event::ToAnswer(Box::new(views::running_loop())));
     assert!(model.notice.as_ref().is_some_and(|notice| notice.is_problem));
@@ -83,10 +83,13 @@ fn an_approval_is_a_yes_or_a_no() {
 
 #[test]
 fn pause_and_resume_are_one_key() {
-    let paused =
-        RunRow { reason_code: Some("paused".to_owned()), ..sample::row("a", "waiting", 1) };
+    let paused = RunRow {
+        reason_code: Some("paused".to_owned()),
+        asks_seq: Some(9),
+        ..sample::row("a", "waiting", 1)
+    };
     let mut model = model(vec![paused]);
-    assert_eq!(press(&mut model, "p"), [order("a", What::Resume)]);
+    assert_eq!(press(&mut model, "p"), [order("a", What::Resume { seq: Some(9) })]);
     model.update(Event::Row(Box::new(sample::row("a", "running", 1))));
     assert_eq!(press(&mut model, "p"), [order("a", What::Pause)]);
     assert_eq!(press(&mut model, "mgo on\r"), [order("a", What::Send("go on".to_owned()))]);

@@ -35,7 +35,7 @@ pub(super) fn draw(model: &Model, y: u16, canvas: &mut Canvas<'_>) -> Option<Pos
             canvas.put(0, y, all, &format!("{question} y/n "), theme.alarm());
             None
         }
-        Mode::Approve { run, question } => {
+        Mode::Approve { run, question, .. } => {
             asked(canvas, y, run, question);
             canvas.put(0, y, all, "y approve  n deny  t in words  esc later", theme.alarm());
             None
@@ -44,7 +44,7 @@ pub(super) fn draw(model: &Model, y: u16, canvas: &mut Canvas<'_>) -> Option<Pos
             let label = match purpose {
                 Purpose::Filter => "/".to_owned(),
                 Purpose::Message { run } => format!("message to {run}: "),
-                Purpose::Answer { run, question } => {
+                Purpose::Answer { run, question, .. } => {
                     asked(canvas, y, run, question);
                     "answer: ".to_owned()
                 }

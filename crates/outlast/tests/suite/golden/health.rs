@@ -43,10 +43,19 @@ fn words() -> Vec<Event> {
         neared(Limit::Budget, Some("day".to_owned())),
         Fact::LimitReached { limit: Limit::Budget },
         Fact::UsageReported { turn: 1, attempt: 2, charge },
-        Fact::PauseRequested { actor: Actor::User, all: true, now: true },
-        Fact::ResumeRequested { actor: Actor::User, all: true },
+        Fact::PauseRequested {
+            actor: Actor::User,
+            all: true,
+            now: true,
+            order: outlast_engine::Order::default(),
+        },
+        Fact::ResumeRequested {
+            actor: Actor::User,
+            all: true,
+            order: outlast_engine::Order::default(),
+        },
         committed,
-        Fact::RunCreated { spec: Box::new(spec) },
+        Fact::RunCreated { spec: Box::new(spec), line: None },
     ]);
     (1..).zip(facts).map(|(seq, fact)| Event { seq, at: since, fact }).collect()
 }

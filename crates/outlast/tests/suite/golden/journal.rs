@@ -77,7 +77,7 @@ fn story() -> Vec<Event> {
     };
     let why = |code| reason(code, Actor::User);
     numbered(vec![
-        Fact::RunCreated { spec: Box::new(run_spec()) },
+        Fact::RunCreated { spec: Box::new(run_spec()), line: None },
         changed(StateName::Queued, StateName::Running, "slot_free"),
         turn_started(1, 1),
         started(1, 1),
@@ -101,9 +101,17 @@ fn story() -> Vec<Event> {
         started(2, 1),
         Fact::AttemptOrphaned { turn: 2, attempt: 1 },
         Fact::LimitReached { limit: Limit::RunTimeout },
-        Fact::StopRequested { mode: StopMode::Gracefully, actor: Actor::User },
+        Fact::StopRequested {
+            mode: StopMode::Gracefully,
+            actor: Actor::User,
+            order: outlast_engine::Order::default(),
+        },
         Fact::StopIncomplete { turn: 2, attempt: 1, survivors: survivors() },
-        Fact::StopRequested { mode: StopMode::Now, actor: Actor::User },
+        Fact::StopRequested {
+            mode: StopMode::Now,
+            actor: Actor::User,
+            order: outlast_engine::Order::default(),
+        },
         ended(2, 1, Outcome::Stopped { exit: None }, Vec::new()),
         Fact::StateChanged {
             from: StateName::Running,
@@ -224,7 +232,11 @@ fn words() -> Vec<Event> {
         committed(TurnStatus::Done, TurnOutcome::NoOpSuccess),
         committed(TurnStatus::Blocked, TurnOutcome::EscalationBlocker),
         committed(TurnStatus::Failed, TurnOutcome::NoOpSuccess),
-        Fact::StopRequested { mode: StopMode::Now, actor: Actor::Engine },
+        Fact::StopRequested {
+            mode: StopMode::Now,
+            actor: Actor::Engine,
+            order: outlast_engine::Order::default(),
+        },
     ]);
     numbered(facts)
 }

@@ -171,7 +171,8 @@ fn call(name: &str, key: Option<&str>) -> ToolCall {
 }
 
 fn message(message: &str) -> Fact {
-    Fact::MessageReceived { message: text(message), from: text("user"), text: text("go on") }
+    let (message, from) = (text(message), text("user"));
+    Fact::MessageReceived { message, from, text: text("go on"), by: None }
 }
 
 /// The first turn, which says all that a turn can.
@@ -222,7 +223,7 @@ fn preparation() -> Vec<Fact> {
         survivors: left(),
     };
     let mut facts = vec![
-        Fact::RunCreated { spec: Box::new(loop_spec()) },
+        Fact::RunCreated { spec: Box::new(loop_spec()), line: None },
         changed(Queued, Preparing, "slot_free"),
         Fact::WorkspacePrepared { created: true },
     ];
@@ -236,7 +237,11 @@ fn preparation() -> Vec<Fact> {
     facts.extend(errand(3, Purpose::Ready { check: 0 }, 0, 1));
     facts.extend([
         changed(Preparing, Blocked, "preflight_failed"),
-        Fact::ResumeRequested { actor: Actor::User, all: false },
+        Fact::ResumeRequested {
+            actor: Actor::User,
+            all: false,
+            order: outlast_engine::Order::default(),
+        },
         changed(Blocked, Preparing, "released"),
     ]);
     facts.extend(errand(4, Purpose::Ready { check: 0 }, 0, 0));
@@ -255,9 +260,18 @@ fn turns() -> Vec<Fact> {
     facts.extend([
         ended(1, 1, bad, false),
         waits(Running, WaitCause::Backoff, Some(Time(1_790_000_010_000))),
-        Fact::PauseRequested { actor: Actor::User, all: false, now: false },
+        Fact::PauseRequested {
+            actor: Actor::User,
+            all: false,
+            now: false,
+            order: outlast_engine::Order::default(),
+        },
         waits(Waiting, WaitCause::Paused, None),
-        Fact::ResumeRequested { actor: Actor::User, all: false },
+        Fact::ResumeRequested {
+            actor: Actor::User,
+            all: false,
+            order: outlast_engine::Order::default(),
+        },
         changed(Waiting, Running, "resumed"),
     ]);
     facts.extend(begun(1, 2, 0, None));
@@ -267,8 +281,16 @@ fn turns() -> Vec<Fact> {
     facts.extend(errand(7, hook(Hook::AfterTurn), 1, 0));
     facts.extend([
         changed(Running, Blocked, "needs_approval"),
-        Fact::EmissionDenied { turn: 1, actor: Actor::User },
-        Fact::Answered { decision: Decision::Deny, actor: Actor::User },
+        Fact::EmissionDenied {
+            turn: 1,
+            actor: Actor::User,
+            order: outlast_engine::Order::default(),
+        },
+        Fact::Answered {
+            decision: Decision::Deny,
+            actor: Actor::User,
+            order: outlast_engine::Order::default(),
+        },
         changed(Blocked, Running, "released"),
         waits(Running, WaitCause::Message, None),
         message("m1"),
@@ -285,7 +307,11 @@ fn ending(told: u64) -> Vec<Fact> {
     facts.extend(errand(8, hook(Hook::AfterTurn), 2, 0));
     facts.extend([
         changed(Running, Blocked, "needs_approval"),
-        Fact::Answered { decision: Decision::Approve, actor: Actor::User },
+        Fact::Answered {
+            decision: Decision::Approve,
+            actor: Actor::User,
+            order: outlast_engine::Order::default(),
+        },
         changed(Blocked, Running, "released"),
         Fact::Emitted {
             turn: 2,
@@ -375,13 +401,17 @@ fn words() -> Vec<Event> {
     ];
     facts.extend(causes.map(|cause| waits(StateName::Running, cause, None)));
     facts.extend(limits.map(|limit| Fact::LimitReached { limit }));
-    facts.extend(decisions.map(|decision| Fact::Answered { decision, actor: Actor::User }));
+    facts.extend(decisions.map(|decision| Fact::Answered {
+        decision,
+        actor: Actor::User,
+        order: outlast_engine::Order::default(),
+    }));
     facts.extend(waiting.map(waiting_commit));
     facts.extend(specs.map(|(strategy, on_interrupt, model_class)| {
         let spec = loop_spec();
         let workspace = Workspace { strategy, ..spec.workspace.clone() };
         let spec = RunSpec { workspace, on_interrupt, model_class, ..spec };
-        Fact::RunCreated { spec: Box::new(spec) }
+        Fact::RunCreated { spec: Box::new(spec), line: None }
     }));
     numbered(facts)
 }
@@ -439,7 +469,7 @@ fn fact_number(event: &Event) -> usize {
             Some(Wait::Message) => 32,
         },
         Fact::AttemptEnded { outcome: Outcome::BadResponse { .. }, .. } => 33,
-        Fact::RunCreated { spec } => strategy_number(spec),
+        Fact::RunCreated { spec, .. } => strategy_number(spec),
         // A run of one command has these, and its own story.
         Fact::TurnStarted { .. }
         | Fact::AttemptStarted { .. }
@@ -459,7 +489,10 @@ fn fact_number(event: &Event) -> usize {
         | Fact::UsageReported { .. }
         | Fact::OutputMatched { .. }
         | Fact::WatchDisabled { .. }
-        | Fact::HeartbeatTold { .. } => 29,
+        | Fact::RunRecovered { .. }
+        | Fact::JournalRestored { .. }
+        | Fact::HeartbeatTold { .. }
+        | Fact::ClockSet { .. } => 29,
     }
 }
 

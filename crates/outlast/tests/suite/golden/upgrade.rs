@@ -97,7 +97,7 @@ impl OtherShim {
         let records: Vec<Value> =
             from_lines(&fs::read(dir.join("events.jsonl")).expect("a shim has written it"));
         let hello = json!({
-            "say": "hello", "proto": 2, "build": "9.9.9", "pid": std::process::id(), "run": id, "turn": 1, "attempt": 1,
+            "say": "hello", "proto": 1, "build": "9.9.9", "pid": std::process::id(), "run": id, "turn": 1, "attempt": 1,
             "records": records, "output_bytes": 0,
         });
         Self { listener, _lock: lock, hello: with_more_in_it(&hello) }
@@ -185,18 +185,31 @@ fn a_shim_that_says_more_than_we_know_is_understood() {
 }
 
 #[test]
+fn a_shim_of_a_newer_protocol_is_refused_by_name_and_left_alone() {
+    refused(2, "newer");
+}
+
+#[test]
 fn a_shim_that_is_too_old_is_left_alone() {
+    refused(0, "older");
+}
+
+fn refused(proto: u32, how: &str) {
     let home = Home::new();
     let id = home.start("exec sleep 600");
     let pid = home.pid(&id);
     let mut shim = OtherShim::in_place_of(&home, &id);
-    shim.hello["proto"] = 0.into();
+    shim.hello["proto"] = proto.into();
+    // Nothing else of what it says need be known.
+    shim.hello["records"] = json!([{"event": "of a later version"}]);
     home.ok(&["daemon", "start"]);
     let trouble = until("the daemon gives up on it", || {
         drop(shim.accept());
         Some(home.show(&id)["trouble"].clone()).filter(|trouble| !trouble.is_null())
     });
     assert_eq!(str_of(&trouble, "code"), "unreachable");
+    let said = str_of(&trouble, "message");
+    assert!(said.contains(&format!("version 9.9.9 and speaks protocol {proto}, {how}")), "{said}");
     // Its lock is held: it is neither started again nor called ended.
     let run = home.show(&id);
     assert_eq!(

@@ -106,6 +106,7 @@ fn news_number(news: &News) -> usize {
             Refusal::OtherAttempt => 5,
             Refusal::NoTerminal => 6,
             Refusal::Protocol => 7,
+            Refusal::NotTheDaemon => 8,
         },
     }
 }
@@ -120,6 +121,14 @@ fn what_a_shim_says_to_a_daemon() {
     assert_eq!(from_frames(&golden("news.frames", &as_frames(&frames))), frames);
 }
 
+/// What shims have learned to say since the first of these files was written.
+#[test]
+fn what_a_later_shim_says_to_a_daemon() {
+    let message = "only the process that holds the daemon's lock is the daemon".to_owned();
+    let frames = vec![Frame::Message(News::Refused { code: Refusal::NotTheDaemon, message })];
+    assert_eq!(from_frames(&golden("news-later.frames", &as_frames(&frames))), frames);
+}
+
 fn records() -> Vec<Record> {
     let at_ms = 1_790_000_000_000;
     let never = |code, why: &str| Record::NeverStarted { at_ms, code, why: why.to_owned() };
@@ -127,7 +136,7 @@ fn records() -> Vec<Record> {
         vec![shim::Survivor { pid: 99, start: 12, command: "sleep (1) \"x\"".to_owned() }];
     let boot = "d9d22936-516e-4c66-91e1-97e9fcb7a695".to_owned();
     vec![
-        Record::Starting { at_ms, epoch: 7 },
+        Record::Starting { at_ms, epoch: 7, booted_at_ms: None },
         Record::Started { at_ms, identity: Identity { boot, pid: 4243, start: 331_837 } },
         never(shim::NeverStarted::CommandNotFound, "no-such-command: command not found"),
         never(shim::NeverStarted::NotExecutable, "./plain: not executable"),
@@ -224,7 +233,9 @@ fn spec(is_full: bool) -> Spec {
             daemon_lock: "/h/state/daemon.lock".into(),
             revive_lock: "/h/state/revive.lock".into(),
             stopped_marker: "/h/state/daemon.stopped".into(),
+            soft_limits: shim::SoftLimits::default(),
         },
+        booted_at_ms: None,
     }
 }
 

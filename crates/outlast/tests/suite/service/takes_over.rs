@@ -36,6 +36,25 @@ fn an_install_hands_the_runs_of_a_daemon_in_the_background_over() {
 }
 
 #[test]
+fn a_services_daemon_is_restarted_by_its_manager_and_who_waits_goes_on() {
+    let stage = Stage::new();
+    stage.home.ok(&["daemon", "install"]);
+    let mut gate = Gate::new(&stage.home, "gate");
+    let id = stage.home.start(&format!("{}; exit 7", gate.pass()));
+    let (pid, before) = (stage.home.pid(&id), stage.home.daemon_pid());
+    let waiting = stage.home.spawn(&["wait", &id]);
+    let attached = stage.home.spawn(&["attach", &id]);
+    stage.calls();
+    let status = stage.home.json(&["daemon", "restart", "--json"]);
+    assert_eq!(status["mode"], "service", "{status}");
+    assert_eq!(stage.orders(), ["--user --no-block restart outlast.service"]);
+    assert_eq!(status["pid"], stage.home.daemon_pid());
+    assert!(!is_alive(before) && is_alive(pid));
+    gate.open();
+    assert_eq!((waiting.code(), attached.code()), (1, 1));
+}
+
+#[test]
 fn a_daemon_in_somebodys_terminal_is_waited_for() {
     let stage = Stage::new();
     let by_hand = stage.home.spawn(&["daemon", "run"]);

@@ -12,7 +12,11 @@ use super::scrub::Scrub;
 const TAIL: u64 = 1 << 20;
 
 /// Fields with a sentence of ours, of the system's or of a library's, told without what is quoted in it.
-const SENTENCES: [&str; 4] = ["message", "error", "panic", "detail"];
+const SENTENCES: [&str; 3] = ["message", "error", "panic"];
+
+/// A line with one of these is about something that a person wrote and another program answers for: what it says
+/// beside our own words may be that program's.
+const OF_OTHERS: [&str; 2] = ["trigger", "sink"];
 
 pub(super) fn tail(path: &Path, scrub: &Scrub) -> Vec<u8> {
     let text = match last_bytes(path) {
@@ -47,6 +51,7 @@ fn last_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn kept(fields: &Map<String, Value>, scrub: &Scrub) -> Value {
+    let is_of_others = OF_OTHERS.iter().any(|name| fields.contains_key(*name));
     let kept = fields.iter().filter_map(|(key, value)| {
         let value = match (key.as_str(), value) {
             (_, Value::Number(_) | Value::Bool(_)) => value.clone(),
@@ -54,6 +59,9 @@ fn kept(fields: &Map<String, Value>, scrub: &Scrub) -> Value {
             ("run" | "code", Value::String(text)) if is_plain(text) => value.clone(),
             // A place in our own source.
             ("place", Value::String(text)) => json!(text.rsplit('/').next()),
+            // What went wrong, as another program or a loop file may have put it: the system's number at most.
+            ("detail", Value::String(text)) => json!(os_error(text)?),
+            ("error" | "panic", Value::String(text)) if is_of_others => json!(os_error(text)?),
             (key, Value::String(text)) if SENTENCES.contains(&key) => json!(scrub.text(text)),
             _ => return None,
         };
@@ -62,6 +70,34 @@ fn kept(fields: &Map<String, Value>, scrub: &Scrub) -> Value {
     Value::Object(kept.collect())
 }
 
+/// `os error 28`, if the sentence has such a number.
+fn os_error(text: &str) -> Option<String> {
+    const NAME: &str = "os error ";
+    let number = &text[text.find(NAME)? + NAME.len()..];
+    let number: String = number.chars().take_while(char::is_ascii_digit).take(5).collect();
+    (!number.is_empty()).then(|| format!("{NAME}{number}"))
+}
+
 fn is_plain(text: &str) -> bool {
     text.len() <= 40 && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-:.".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::World;
+
+    #[test]
+    fn what_another_program_said_is_left_out_and_the_code_stays() {
+        let scrub = Scrub::new(&World::new(Vec::new()));
+        let kept = |line: Value| kept(line.as_object().expect("an object"), &scrub);
+        let poll = json!({"message": "no run can be made", "code": "poll_failed", "trigger": "S",
+            "detail": "exit status: 1: S (os error 13)"});
+        let expected = json!({"message": "no run can be made", "code": "poll_failed", "detail": "os error 13"});
+        assert_eq!(kept(poll), expected);
+        let sink = json!({"message": "cannot write down what was told", "sink": "S", "error": "S"});
+        assert_eq!(kept(sink), json!({"message": "cannot write down what was told"}));
+        let ours = json!({"message": "trouble", "error": "disk full", "failure": "S", "why": "S"});
+        assert_eq!(kept(ours), json!({"message": "trouble", "error": "disk full"}));
+    }
 }

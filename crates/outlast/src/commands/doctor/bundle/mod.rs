@@ -133,8 +133,19 @@ fn message(finding: &Finding, scrub: &Scrub) -> String {
     match finding.subject.as_str() {
         // Says in plain words what somebody wrote.
         "config" => place(&finding.message),
+        "run" => scrub.text(without_detail(&finding.message)),
         _ => scrub.text(&finding.message),
     }
+}
+
+/// Which run, and by which code; how its trouble was put may be the words of a loop file, or of git.
+fn without_detail(message: &str) -> &str {
+    let ends = |(at, _): &(usize, &str)| {
+        let told = &message[..*at];
+        told.contains(" since ") || told.ends_with(" is in quarantine")
+    };
+    let detail = message.match_indices(": ").find(ends);
+    detail.map_or(message, |(at, _)| &message[..at])
 }
 
 /// The line that is meant, without a word of it.
@@ -225,4 +236,24 @@ fn put_all(file: File, files: &[(String, Vec<u8>)], at: u64) -> io::Result<()> {
         archive.append_data(&mut header, format!("outlast-report/{name}"), &content[..])?;
     }
     archive.into_inner()?.finish()?.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_run_in_trouble_the_code_is_told_and_not_the_words() {
+        let cases = [
+            (
+                "k3m: unreadable since 2026-11-16T00:00:00.000Z: S: S",
+                "k3m: unreadable since 2026-11-16T00:00:00.000Z",
+            ),
+            ("k3m is in quarantine: S", "k3m is in quarantine"),
+            ("k3m: event 5: the turn has not started", "k3m: event 5: the turn has not started"),
+        ];
+        for (message, told) in cases {
+            assert_eq!(without_detail(message), told);
+        }
+    }
 }

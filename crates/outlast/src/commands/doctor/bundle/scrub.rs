@@ -35,9 +35,12 @@ fn without_quotes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut quote = None;
     let mut before = ' ';
-    for letter in text.chars() {
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
         match quote {
             Some(open) if letter == open => quote = None,
+            // A quote within quotes, as Rust writes it.
+            Some('"') if letter == '\\' => drop(letters.next()),
             Some(_) => {}
             // An apostrophe within a word is none.
             None if matches!(letter, '"' | '`')
@@ -72,6 +75,7 @@ mod tests {
             ("the run's end of /ho/S3/x: no", "the run's end of […] no"),
             ("asked http://u:S3@h/p?S3 twice", "asked […] twice"),
             ("never closed \"S3 and S3", "never closed […]"),
+            (r#"said "no: \"S3\" S3 \\" then"#, "said […] then"),
             ("belongs to adalovelace", "belongs to […]"),
         ];
         for (text, expected) in cases {

@@ -1,0 +1,68 @@
+//! Rebuilding runs that the journal has forgotten, or stands behind.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use outlast_engine::{Run, RunId};
+use outlast_wire::api::{RecoverItem, RecoverReport, RecoverRuns};
+
+use super::Daemon;
+use super::callers::{Caller, Right};
+use super::error::{Answer, bad_request};
+use super::runs::{resolve, snapshot_of};
+use crate::refusal::Refusal;
+
+#[utoipa::path(post, path = "/v1/recover", request_body = RecoverRuns,
+    responses((status = 200, description = "what was rebuilt, and what is kept as it is", body = RecoverReport)))]
+pub(crate) async fn recover(
+    State(supervisor): Daemon,
+    caller: Caller,
+    body: Result<Json<RecoverRuns>, JsonRejection>,
+) -> Answer<Json<RecoverReport>> {
+    let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
+    let forgotten = supervisor.forgotten();
+    let mut wanted: BTreeSet<RunId> = BTreeSet::new();
+    let mut before: Vec<RecoverItem> = Vec::new();
+    for text in &asked.runs {
+        let id = match supervisor.strays.resolve(text) {
+            Some(stray) => stray,
+            None => resolve(&supervisor, text).await?,
+        };
+        if !forgotten.contains(&id) {
+            // Asked again after a lost answer, it is no failure.
+            let run = snapshot_of(&supervisor, &id).await?.run;
+            if let Some(item) = recovered_before(&run) {
+                before.push(item);
+                continue;
+            }
+            let refusal =
+                Refusal::new("nothing_to_recover", format!("the journal knows run {id} as it is"));
+            return Err(refusal.hint(format!("look at it with `outlast show {id}`")).into());
+        }
+        wanted.insert(id);
+    }
+    let ids = if asked.runs.is_empty() { forgotten } else { wanted.into_iter().collect() };
+    if !asked.dry_run {
+        for id in &ids {
+            caller.clone().may(&supervisor, Right::Steer, id).await?;
+        }
+    }
+    let mut report = supervisor.recover_all(ids, asked.dry_run).await;
+    report.runs.extend(before);
+    Ok(Json(report))
+}
+
+fn recovered_before(run: &Run) -> Option<RecoverItem> {
+    let recovered = run.recovered.as_ref()?;
+    Some(RecoverItem {
+        run: run.id.0.clone(),
+        result: "recovered_before".to_owned(),
+        alive: run.live().is_some(),
+        turns_committed: run.turns_committed,
+        attempts: run.attempt.as_ref().map_or(0, |last| last.number),
+        missing: recovered.missing.clone(),
+        why: None,
+    })
+}

@@ -1,0 +1,134 @@
+//! Orders about a trigger: to add, remove, pause or resume it. Each is taken once, by its id, and for the trigger that its
+//! giver saw, and is in the order book by the same write that carries it out.
+
+use std::sync::Arc;
+
+use outlast_engine::By;
+use outlast_store::{Error, TriggerChange};
+use outlast_wire::api::{OrderTrigger, TriggerAdded, TriggerView};
+
+use super::callers::Caller;
+use super::control::order_id;
+use super::error::Answer;
+use super::runs::blocking;
+use super::triggers::missing;
+use crate::order_book::{self, Taken, Turn, Verb};
+use crate::refusal::Refusal;
+use crate::supervisor::Supervisor;
+use crate::triggers::{self, Entry, view};
+use crate::view::rfc3339;
+
+/// An order as its client gave it.
+pub(super) struct Given {
+    pub(super) id: String,
+    /// The name of the trigger.
+    pub(super) trigger: String,
+    verb: Verb,
+    /// The id of the trigger that the giver saw.
+    seen: Option<String>,
+    by: Option<By>,
+}
+
+impl Given {
+    pub(super) async fn new(
+        supervisor: &Arc<Supervisor>,
+        caller: Caller,
+        verb: Verb,
+        trigger: &str,
+        OrderTrigger { id, trigger_id: seen }: OrderTrigger,
+    ) -> Answer<Self> {
+        let id = order_id(id)?;
+        let by = caller.who(supervisor).await?;
+        Ok(Self { id, trigger: trigger.to_owned(), verb, seen, by })
+    }
+
+    pub(super) fn taken_before(&self, supervisor: &Supervisor) -> Answer<Option<Taken>> {
+        Ok(supervisor.orders.find(&self.id, self.verb, Some(&self.trigger))?)
+    }
+
+    /// Of an addition: what it has added, if it was taken before.
+    pub(super) async fn added_before(
+        &self,
+        supervisor: &Arc<Supervisor>,
+    ) -> Answer<Option<TriggerAdded>> {
+        let taken = self.taken_before(supervisor)?;
+        let there = supervisor.triggers.entry(&self.trigger);
+        match there.filter(|there| there.id() == self.id) {
+            Some(_there) => {
+                let trigger = view_of(supervisor, &self.trigger).await?;
+                let (secret, warnings) = (None, Vec::new());
+                Ok(Some(TriggerAdded { trigger, secret, warnings, existed: true }))
+            }
+            None if taken.is_some() => Err(not_there(supervisor, &self.trigger, &self.id)),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn check_seen(&self, supervisor: &Supervisor) -> Answer<()> {
+        check_seen(supervisor, &self.trigger, self.seen.as_deref())
+    }
+
+    /// Writes the change and the order together. `trigger_id` is that of the trigger as it is there.
+    pub(super) async fn take(
+        &self,
+        supervisor: &Supervisor,
+        turn: &Turn<'_>,
+        trigger_id: Option<String>,
+        change: TriggerChange,
+    ) -> Result<(), Error> {
+        let page = turn.page_with(Taken {
+            id: self.id.clone(),
+            verb: self.verb,
+            trigger: Some(self.trigger.clone()),
+            trigger_id,
+            by: self.by.clone(),
+            at_ms: supervisor.world.now().0,
+        });
+        let (change, note) = (Box::new(change), order_book::NOTE.to_owned());
+        let noted = TriggerChange::Noted { change, note, value: page.json() };
+        triggers::change(supervisor, noted).await?;
+        turn.turn_to(page);
+        Ok(())
+    }
+}
+
+/// Refuses an order for another trigger than the one that has the name now.
+pub(super) fn check_seen(supervisor: &Supervisor, name: &str, seen: Option<&str>) -> Answer<()> {
+    let Some(seen) = seen else { return Ok(()) };
+    let there = supervisor.triggers.entry(name);
+    match there.is_some_and(|there| there.id() == seen) {
+        true => Ok(()),
+        false => Err(not_there(supervisor, name, seen)),
+    }
+}
+
+/// Why the trigger of this id does not have the name any more.
+fn not_there(supervisor: &Supervisor, name: &str, id: &str) -> super::error::ApiError {
+    let removed = supervisor.orders.last_of(Verb::RemoveTrigger, id);
+    let removed = removed.map(|taken| format!("was removed {}", taken.when_and_who()));
+    let other = supervisor.triggers.entry(name);
+    let other =
+        other.map(|there| format!("another one has its name, {}", since(supervisor, &there)));
+    let why = match (removed, other) {
+        (None, None) => return missing(name),
+        (Some(removed), None) => removed,
+        (None, Some(other)) => format!("is not there any more: {other}"),
+        (Some(removed), Some(other)) => format!("{removed}; {other}"),
+    };
+    let message = format!("trigger {name:?} with the id {id} {why}");
+    Refusal::new("stale_order", message).hint("look: `outlast trigger ls`").into()
+}
+
+/// Since when a trigger is there and who has added it, for people.
+pub(super) fn since(supervisor: &Supervisor, entry: &Entry) -> String {
+    match supervisor.orders.last_of(Verb::AddTrigger, &entry.id()) {
+        Some(taken) => format!("added {}", taken.when_and_who()),
+        None => format!("added {}", rfc3339(entry.created_at)),
+    }
+}
+
+pub(super) async fn view_of(supervisor: &Arc<Supervisor>, name: &str) -> Answer<TriggerView> {
+    let (supervisor, of) = (supervisor.clone(), name.to_owned());
+    let found = blocking(move || Ok(view::one(&supervisor, &of)?)).await?;
+    found.ok_or_else(|| missing(name))
+}

@@ -1,0 +1,104 @@
+//! The commands of polls: how many run at once, and which is next.
+//!
+//! Those that are due start in the order in which they became due, so that a slow tracker holds up no other for
+//! longer than its own time limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::Time;
+use outlast_wire::api::TriggerSource;
+use tokio::task::JoinSet;
+
+use super::agenda::Line;
+use super::failure::{Failure, failed};
+use super::make::spec_of;
+use super::progress::Progress;
+use super::{Entry, keep, poll};
+use crate::supervisor::Supervisor;
+
+/// Commands that run at once.
+const MOST_POLLS: usize = 16;
+const POLL_TIMEOUT_MS: u64 = 60_000;
+
+#[derive(Default)]
+pub(super) struct Polls {
+    running: JoinSet<()>,
+    due: Line,
+}
+
+impl Polls {
+    /// Has the trigger's command run as soon as there is room.
+    pub(super) fn push(&mut self, name: &Arc<str>) {
+        self.due.push(name);
+    }
+
+    /// Starts what is due, as far as there is room.
+    pub(super) fn start(&mut self, supervisor: &Arc<Supervisor>) {
+        while self.running.try_join_next().is_some() {}
+        while self.running.len() < MOST_POLLS {
+            let Some(name) = self.due.pop() else { return };
+            // It may have been paused or removed while it stood in line.
+            let begin = |entry: &mut Entry| {
+                let may_begin = !entry.paused && !entry.is_polling;
+                entry.is_polling |= may_begin;
+                may_begin.then(|| entry.clone())
+            };
+            if let Some(entry) = supervisor.triggers.with(&name, begin).flatten() {
+                let now = supervisor.world.now();
+                self.running.spawn(poll_once(supervisor.clone(), entry, now));
+            }
+        }
+    }
+
+    /// Returns when a command has ended, and never while none runs.
+    pub(super) async fn ended(&mut self) {
+        if self.running.join_next().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Asks the trigger's command once, and keeps what it says.
+async fn poll_once(supervisor: Arc<Supervisor>, entry: Entry, now: Time) {
+    let TriggerSource::Poll { every_ms, .. } = &entry.brief.source else { return };
+    let name = entry.name();
+    let asked = ask(&supervisor, &entry, now).await;
+    if !is_there(&supervisor, &entry) {
+        return;
+    }
+    match asked {
+        Ok(progress) => {
+            supervisor.triggers.with(name, |entry| {
+                entry.progress = progress;
+                entry.trouble = None;
+            });
+        }
+        Err(failure) => drop(failed(&supervisor, name, failure, *every_ms).await),
+    }
+    supervisor.triggers.with(name, |entry| entry.is_polling = false);
+    supervisor.triggers.look_at(name);
+}
+
+/// True unless the trigger was removed meanwhile, also if another has its name.
+fn is_there(supervisor: &Supervisor, entry: &Entry) -> bool {
+    supervisor.triggers.entry(entry.name()).is_some_and(|now| now.id() == entry.id())
+}
+
+async fn ask(supervisor: &Arc<Supervisor>, entry: &Entry, now: Time) -> Result<Progress, Failure> {
+    let TriggerSource::Poll { command, timeout_ms, .. } = &entry.brief.source else {
+        return Ok(entry.progress);
+    };
+    let within = Duration::from_millis(timeout_ms.unwrap_or(POLL_TIMEOUT_MS));
+    let spec = spec_of(supervisor, entry.name()).await?;
+    let printed = poll::ask(&supervisor.exe, command, &spec.run, within).await;
+    // A command takes its time. What it says is for the trigger that asked, and not for one that has its name now.
+    if !is_there(supervisor, entry) {
+        return Ok(entry.progress);
+    }
+    let items = printed.and_then(|printed| poll::items(&printed, now));
+    let items = items.map_err(|message| Failure { code: "poll_failed".to_owned(), message })?;
+    let progress = Progress { cursor_ms: now.0, ..entry.progress }.succeeded();
+    keep(supervisor, entry.name(), items, Some(progress)).await?;
+    Ok(progress)
+}

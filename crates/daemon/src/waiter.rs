@@ -1,0 +1,216 @@
+//! The waiter, seen from the daemon: there is one while this daemon lives, and it knows whether a daemon is
+//! needed.
+//!
+//! The waiter starts a daemon again when this one dies and no shim lives to do that (`outlast_shim::wait`). It is
+//! found by its lock, so it serves one daemon after the other. A service manager starts its daemon again itself,
+//! so such a daemon has no waiter. Whether a daemon is needed is one byte in a file: writing it costs nothing
+//! beside an append, and it need not outlive the machine, which a waiter does not either.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use outlast_engine::{Run, RunId};
+use outlast_wire::api::Mode;
+use outlast_wire::layout::Layout;
+use outlast_wire::shim::{NEEDED, NOT_NEEDED, Revive, Waiter, WaiterIdentity};
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::supervisor::{Supervisor, lock};
+use crate::world::files::{self, Lasting};
+use crate::world::limits;
+use crate::world::process::{self, Who};
+use crate::world::spawn;
+
+/// Before a waiter that has died is started again: longer each time, unless it lived for long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The runs that need a daemon, and the byte that says whether there are any.
+#[derive(Default)]
+pub(crate) struct Needs(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    runs: HashSet<RunId>,
+    /// There once every open run is known; what an earlier daemon wrote holds until then.
+    byte: Option<File>,
+}
+
+impl Needs {
+    /// Notes what a run has come to.
+    pub(crate) fn note(&self, run: &Run) {
+        let needs = run.is_open() && !run.waits_for_person();
+        self.change(|runs| if needs { runs.insert(run.id.clone()) } else { runs.remove(&run.id) });
+    }
+
+    /// A run that cannot be read is read again by a daemon only.
+    pub(crate) fn note_unreadable(&self, id: &RunId) {
+        self.change(|runs| runs.insert(id.clone()));
+    }
+
+    pub(crate) fn forget(&self, id: &RunId) {
+        self.change(|runs| runs.remove(id));
+    }
+
+    /// Every open run is known from here on.
+    pub(crate) fn loaded(&self, layout: &Layout) {
+        let path = layout.needed();
+        let opened =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let mut inner = lock(&self.0);
+        match opened {
+            Ok(file) => inner.byte = Some(file),
+            Err(error) => {
+                tracing::error!(%error, path = %path.display(), "cannot say whether a daemon is needed; the waiter takes it that one is");
+            }
+        }
+        inner.say();
+    }
+
+    fn change(&self, change: impl FnOnce(&mut HashSet<RunId>) -> bool) {
+        let mut inner = lock(&self.0);
+        let was_needed = !inner.runs.is_empty();
+        change(&mut inner.runs);
+        if inner.runs.is_empty() == was_needed {
+            inner.say();
+        }
+    }
+}
+
+impl Inner {
+    fn say(&self) {
+        let Some(file) = &self.byte else { return };
+        let byte = if self.runs.is_empty() { NOT_NEEDED } else { NEEDED };
+        if let Err(error) = file.write_all_at(&[byte], 0) {
+            tracing::error!(%error, "cannot say whether a daemon is needed");
+        }
+    }
+}
+
+impl Supervisor {
+    /// How a shim or the waiter starts a daemon again.
+    pub(crate) fn revive(&self) -> Revive {
+        let layout = &self.layout;
+        Revive {
+            exe: self.exe.clone(),
+            args: ["daemon", "run", "--detached"].map(str::to_owned).to_vec(),
+            env_file: layout.daemon_env(),
+            daemon_lock: layout.daemon_lock(),
+            revive_lock: layout.revive_lock(),
+            stopped_marker: layout.stopped_marker(),
+            soft_limits: limits::before(),
+        }
+    }
+}
+
+/// Sees to it that there is a waiter, for the daemon's life.
+pub(crate) async fn keep(supervisor: &Supervisor) -> Infallible {
+    if supervisor.mode == Mode::Service {
+        end(&supervisor.layout);
+        return std::future::pending().await;
+    }
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let since = Instant::now();
+        if let Err(error) = follow(supervisor).await {
+            tracing::error!(%error, "cannot have a waiter; if this daemon dies while no shim lives, the next command starts one");
+        }
+        if supervisor.leaving().borrow().is_some() {
+            return std::future::pending().await;
+        }
+        pause = if since.elapsed() > LONGEST_PAUSE { FIRST_PAUSE } else { pause };
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Finds the waiter or starts one, and returns when it is gone.
+async fn follow(supervisor: &Supervisor) -> io::Result<()> {
+    let layout = &supervisor.layout;
+    let plan =
+        Waiter { revive: supervisor.revive(), lock: layout.waiter_lock(), needed: layout.needed() };
+    let json = serde_json::to_vec(&plan).map_err(io::Error::other)?;
+    files::write_whole(&layout.waiter_plan(), &json, Lasting::Process)?;
+    // A waiter that is our own child tells us, by a signal, when it is frozen.
+    let mut children = signal(SignalKind::child())?;
+    let gone = async {
+        if let Some(who) = holder(&layout.waiter_lock()) {
+            rouse(layout);
+            return process::gone(who).await;
+        }
+        let status = spawn::waiter(&supervisor.exe, &layout.waiter_plan())?.wait().await?;
+        tracing::debug!(%status, "the waiter is gone");
+        Ok(())
+    };
+    let rousing = async {
+        while children.recv().await.is_some() {
+            rouse(layout);
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        gone = gone => gone,
+        never = rousing => never,
+    }
+}
+
+/// Has a waiter go on that was frozen: it would see no daemon die.
+pub(crate) fn rouse(layout: &Layout) {
+    let Some(who) = holder(&layout.waiter_lock()) else { return };
+    if process::is_frozen(who) {
+        tracing::warn!(pid = who.pid, "the waiter was frozen; it goes on");
+        process::signal(who, Signal::CONT);
+    }
+}
+
+/// Ends the waiter, if there is one.
+pub(crate) fn end(layout: &Layout) {
+    if let Some(who) = holder(&layout.waiter_lock()) {
+        process::signal(who, Signal::TERM);
+    }
+}
+
+/// Who holds the waiter's lock. A process that wrote its name and is gone holds nothing.
+fn holder(path: &Path) -> Option<Who> {
+    let file = File::open(path).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => {}
+        Ok(()) | Err(TryLockError::Error(_)) => return None,
+    }
+    let said: WaiterIdentity = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    Some(Who { pid: said.pid, start: said.start })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_byte_says_whether_any_run_needs_a_daemon_once_all_are_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::under(dir.path());
+        files::private_dir(&layout.state).unwrap();
+        let said = || std::fs::read(layout.needed()).ok();
+        let needs = Needs::default();
+        let run = |name: &str| RunId(name.to_owned());
+        needs.note_unreadable(&run("one"));
+        assert_eq!(said(), None, "an earlier daemon's word holds while runs are read");
+        needs.loaded(&layout);
+        assert_eq!(said(), Some(vec![NEEDED]));
+        needs.note_unreadable(&run("two"));
+        needs.forget(&run("one"));
+        assert_eq!(said(), Some(vec![NEEDED]));
+        needs.forget(&run("two"));
+        assert_eq!(said(), Some(vec![NOT_NEEDED]));
+        needs.note_unreadable(&run("one"));
+        assert_eq!(said(), Some(vec![NEEDED]));
+    }
+}

@@ -1,0 +1,184 @@
+//! Orders: what a client wants of a run, who it was, and which event it answers.
+//!
+//! Recognises an order that comes again and says what became of a question. Decides nothing about runs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Decision, Fact, Run, RunId, State, StopMode};
+
+/// How many orders a run remembers. One that comes again later is refused by the event it is bound to, so it
+/// is never carried out a second time.
+const REMEMBERED: usize = 256;
+
+/// No id of an order is longer, in bytes.
+pub const LONGEST_ORDER_ID: usize = 200;
+
+/// What an order carries besides its verb. Journals from before orders had ids hold none of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Chosen by the client: the same id is the same order.
+    #[serde(rename = "order", default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
+    /// In the journal: the number of the event that the order answers. In an input: what its giver has seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<u64>,
+}
+
+/// Who gave an order, as far as the daemon can tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum By {
+    /// A process of this user that belongs to no run.
+    User { uid: u32 },
+    /// A process inside a run.
+    Run { run: RunId },
+    /// A command that the daemon runs for a sink or a trigger.
+    Daemon,
+}
+
+/// What a blocked run asks of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// The number of the event that blocked the run: an answer names it.
+    pub seq: u64,
+    pub turn: u32,
+    pub kind: Asked,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Whether what a turn has to say may leave the run: a yes or a no.
+    Approval,
+    /// Anything else that a person has to look at.
+    Block,
+}
+
+impl Asked {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Approval => "approval",
+            Self::Block => "block",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Answer(Decision),
+    Resume,
+    Pause,
+    Stop(StopMode),
+}
+
+impl Verb {
+    /// What has been done by it, for people.
+    pub fn done(self) -> &'static str {
+        match self {
+            Self::Answer(Decision::Approve) => "approved",
+            Self::Answer(Decision::Deny) => "denied",
+            Self::Answer(Decision::Reply) => "answered with a text",
+            Self::Resume => "resumed",
+            Self::Pause => "paused",
+            Self::Stop(_) => "stopped",
+        }
+    }
+}
+
+/// An order that the journal has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// The number of its event.
+    pub seq: u64,
+    pub verb: Verb,
+    pub order: Order,
+}
+
+/// The last orders that a run has taken, the oldest first. Shared, since a run is copied with every step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Orders(Arc<VecDeque<Taken>>);
+
+impl Orders {
+    /// The order under this id, if it is among those that are remembered.
+    pub fn get(&self, id: &str) -> Option<&Taken> {
+        self.0.iter().find(|taken| taken.order.id.as_deref() == Some(id))
+    }
+
+    pub(crate) fn has(&self, order: &Order) -> bool {
+        order.id.as_deref().is_some_and(|id| self.get(id).is_some())
+    }
+
+    /// What was answered to the question that this event asked, if it is open no longer.
+    pub fn answer_to(&self, seq: u64) -> Option<&Taken> {
+        let answers = |taken: &&Taken| taken.order.answers == Some(seq);
+        // A resume names the last thing that it released, and released what was there before, too.
+        let covers = |taken: &&Taken| {
+            taken.verb == Verb::Resume && taken.order.answers.is_some_and(|last| last > seq)
+        };
+        self.0.iter().find(answers).or_else(|| self.0.iter().find(covers))
+    }
+
+    /// The first order after this event that let the run go on.
+    pub fn release_after(&self, seq: u64) -> Option<&Taken> {
+        let lets_go = |taken: &&Taken| matches!(taken.verb, Verb::Answer(_) | Verb::Resume);
+        self.0.iter().filter(lets_go).find(|taken| taken.seq > seq)
+    }
+
+    pub(crate) fn take(&mut self, seq: u64, fact: &Fact) {
+        let Some((verb, order)) = given(fact) else { return };
+        let taken = Taken { seq, verb, order: order.clone() };
+        let all = Arc::make_mut(&mut self.0);
+        if all.len() >= REMEMBERED {
+            all.pop_front();
+        }
+        all.push_back(taken);
+    }
+}
+
+/// The order that a fact is, if it is one that was given to this run alone. A denied emission is a part of
+/// the answer that follows it.
+pub(crate) fn given(fact: &Fact) -> Option<(Verb, &Order)> {
+    match fact {
+        Fact::Answered { decision, order, .. } => Some((Verb::Answer(*decision), order)),
+        Fact::ResumeRequested { all: false, order, .. } => Some((Verb::Resume, order)),
+        Fact::PauseRequested { all: false, order, .. } => Some((Verb::Pause, order)),
+        Fact::StopRequested { mode, order, .. } => Some((Verb::Stop(*mode), order)),
+        _ => None,
+    }
+}
+
+impl Run {
+    /// What a person is asked, while it is open.
+    pub fn asks(&self) -> Option<Question> {
+        if self.state != State::Blocked || self.is_released {
+            return None;
+        }
+        let kind = if self.needs_decision() { Asked::Approval } else { Asked::Block };
+        let turn = self.attempt.as_ref().map_or(0, |attempt| attempt.turn);
+        Some(Question { seq: self.state_seq, turn, kind })
+    }
+
+    /// The number of the last event that a resume releases whose giver has seen events up to `seen`: the
+    /// pause, or the block unless that asks for a decision. What came later stays.
+    pub fn releases(&self, seen: Option<u64>) -> Option<u64> {
+        let pause = self.is_paused.then_some(self.paused_seq);
+        let block = self.asks().filter(|it| it.kind == Asked::Block).map(|it| it.seq);
+        let was_seen = |seq: &u64| seen.is_none_or(|seen| *seq <= seen);
+        [pause, block].into_iter().flatten().filter(was_seen).max()
+    }
+
+    /// True if a pause may be taken whose giver has seen events up to `seen`: not while the run is being
+    /// ended, and not after a resume that the giver did not know of.
+    pub fn may_pause(&self, seen: Option<u64>) -> bool {
+        !self.is_being_ended() && seen.is_none_or(|seen| self.resumed_seq <= seen)
+    }
+
+    /// True once a stop, a limit or the end leaves no room for a rest.
+    pub fn is_being_ended(&self) -> bool {
+        self.stop.is_some() || self.limit.is_some() || self.has_ended()
+    }
+}

@@ -1,0 +1,80 @@
+//! `outlast daemon restart`: this program's daemon takes the place of the one that runs.
+//!
+//! The successor looks at the journal and the config before it asks for the place, so a program that cannot do the
+//! work never gets it. Clients that wait find the successor by themselves.
+
+use std::time::Duration;
+
+use outlast_wire::api::{DaemonStatus, Mode};
+use tokio::time::{Instant, sleep};
+
+use super::{Heard, ask_status, does_answer, start};
+use crate::autostart;
+use crate::connect::meet;
+use crate::lock::{self, Lock};
+use crate::problem::Problem;
+use crate::world::World;
+use crate::{Answer, output, service};
+
+/// A service manager may take a while to end one process and to start another.
+const SERVICE_WITHIN: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(crate) async fn restart(world: &World, json: bool) -> Answer {
+    let Some(mut connection) = meet(world).await? else {
+        return match lock::probe(&world.layout()?.daemon_lock()) {
+            Lock::Free => start::start(world, json).await,
+            Lock::Held => Err(silent()),
+        };
+    };
+    if does_answer(&mut connection).await? == Heard::Nothing {
+        return Err(silent());
+    }
+    let before = ask_status(&mut connection).await?;
+    drop(connection);
+    match (autostart::replace(world).await, before.mode) {
+        (Ok(()), _) => {}
+        // It has looked at the journal and found nothing in its way but the manager.
+        (Err(problem), Some(Mode::Service)) if problem.has_code("makes_no_room") => {
+            service::restart(world).await?;
+        }
+        (Err(problem), _) => return Err(problem),
+    }
+    let after = successor(world, before.pid).await?;
+    if json {
+        output::print_json(&after)?;
+    } else {
+        output::print_line(&told(&before, &after))?;
+    }
+    Ok(0)
+}
+
+/// The daemon that answers, once it is another.
+async fn successor(world: &World, before: Option<u32>) -> Result<DaemonStatus, Problem> {
+    let deadline = Instant::now() + SERVICE_WITHIN;
+    while Instant::now() < deadline {
+        if let Some(mut connection) = meet(world).await?
+            && let Ok(status) = ask_status(&mut connection).await
+            && status.pid != before
+        {
+            return Ok(status);
+        }
+        sleep(PAUSE).await;
+    }
+    Err(Problem::unreachable("it was replaced, and its successor does not answer")
+        .hint("outlast daemon logs --tail 50 has its last words"))
+}
+
+fn told(before: &DaemonStatus, after: &DaemonStatus) -> String {
+    let who = |status: &DaemonStatus| {
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+        let pid = status.pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+        format!("pid {pid}, version {}, build {}", text(&status.version), text(&status.build))
+    };
+    format!("restarted: {}; before: {}", who(after), who(before))
+}
+
+fn silent() -> Problem {
+    Problem::unreachable("it holds the lock and does not answer")
+        .hint("outlast daemon stop ends it, also if it hangs; then outlast daemon start")
+}

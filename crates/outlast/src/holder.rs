@@ -1,0 +1,113 @@
+//! A signal to the daemon that holds the lock, for when it cannot be talked to.
+//!
+//! Goes to exactly that process: the lock names its boot, pid and start, and the signal travels through a pidfd
+//! that was opened before they were compared.
+
+use outlast_wire::holder::Holder;
+use outlast_wire::layout::Layout;
+use rustix::process::Signal;
+
+use crate::lock;
+use crate::process;
+use crate::world::World;
+#[cfg(target_os = "linux")]
+use crate::world::lookup;
+
+/// What became of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Yes,
+    /// The process that the lock names is not there.
+    Gone,
+    /// The lock does not say enough of its holder, or the system let nothing through.
+    No,
+}
+
+/// Has a daemon look after a socket that is gone. Only one that has said where it listens: an earlier one, or one
+/// that is just starting, might not be ready for the signal.
+pub(crate) fn nudge(world: &World, layout: &Layout) -> Sent {
+    match lock::holder(&layout.daemon_lock()) {
+        Some(holder) if holder.socket.is_some() => signal(world, &holder, Signal::HUP),
+        Some(_) | None => Sent::No,
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn signal(world: &World, holder: &Holder, signal: Signal) -> Sent {
+    use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+
+    let Some(identity) = holder.identity() else { return Sent::No };
+    let pid = i32::try_from(identity.pid).ok().and_then(Pid::from_raw);
+    let (Some(pid), Some(boot)) = (pid, boot_id(world)) else { return Sent::No };
+    if boot != identity.boot {
+        return Sent::Gone;
+    }
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return Sent::Gone };
+    // Compared after opening: what the handle holds is what was looked at.
+    if process::start(identity.pid) != Some(identity.start) {
+        return Sent::Gone;
+    }
+    match pidfd_send_signal(&process, signal) {
+        Ok(()) => Sent::Yes,
+        Err(rustix::io::Errno::SRCH) => Sent::Gone,
+        Err(_) => Sent::No,
+    }
+}
+
+/// Untested here: without pidfds nothing says that the process is still the one that is named.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn signal(_world: &World, _holder: &Holder, _signal: Signal) -> Sent {
+    Sent::No
+}
+
+/// True if the daemon was stopped by a signal and does nothing until it is continued.
+pub(crate) fn is_frozen(holder: &Holder) -> bool {
+    process::is_stopped(holder.pid)
+}
+
+/// Which boot this is. A debug build can be told another, as the daemon can.
+#[cfg(target_os = "linux")]
+fn boot_id(world: &World) -> Option<String> {
+    let pretended = lookup(&world.env, "OUTLAST_FAKE_BOOT_ID").filter(|_| cfg!(debug_assertions));
+    if let Some(pretended) = pretended {
+        return pretended.to_str().map(str::to_owned);
+    }
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_reaches_nobody_but_the_process_that_is_named() {
+        let world = World::new(Vec::new());
+        let me = std::process::id();
+        let start = process::start(me).expect("we are alive");
+        let holder = |boot: Option<String>, start| Holder {
+            pid: me,
+            version: String::new(),
+            epoch: None,
+            started_at: String::new(),
+            build: None,
+            socket: None,
+            boot,
+            start,
+            program: None,
+            left: None,
+        };
+        let boot = boot_id(&world);
+        // A continued process that was not stopped notices nothing.
+        assert_eq!(signal(&world, &holder(boot.clone(), Some(start)), Signal::CONT), Sent::Yes);
+        assert_eq!(
+            signal(&world, &holder(boot.clone(), Some(start + 1)), Signal::CONT),
+            Sent::Gone
+        );
+        assert_eq!(
+            signal(&world, &holder(Some("another".to_owned()), Some(start)), Signal::CONT),
+            Sent::Gone
+        );
+        assert_eq!(signal(&world, &holder(boot, None), Signal::CONT), Sent::No);
+    }
+}
