@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io;
 
 use outlast_engine::Step;
+use outlast_wire::again;
 use outlast_wire::layout::RunDir;
 
 /// The entries of one run directory.
@@ -21,7 +22,7 @@ impl Contents {
     /// Fails if any entry cannot be listed: what was not read is not absent.
     pub(crate) fn read(dir: &RunDir) -> io::Result<Self> {
         let mut contents = Self::default();
-        for entry in std::fs::read_dir(&dir.0)? {
+        for entry in again::read_dir(&dir.0)? {
             contents.add(entry?.file_name());
         }
         Ok(contents)

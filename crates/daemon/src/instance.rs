@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::BootId;
+use outlast_wire::again;
 use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
 use outlast_wire::shim::{EnvVar, not_inherited};
@@ -33,7 +34,7 @@ impl Instance {
     pub(crate) fn take(path: &Path) -> Result<Self, Refusal> {
         let mut lock = open(path)?;
         for _ in 0..LOOKS {
-            match lock.try_lock() {
+            match again::try_lock(&lock) {
                 Ok(()) => return Ok(Self { lock }),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_LOOKS),
                 Err(TryLockError::Error(error)) => return Err(cannot(path, &error)),
@@ -45,7 +46,7 @@ impl Instance {
     /// Takes the lock if nobody has it.
     pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, Refusal> {
         let lock = open(path)?;
-        match lock.try_lock() {
+        match again::try_lock(&lock) {
             Ok(()) => Ok(Some(Self { lock })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(cannot(path, &error)),
@@ -55,7 +56,7 @@ impl Instance {
     /// Waits until the lock is free. For a service manager, to which leaving would mean trying again.
     pub(crate) fn wait(path: &Path) -> Result<Self, Refusal> {
         let lock = open(path)?;
-        lock.lock().map_err(|error| cannot(path, &error))?;
+        again::lock(&lock).map_err(|error| cannot(path, &error))?;
         Ok(Self { lock })
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use outlast_wire::layout::Layout;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::world::files;
 
@@ -60,7 +60,7 @@ fn allocate(state: &Path, path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+    let file = retry_on_intr(|| rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR))?;
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Ok(()) => Ok(()),
         // Then the bytes are written.

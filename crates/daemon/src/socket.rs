@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
 
 /// `sun_path` holds 108 bytes on Linux and 104 on macOS, the terminating zero among them.
 const LONGEST: usize = 100;
@@ -23,11 +24,8 @@ impl ShortPath {
         let (Some(parent), Some(name)) = (socket.parent(), socket.file_name()) else {
             return Err(io::Error::other("a socket needs a directory and a name"));
         };
-        let dir = rustix::fs::open(
-            parent,
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = retry_on_intr(|| rustix::fs::open(parent, flags, Mode::empty()))?;
         let path = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);
         Ok(Self { path, _dir: Some(dir) })
     }

@@ -11,6 +11,7 @@ use std::time::UNIX_EPOCH;
 
 use outlast_engine::{Agent, Event, Fact, Row, Run, RunId, RunSpec, StateName, Time};
 use outlast_store::{Error, Filter, Resolved};
+use outlast_wire::again;
 use outlast_wire::api::Trouble;
 use outlast_wire::layout::RunDir;
 
@@ -178,7 +179,7 @@ impl Supervisor {
 
     fn unknown_directories(&self) -> Result<Vec<RunId>, Error> {
         let known: BTreeSet<RunId> = self.store.run_ids()?.into_iter().collect();
-        let entries = match std::fs::read_dir(self.layout.runs()) {
+        let entries = match again::read_dir(self.layout.runs()) {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::error!(%error, "cannot list the run directories");

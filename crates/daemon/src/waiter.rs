@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use outlast_engine::{Run, RunId};
+use outlast_wire::again;
 use outlast_wire::api::Mode;
 use outlast_wire::layout::Layout;
 use outlast_wire::shim::{NEEDED, NOT_NEEDED, Revive, Waiter, WaiterIdentity};
@@ -181,7 +182,7 @@ pub(crate) fn end(layout: &Layout) {
 /// Who holds the waiter's lock. A process that wrote its name and is gone holds nothing.
 fn holder(path: &Path) -> Option<Who> {
     let file = File::open(path).ok()?;
-    match file.try_lock_shared() {
+    match again::try_lock_shared(&file) {
         Err(TryLockError::WouldBlock) => {}
         Ok(()) | Err(TryLockError::Error(_)) => return None,
     }

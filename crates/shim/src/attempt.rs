@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
+use outlast_wire::again;
 use outlast_wire::hook;
 use outlast_wire::layout::AttemptDir;
 use outlast_wire::shim::{NeverStarted, News, Record, Spec, Window};
@@ -380,7 +381,7 @@ fn lock(dir: &AttemptDir) -> Result<File, Unopened> {
     let options =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.lock());
     let file = options.map_err(|_| Unopened::BadFiles)?;
-    match file.try_lock() {
+    match again::try_lock(&file) {
         Ok(()) => Ok(file),
         Err(_) => Err(Unopened::Busy),
     }

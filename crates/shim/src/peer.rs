@@ -11,6 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use outlast_wire::again;
+
 /// A daemon takes its lock among the first things it opens, so these are looked at before all others.
 const FIRST_DESCRIPTORS: u32 = 64;
 /// More than these are not looked at.
@@ -63,7 +65,7 @@ impl Door {
         let (Some(pid), Ok(metadata)) = (peer_pid(stream), std::fs::metadata(&self.lock)) else {
             return false;
         };
-        descriptors(pid).is_ok() && !holds(pid, File::of(&metadata))
+        !holds(pid, File::of(&metadata)) && descriptors(pid).is_ok()
     }
 }
 
@@ -84,7 +86,7 @@ fn holds(pid: u32, lock: File) -> bool {
 }
 
 fn descriptors(pid: u32) -> io::Result<impl Iterator<Item = u32>> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let entries = again::read_dir(format!("/proc/{pid}/fd"))?;
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     Ok(numbers.filter(|fd| *fd >= FIRST_DESCRIPTORS).take(DESCRIPTORS_MAX))
 }
@@ -116,10 +118,10 @@ mod tests {
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
         let door = Door::of(&path);
         assert!(!door.lets_in(&ours), "the file is open and not locked");
-        lock.lock_shared().expect("nobody has it");
+        again::lock_shared(&lock).expect("nobody has it");
         assert!(!door.lets_in(&ours), "others may hold it, too");
         lock.unlock().expect("it is ours");
-        lock.lock().expect("nobody has it");
+        again::lock(&lock).expect("nobody has it");
         assert!(door.lets_in(&ours));
         std::fs::remove_file(&path).expect("it is ours");
         assert!(door.lets_in(&ours), "a lock without its name is held all the same");
@@ -132,7 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("daemon.lock");
         let old = std::fs::File::create(&path).expect("creates");
-        old.lock().expect("nobody has it");
+        again::lock(&old).expect("nobody has it");
         let door = Door::of(&path);
         std::fs::remove_file(&path).expect("it is ours");
         std::fs::File::create(&path).expect("creates");

@@ -11,6 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use outlast_wire::again;
 use outlast_wire::shim::{EnvVar, Revive as Plan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -175,12 +176,12 @@ pub(crate) fn take(path: &Path) -> Option<File> {
     let options =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
     let file = options.ok()?;
-    file.try_lock().is_ok().then_some(file)
+    again::try_lock(&file).is_ok().then_some(file)
 }
 
 fn is_held(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    matches!(again::try_lock_shared(&file), Err(TryLockError::WouldBlock))
 }
 
 /// A process can be read from when it has ended.

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 
 use outlast_wire::shim::SoftLimits;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::tolerate;
@@ -58,7 +58,7 @@ pub(crate) fn take_outputs() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     let stdout = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     let stderr = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3)?;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let null = rustix::fs::open("/dev/null", flags, Mode::empty())?;
+    let null = retry_on_intr(|| rustix::fs::open("/dev/null", flags, Mode::empty()))?;
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
     Ok((stdout, stderr))
@@ -134,7 +134,7 @@ fn occupy_standard_descriptors() {
 /// `/dev/null`, on a descriptor above the standard ones where possible.
 fn null() -> Option<File> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    rustix::fs::open("/dev/null", flags, Mode::empty()).ok().map(File::from)
+    retry_on_intr(|| rustix::fs::open("/dev/null", flags, Mode::empty())).ok().map(File::from)
 }
 
 #[expect(unsafe_code, reason = "rustix does not set signal dispositions")]

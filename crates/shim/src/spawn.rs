@@ -164,7 +164,8 @@ fn unusable_input(path: &Path, errno: Errno) -> Failure {
 }
 
 fn null() -> rustix::io::Result<OwnedFd> {
-    rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::io::retry_on_intr(|| rustix::fs::open("/dev/null", flags, Mode::empty()))
 }
 
 pub(crate) fn no_resources(error: impl Into<std::io::Error>) -> Failure {

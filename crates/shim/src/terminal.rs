@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use outlast_wire::shim::Window;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
@@ -112,13 +112,13 @@ impl AsFd for Terminal {
 }
 
 fn open_pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    let master = retry_on_intr(|| rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY))?;
     rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC)?;
     rustix::pty::grantpt(&master)?;
     rustix::pty::unlockpt(&master)?;
     let name = rustix::pty::ptsname(&master, Vec::new())?;
-    let slave =
-        rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let slave = retry_on_intr(|| rustix::fs::open(&name, flags, Mode::empty()))?;
     rustix::io::ioctl_fionbio(&master, true)?;
     Ok((master, slave))
 }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 
+use outlast_wire::again;
 use outlast_wire::guard::GUARD_VERB;
 use outlast_wire::shim::{Identity, Survivor};
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -139,7 +140,7 @@ fn walk(root: u32, children_of: &dyn Fn(u32) -> Vec<u32>) -> Vec<Process> {
 
 /// The children of every thread of `pid`.
 fn children(pid: u32) -> Vec<u32> {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let Ok(tasks) = again::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = tasks
         .flatten()
         .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
@@ -153,7 +154,7 @@ fn children(pid: u32) -> Vec<u32> {
 /// Everybody's children, from everybody's parent.
 fn scan() -> HashMap<u32, Vec<u32>> {
     let mut families: HashMap<u32, Vec<u32>> = HashMap::new();
-    let Ok(entries) = std::fs::read_dir("/proc") else { return families };
+    let Ok(entries) = again::read_dir("/proc") else { return families };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     for pid in pids {
         if let Some(stat) = stat(pid) {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use outlast_wire::again;
 use outlast_wire::shim::{NOT_NEEDED, Waiter, WaiterIdentity};
 
 use crate::revive::{self, Reviver};
@@ -78,13 +79,7 @@ fn revive(reviver: &mut Reviver) -> bool {
 
 /// Returns when no daemon holds the lock. Whoever wants it gets it at once: ours is let go before we return.
 fn until_dead(lock: &Path) -> io::Result<()> {
-    let file = File::open(lock)?;
-    loop {
-        match file.lock_shared() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            granted => return granted,
-        }
-    }
+    again::lock_shared(&File::open(lock)?)
 }
 
 /// What cannot be read is not taken for a daemon that is not needed.

@@ -62,7 +62,8 @@ impl Scene {
 }
 
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    #[expect(clippy::disallowed_methods, reason = "a test that is interrupted is run again")]
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Three boundaries: `shim` is what a daemon and a shim say to each other and leave on disk for each
 //! other; `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say. Nothing
-//! here opens, reads or decides anything.
+//! here decides anything; `again` alone makes system calls, for its callers, and repeats those that a signal
+//! interrupted.
 
+pub mod again;
 pub mod api;
 pub mod guard;
 pub mod holder;

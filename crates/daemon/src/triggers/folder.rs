@@ -13,6 +13,7 @@ use std::path::Path;
 
 use outlast_engine::Time;
 use outlast_store::Delivery;
+use outlast_wire::again;
 use rustix::fs::{Access, access};
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ pub(crate) fn look(
     let mut found = Found::default();
     let mut names: Vec<OsString> = match closed {
         Some(names) => names.iter().cloned().collect(),
-        None => std::fs::read_dir(dir)?
+        None => again::read_dir(dir)?
             .map(|entry| entry.map(|entry| entry.file_name()))
             .collect::<io::Result<_>>()?,
     };

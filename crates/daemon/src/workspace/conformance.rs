@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use outlast_engine::Strategy;
+use outlast_wire::again;
 
 use super::failure::Failure;
 use super::fixture::{Fixture, check_out, in_git, write};
@@ -106,7 +107,7 @@ fn conformance_17_2_a_failed_after_create_leaves_nothing_half_made() {
             discard(&spec).expect("it is ours, and then it is gone");
             assert!(!Path::new(&spec.dir).exists(), "{strategy:?}");
         }
-        let left: Vec<_> = fs::read_dir(fixture.root()).expect("it is there").collect();
+        let left: Vec<_> = again::read_dir(fixture.root()).expect("it is there").collect();
         assert!(left.is_empty(), "{left:?}");
         assert_eq!(prepare(&spec).expect("it can be made anew"), CREATED);
         discard(&spec).expect("it is ours");
@@ -133,7 +134,7 @@ fn conformance_17_2_an_identifier_never_leaves_the_root() {
         assert_eq!(Path::new(&spec.dir).parent(), Some(fixture.root().as_path()));
         assert_eq!(prepare(&spec).expect("nothing is in the way"), CREATED, "{identifier:?}");
     }
-    assert_eq!(fs::read_dir(fixture.base()).expect("it is ours").count(), 1);
+    assert_eq!(again::read_dir(fixture.base()).expect("it is ours").count(), 1);
 }
 
 #[test]

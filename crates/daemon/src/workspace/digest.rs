@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use outlast_wire::again;
+
 use super::fnv::Fnv;
 
 const MOST_ENTRIES: usize = 200_000;
@@ -52,7 +54,7 @@ impl Walk {
         }
         let is_git = below.file_name().is_some_and(|name| name == ".git");
         let mut names = Vec::new();
-        for entry in fs::read_dir(dir).ok()? {
+        for entry in again::read_dir(dir).ok()? {
             let name = entry.ok()?.file_name();
             if !is_git || TELLING.iter().any(|telling| name == *telling) {
                 self.entries_left = self.entries_left.checked_sub(1)?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use outlast_engine::{RunSpec, Strategy};
+use outlast_wire::again;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::failure::Failure;
@@ -41,7 +42,7 @@ fn a_worktree_is_checked_out_on_its_branch_and_removed_without_it() {
     assert_eq!(listed(&repository), 1);
     let log = in_git(&repository, &["log", "--format=%s", "outlast/ABC-1"]);
     assert_eq!(log, "work\nfirst");
-    assert_eq!(fs::read_dir(fixture.root()).expect("the root stays").count(), 0);
+    assert_eq!(again::read_dir(fixture.root()).expect("the root stays").count(), 0);
     assert_eq!(remove(&spec).expect("gone already is fine").bytes, 0);
 }
 
@@ -290,7 +291,7 @@ fn a_removal_that_died_is_ended_by_the_next() {
     fs::rename(dir(&spec), Marks::of(dir(&spec)).removing).expect("it is ours");
     assert!(remove(&spec).expect("it had begun").bytes > 0);
     assert_eq!(listed(&repository), 1);
-    assert_eq!(fs::read_dir(fixture.root()).expect("the root stays").count(), 0);
+    assert_eq!(again::read_dir(fixture.root()).expect("the root stays").count(), 0);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 use outlast_engine::{RunSpec, Strategy};
+use outlast_wire::again;
 
 use super::failure::Failure;
 use super::key;
@@ -83,7 +84,7 @@ fn is_free(dir: &Path) -> Result<bool, Failure> {
     if look(dir)?.is_none() {
         return Ok(true);
     }
-    let mut entries = fs::read_dir(dir).map_err(Failure::io("reading", dir))?;
+    let mut entries = again::read_dir(dir).map_err(Failure::io("reading", dir))?;
     Ok(entries.next().is_none())
 }
 

@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 use outlast_engine::{RunSpec, Strategy};
+use outlast_wire::again;
 
 use super::failure::Failure;
 use super::make::{repository, root};
@@ -116,7 +117,7 @@ fn has_no_submodules(dir: &Path, linked: &Linked) -> Result<(), WhyNot> {
     if plain::has_submodules(dir)? {
         return Err(WhyNot::Submodules);
     }
-    match fs::read_dir(linked.admin.join("modules")).map(|mut modules| modules.next()) {
+    match again::read_dir(linked.admin.join("modules")).map(|mut modules| modules.next()) {
         Ok(Some(_)) => Err(WhyNot::Submodules),
         Ok(None) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use outlast_engine::{RunId, Step, Survivor};
+use outlast_wire::again;
 use outlast_wire::layout::AttemptDir;
 use rustix::process::Signal;
 
@@ -146,7 +147,7 @@ fn survivor((pid, stat): (&u32, &Stat)) -> Survivor {
 fn alive() -> io::Result<BTreeMap<u32, Stat>> {
     let me = std::process::id();
     let mut alive = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc")? {
+    for entry in again::read_dir("/proc")? {
         let name = entry?.file_name();
         let number = std::str::from_utf8(name.as_bytes()).ok().and_then(|name| name.parse().ok());
         let Some(pid) = number.filter(|pid: &u32| *pid != me) else { continue };

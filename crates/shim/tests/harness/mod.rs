@@ -152,7 +152,7 @@ impl Attempt {
     pub(crate) fn connect_as_daemon(&self) -> Peer {
         self.lock.get_or_init(|| {
             let lock = std::fs::File::create(&self.spec.revive.daemon_lock).expect("creates");
-            lock.try_lock().expect("no other daemon has it");
+            outlast_wire::again::try_lock(&lock).expect("no other daemon has it");
             lock
         });
         self.connect()

@@ -88,7 +88,17 @@ fn forget_older_copies(path: &Path) -> Result<(), Error> {
     let error = |error: io::Error| Error::from_io(path, &error);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned() + BEFORE;
     let mut copies = Vec::new();
-    for entry in fs::read_dir(directory(path)).map_err(error)? {
+    let entries = loop {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this crate knows no wire, and repeats it here"
+        )]
+        match fs::read_dir(directory(path)) {
+            Err(problem) if problem.kind() == io::ErrorKind::Interrupted => {}
+            read => break read.map_err(error)?,
+        }
+    };
+    for entry in entries {
         let found = entry.map_err(error)?.file_name().to_string_lossy().into_owned();
         copies.extend(found.strip_prefix(&name).and_then(|number| number.parse::<u32>().ok()));
     }

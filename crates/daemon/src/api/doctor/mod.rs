@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use outlast_engine::{RunId, Time};
+use outlast_wire::again;
 use outlast_wire::api::{DoctorReport, Finding, Holding, Level, TriggerView};
 
 use super::Daemon;
@@ -268,7 +269,7 @@ fn lineage(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 /// Directories that the journal does not know: they may be the work of a person, and may be alive.
 fn leftovers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let runs = supervisor.layout.runs();
-    if let Err(error) = std::fs::read_dir(&runs)
+    if let Err(error) = again::read_dir(&runs)
         && error.kind() != std::io::ErrorKind::NotFound
     {
         let message = format!("{} cannot be read: {error}", runs.display());

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use outlast_wire::again;
 use outlast_wire::layout::Layout;
 use serde_json::{Value, json};
 
@@ -88,7 +89,7 @@ fn systemd() -> Value {
         "/usr/lib64/systemd",
     ];
     let version =
-        places.iter().filter_map(|place| std::fs::read_dir(place).ok()).find_map(|entries| {
+        places.iter().filter_map(|place| again::read_dir(place).ok()).find_map(|entries| {
             entries.flatten().find_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
                 Some(name.strip_prefix("libsystemd-shared-")?.strip_suffix(".so")?.to_owned())
