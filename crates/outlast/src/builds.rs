@@ -18,7 +18,8 @@ pub(crate) const RESTART: &str =
 /// a person types often.
 pub(crate) fn mention(world: &World) {
     let Ok(layout) = world.layout() else { return };
-    let holder = lock::holder(&layout.daemon_lock());
+    // It has just answered, so what the lock says is said of it.
+    let holder = lock::last_holder(&layout.daemon_lock());
     if let Some(what) = holder.as_ref().and_then(difference) {
         output::tell(&format!("outlast: {what}\nhint: {RESTART}"));
     }

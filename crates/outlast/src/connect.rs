@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::autostart;
 use crate::client::{Connection, Failed};
 use crate::holder::{self, Sent};
-use crate::lock::{self, Lock};
+use crate::lock::{self, Door, Lock};
 use crate::problem::Problem;
 use crate::world::{Autostart, World};
 
@@ -98,8 +98,8 @@ pub(crate) async fn meet(world: &World) -> Result<Option<Connection>, Problem> {
 /// A connection if a daemon listens; `None` if none does.
 pub(crate) async fn try_connect(layout: &Layout) -> Result<Option<Connection>, Problem> {
     let lock = layout.daemon_lock();
-    match lock::socket(layout) {
-        Some(socket) => connect_to(&socket).await,
+    match lock::door(layout) {
+        Some(door) => connect_to(&door).await,
         None => match std::fs::File::open(&lock) {
             // Another user's: to say that no daemon runs would be a guess.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -110,9 +110,12 @@ pub(crate) async fn try_connect(layout: &Layout) -> Result<Option<Connection>, P
     }
 }
 
-async fn connect_to(socket: &Path) -> Result<Option<Connection>, Problem> {
+async fn connect_to(door: &Door) -> Result<Option<Connection>, Problem> {
+    let socket = &door.socket;
     let stream = match open(socket).await {
-        Ok(stream) => stream,
+        // Whom the kernel names at the other end need not be looked for.
+        Ok(stream) if is_at(&stream, door.pid) || door.is_its_holders() => stream,
+        Ok(_another) => return Ok(None),
         Err(error) if is_nobody(&error) => return Ok(None),
         Err(error) => {
             return Err(Problem::unreachable(format_args!("{}: {error}", socket.display())));
@@ -123,6 +126,12 @@ async fn connect_to(socket: &Path) -> Result<Option<Connection>, Problem> {
         Err(Failed::Lost(_)) => Ok(None),
         Err(Failed::Answered(problem)) => Err(problem),
     }
+}
+
+/// True if that process listens at the other end.
+fn is_at(stream: &UnixStream, pid: u32) -> bool {
+    let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    peer.is_some_and(|peer| u32::try_from(peer) == Ok(pid))
 }
 
 fn is_nobody(error: &io::Error) -> bool {
@@ -158,7 +167,8 @@ async fn open_through_directory(socket: &Path) -> io::Result<UnixStream> {
         return Err(ErrorKind::InvalidInput.into());
     };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+    let open = || rustix::fs::open(directory, flags, Mode::empty());
+    let directory = rustix::io::retry_on_intr(open)?;
     let short = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name);
     UnixStream::connect(&short).await
 }
@@ -166,6 +176,10 @@ async fn open_through_directory(socket: &Path) -> io::Result<UnixStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at(layout: &Layout) -> Door {
+        Door { socket: layout.socket(), pid: std::process::id(), start: None }
+    }
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
@@ -177,13 +191,13 @@ mod tests {
         let layout = Layout::under(&home.path().join("deep".repeat(40)));
         std::fs::create_dir_all(&layout.runtime).expect("directories");
         runtime().block_on(async {
-            assert!(matches!(connect_to(&layout.socket()).await, Ok(None)));
+            assert!(matches!(connect_to(&at(&layout)).await, Ok(None)));
             // Bound by way of a short link, as the daemon has to as well.
             let link = home.path().join("link");
             std::os::unix::fs::symlink(&layout.runtime, &link).expect("a link");
             let _listener =
                 tokio::net::UnixListener::bind(link.join("daemon.sock")).expect("a socket");
-            assert!(matches!(connect_to(&layout.socket()).await, Ok(Some(_))));
+            assert!(matches!(connect_to(&at(&layout)).await, Ok(Some(_))));
         });
     }
 
@@ -194,7 +208,7 @@ mod tests {
         std::fs::create_dir_all(&layout.runtime).expect("a directory");
         runtime().block_on(async {
             drop(tokio::net::UnixListener::bind(layout.socket()).expect("a socket"));
-            assert!(matches!(connect_to(&layout.socket()).await, Ok(None)));
+            assert!(matches!(connect_to(&at(&layout)).await, Ok(None)));
         });
     }
 }

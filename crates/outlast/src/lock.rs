@@ -5,6 +5,7 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use outlast_wire::again;
 use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
 
@@ -24,7 +25,7 @@ pub(crate) fn probe(path: &Path) -> Lock {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Lock::Held,
         Err(_) => return Lock::Free,
     };
-    match file.try_lock_shared() {
+    match again::try_lock_shared(&file) {
         Err(TryLockError::WouldBlock) => Lock::Held,
         Ok(()) | Err(TryLockError::Error(_)) => Lock::Free,
     }
@@ -45,14 +46,34 @@ pub(crate) fn last_holder(path: &Path) -> Option<Holder> {
 /// Where the daemon listens, whatever this environment says: the lock names it while it is held. `None` if no
 /// daemon lives, or it does not listen yet. Another path would lead to another Outlast's daemon.
 pub(crate) fn socket(layout: &Layout) -> Option<PathBuf> {
+    door(layout).filter(Door::is_its_holders).map(|door| door.socket)
+}
+
+/// The same, from words that may be those of a daemon that is gone.
+pub(crate) fn door(layout: &Layout) -> Option<Door> {
     let holder = holder(&layout.daemon_lock())?;
-    match (holder.socket(), holder.start) {
-        // Words of a daemon that is gone: the one that holds the lock now has not written its own yet.
-        (Some(_), Some(start)) if process::start(holder.pid) != Some(start) => None,
-        (Some(socket), _) => Some(socket.to_owned()),
+    let (pid, start) = (holder.pid, holder.start);
+    match (holder.socket(), start) {
+        (Some(socket), start) => Some(Door { socket: socket.to_owned(), pid, start }),
         (None, Some(_)) => None,
         // An earlier daemon listens where its environment said, which is likely to be ours.
-        (None, None) => Some(layout.socket()),
+        (None, None) => Some(Door { socket: layout.socket(), pid, start }),
+    }
+}
+
+/// A socket, and the daemon that named it in the lock.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) socket: PathBuf,
+    pub(crate) pid: u32,
+    pub(crate) start: Option<u64>,
+}
+
+impl Door {
+    /// False of words that a daemon which is gone has left: the one that holds the lock now has not written its own
+    /// yet.
+    pub(crate) fn is_its_holders(&self) -> bool {
+        self.start.is_none_or(|start| process::start(self.pid) == Some(start))
     }
 }
 
@@ -66,7 +87,7 @@ mod tests {
         let path = dir.path().join("lock");
         assert_eq!(probe(&path), Lock::Free);
         let file = File::create(&path).expect("a file");
-        file.lock().expect("a lock");
+        again::lock(&file).expect("a lock");
         assert_eq!(probe(&path), Lock::Held);
         drop(file);
         assert_eq!(probe(&path), Lock::Free);
@@ -83,7 +104,7 @@ mod tests {
             r#"{"pid":7,"version":"0.1.0","epoch":1,"started_at":"x","socket":"/elsewhere"}"#;
         std::io::Write::write_all(&mut file, said.as_bytes()).expect("written");
         assert_eq!(socket(&layout), None, "nobody holds it");
-        file.lock().expect("a lock");
+        again::lock(&file).expect("a lock");
         assert_eq!(socket(&layout), Some(PathBuf::from("/elsewhere")));
     }
 }

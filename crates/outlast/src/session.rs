@@ -89,6 +89,7 @@ impl<'w> Session<'w> {
     ) -> Result<(Connection, Response<Incoming>), Problem> {
         let ask = &ask.clone().token(self.world.token());
         let mut patience = Patience::default();
+        self.world.find_program();
         loop {
             let mut connection = self.take(patience.deadline()).await?;
             match connection.send(ask).await {
@@ -105,7 +106,11 @@ impl<'w> Session<'w> {
     async fn take(&mut self, deadline: Instant) -> Result<Connection, Problem> {
         match std::mem::replace(&mut self.link, Link::Gone) {
             Link::New => connect::connect(self.world).await,
-            Link::Open(connection) => Ok(connection),
+            // A second question: this client may outlive the program's name.
+            Link::Open(connection) => {
+                self.world.find_program();
+                Ok(connection)
+            }
             Link::Gone => connect::reconnect(self.world, deadline).await,
         }
     }

@@ -1,5 +1,6 @@
 //! The world as the client sees it: environment, time, chance, terminals, and the processes it starts.
 
+use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;
@@ -17,7 +18,7 @@ use crate::progress::StatusLine;
 pub(crate) struct World {
     pub(crate) env: Vec<(OsString, OsString)>,
     layout: Option<Layout>,
-    program: Program,
+    program: OnceCell<Program>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +30,13 @@ pub(crate) enum Autostart {
 impl World {
     pub(crate) fn new(env: Vec<(OsString, OsString)>) -> Self {
         let layout = Layout::from_environment(&directories(&env));
-        let program = Program::find(&env, std::env::args_os().next());
-        Self { env, layout, program }
+        Self { env, layout, program: OnceCell::new() }
+    }
+
+    /// Which program this is. A client that goes on for a while asks early, because an upgrade may move the name
+    /// meanwhile; one that asks a single question does without.
+    pub(crate) fn find_program(&self) -> &Program {
+        self.program.get_or_init(|| Program::find(&self.env, std::env::args_os().next()))
     }
 
     pub(crate) fn layout(&self) -> Result<&Layout, Problem> {
@@ -102,7 +108,7 @@ impl World {
 
     /// The name of this program that leads to the installed version also after an upgrade.
     pub(crate) fn program(&self) -> Result<PathBuf, Problem> {
-        self.program
+        self.find_program()
             .lasting()
             .map(Path::to_owned)
             .ok_or_else(|| Problem::failure("cannot tell where the outlast binary is"))
@@ -157,7 +163,7 @@ impl World {
     /// says it is ready.
     pub(crate) fn start_daemon(&self, more: &[&str]) -> Result<Child, Problem> {
         let mut failed = None;
-        for program in self.program.candidates() {
+        for program in self.find_program().candidates() {
             match self.spawn_daemon(&program, more) {
                 Ok(child) => return Ok(child),
                 Err(error) if program::is_missing(&error) => failed = Some((program, error)),
@@ -175,7 +181,7 @@ impl World {
     #[expect(clippy::disallowed_methods, reason = "the one process that outlives its client")]
     fn spawn_daemon(&self, program: &Path, more: &[&str]) -> io::Result<Child> {
         let mut command = Command::new(program);
-        if let (true, Some(name)) = (program == Path::new(OWN), self.program.lasting()) {
+        if let (true, Some(name)) = (program == Path::new(OWN), self.find_program().lasting()) {
             command.arg0(name);
         }
         for name in not_inherited() {

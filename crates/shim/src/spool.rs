@@ -55,7 +55,7 @@ struct Held {
 impl Spool {
     pub(crate) fn create(dir: &AttemptDir, keep: Keep) -> io::Result<Self> {
         let log = create(&dir.output())?;
-        let index = Index::create(&dir.index())?;
+        let index = Index::at(dir.index());
         let bound = match punch(&log, 0, BLOCK) {
             Ok(()) => Bound::Punch { gap_to: 0, punched_to: 0 },
             Err(_) => Bound::Count { declared_to: 0 },
@@ -73,7 +73,7 @@ impl Spool {
         assert!(self.held.is_none(), "nothing is read while bytes are held");
         let mut rest = bytes;
         while !rest.is_empty() {
-            match self.write_some(stream, rest, at_ms) {
+            match self.index.make().and_then(|()| self.write_some(stream, rest, at_ms)) {
                 Ok(count) => rest = &rest[count..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -87,6 +87,7 @@ impl Spool {
 
     /// Once a round: writes the index and makes room.
     pub(crate) fn settle(&mut self) -> io::Result<()> {
+        self.index.make()?;
         self.index.flush()?;
         match self.bound {
             Bound::Punch { gap_to, punched_to } => self.make_hole(gap_to, punched_to),
@@ -256,6 +257,21 @@ mod tests {
         let missing: u64 = kept.windows(2).map(|two| two[1].offset - two[0].end()).sum();
         assert!(missing > 0 && missing <= header.gap_to - header.gap_from);
         assert_eq!(kept.last().expect("some").end(), 300_000);
+    }
+
+    #[test]
+    fn output_goes_on_when_its_directory_goes_before_its_index_is_made() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let dir = AttemptDir(temp.path().join("t1.a1"));
+        std::fs::create_dir(&dir.0).expect("it is ours");
+        let mut spool =
+            Spool::create(&dir, Keep { head_bytes: 1_000, tail_bytes: 500 }).expect("creates");
+        std::fs::remove_dir_all(&dir.0).expect("it is ours");
+        for _ in 0..20 {
+            spool.append(Stream::Stdout, &bytes(0, 1_000), 0).expect("appends");
+            spool.settle().expect("settles");
+        }
+        assert_eq!(spool.total(), 20_000);
     }
 
     #[test]

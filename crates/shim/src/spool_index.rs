@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 use outlast_wire::output::{CHUNK_BYTES, Chunk, Header, Stream};
 
@@ -20,7 +20,8 @@ const SCAN: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct Index {
-    file: File,
+    path: PathBuf,
+    file: Option<File>,
     header: Header,
     /// The number of the first chunk in `recent`.
     first: u64,
@@ -31,12 +32,41 @@ pub(crate) struct Index {
     is_dirty: bool,
 }
 
+/// For a step whose directory was removed as soon as its command began. Its output has no name either, and goes on.
+#[cfg(target_os = "linux")]
+fn nowhere() -> io::Result<File> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    Ok(rustix::fs::memfd_create("output.idx", flags)?.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nowhere() -> io::Result<File> {
+    Err(io::ErrorKind::NotFound.into())
+}
+
 impl Index {
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        let file = create(path)?;
+    pub(crate) fn at(path: PathBuf) -> Self {
         let header = Header::default();
-        file.write_all_at(&header.encode(), 0)?;
-        Ok(Self { file, header, first: 0, recent: Vec::new(), began_ms: 0, is_dirty: false })
+        let recent = Vec::new();
+        Self { path, file: None, header, first: 0, recent, began_ms: 0, is_dirty: false }
+    }
+
+    /// Makes the file if there is none yet. Not before the command is on its way, which would wait for it, and always
+    /// before the first byte of output.
+    pub(crate) fn make(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            let file = match create(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => nowhere()?,
+                made => made?,
+            };
+            file.write_all_at(&self.header.encode(), 0)?;
+            self.file = Some(file);
+        }
+        Ok(())
+    }
+
+    fn file(&self) -> &File {
+        self.file.as_ref().expect("it is made before there is output")
     }
 
     /// `length` bytes of `stream` are in the log at `offset`. Never more than a read at once.
@@ -60,7 +90,7 @@ impl Index {
             return Ok(());
         }
         let bytes: Vec<u8> = self.recent.iter().flat_map(Chunk::encode).collect();
-        self.file.write_all_at(&bytes, Chunk::position(self.first))?;
+        self.file().write_all_at(&bytes, Chunk::position(self.first))?;
         self.is_dirty = false;
         let closed = self.recent.len().saturating_sub(1);
         self.recent.drain(..closed);
@@ -80,7 +110,7 @@ impl Index {
             header.chunk_gap_to = header.chunk_gap_from;
         }
         header.chunk_gap_to = self.first_chunk(header.chunk_gap_to, |chunk| chunk.end() > to)?;
-        self.file.write_all_at(&header.encode(), 0)?;
+        self.file().write_all_at(&header.encode(), 0)?;
         self.header = header;
         Ok(())
     }
@@ -88,7 +118,7 @@ impl Index {
     /// Frees the chunks that went with the gap.
     pub(crate) fn punch_gap(&self) -> io::Result<()> {
         let from = Chunk::position(self.header.chunk_gap_from);
-        punch(&self.file, from, Chunk::position(self.header.chunk_gap_to))
+        punch(self.file(), from, Chunk::position(self.header.chunk_gap_to))
     }
 
     /// The first chunk from `number` on that `is_it`, or the open one.
@@ -97,7 +127,7 @@ impl Index {
         while number < self.first {
             let count = usize::try_from(self.first - number).unwrap_or(SCAN).min(SCAN);
             let some = &mut bytes[..count * CHUNK_BYTES];
-            self.file.read_exact_at(some, Chunk::position(number))?;
+            self.file().read_exact_at(some, Chunk::position(number))?;
             let (chunks, _) = some.as_chunks::<CHUNK_BYTES>();
             let found = chunks
                 .iter()

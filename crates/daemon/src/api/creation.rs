@@ -84,13 +84,11 @@ struct Creation {
 
 impl Creation {
     async fn make(self) -> Answer<Created> {
-        if self.exists().await? {
-            return self.same_as(&self.id).await;
-        }
-        self.refuse_stray()?;
-        self.refuse_parent().await?;
         let dir = self.supervisor.layout.run(self.id.as_str());
-        self.write(&dir).await?;
+        match self.write(&dir).await? {
+            Written::Now => {}
+            Written::Before => return self.same_as(&self.id).await,
+        }
         hook!("daemon.create-files");
         let spec = &self.wanted.spec;
         let slot = self.supervisor.take_slot(&self.id, spec, self.supervisor.world.now());
@@ -128,20 +126,6 @@ impl Creation {
         }
     }
 
-    /// The journal has forgotten a run of this id or key, and its directory has not.
-    fn refuse_stray(&self) -> Answer<()> {
-        let strays = &self.supervisor.strays;
-        let by_key = self.wanted.spec.key.as_deref().and_then(|key| strays.of_key(key));
-        let known = strays.get(&self.id).map(|_| self.id.clone()).or(by_key);
-        known.map_or(Ok(()), |id| Err(strays::refusal(&id).into()))
-    }
-
-    async fn refuse_parent(&self) -> Answer<()> {
-        let Some(parent) = self.wanted.spec.parent.clone() else { return Ok(()) };
-        let supervisor = self.supervisor.clone();
-        in_lane(Lane::Steps, move || Ok(children::refuse_parent(&supervisor, &parent)?)).await
-    }
-
     /// The parent's journal has the run before anybody is told of it. If this daemon dies first, the next one
     /// finds the run and does the same.
     async fn announce(&self, id: &RunId, spec: &RunSpec) -> Answer<()> {
@@ -151,20 +135,25 @@ impl Creation {
         Ok(())
     }
 
-    async fn write(&self, dir: &RunDir) -> Answer<()> {
-        let written = {
-            let (id, dir, wanted) = (self.id.clone(), dir.clone(), self.wanted.clone());
-            in_lane(Lane::Steps, move || {
-                make_dir(&id, &dir)?;
-                write_files(&dir, &wanted).inspect_err(|_| discard(&dir))?;
-                Ok(())
-            })
-            .await
-        };
-        written.map_err(|error| {
-            let runs = self.supervisor.layout.runs();
-            error.about(&format!("cannot write the files of a new run to {}", runs.display()))
+    /// Writes the run's files, unless the journal has the run. One job, because each is a wait for a thread.
+    async fn write(&self, dir: &RunDir) -> Answer<Written> {
+        let (supervisor, id) = (self.supervisor.clone(), self.id.clone());
+        let (dir, wanted) = (dir.clone(), self.wanted.clone());
+        in_lane(Lane::Steps, move || {
+            if supervisor.store.row(&id)?.is_some() {
+                return Ok(Written::Before);
+            }
+            refuse_stray(&supervisor, &id, &wanted.spec)?;
+            if let Some(parent) = &wanted.spec.parent {
+                children::refuse_parent(&supervisor, parent)?;
+            }
+            write_new(&id, &dir, &wanted).map_err(|error| {
+                let runs = supervisor.layout.runs();
+                error.about(&format!("cannot write the files of a new run to {}", runs.display()))
+            })?;
+            Ok(Written::Now)
         })
+        .await
     }
 
     async fn sync(&self, dir: &RunDir) -> Answer<()> {
@@ -202,11 +191,6 @@ impl Creation {
         }
     }
 
-    async fn exists(&self) -> Answer<bool> {
-        let (store, id) = (self.supervisor.store.clone(), self.id.clone());
-        in_lane(Lane::Steps, move || Ok(store.row(&id)?.is_some())).await
-    }
-
     /// The run that is there already, unless it is another one than was asked for.
     async fn same_as(&self, id: &RunId) -> Answer<Created> {
         let (store, wanted) = (self.supervisor.store.clone(), id.clone());
@@ -226,6 +210,21 @@ impl Creation {
         let hint = format!("use another --key, or look at it with `outlast show {id}`");
         Err(Refusal::new("key_conflict", message).hint(hint).into())
     }
+}
+
+/// Whose files they are that a run has.
+enum Written {
+    Now,
+    /// The journal has had the run for longer.
+    Before,
+}
+
+/// The journal has forgotten a run of this id or key, and its directory has not.
+fn refuse_stray(supervisor: &Supervisor, id: &RunId, spec: &RunSpec) -> Answer<()> {
+    let strays = &supervisor.strays;
+    let by_key = spec.key.as_deref().and_then(|key| strays.of_key(key));
+    let known = strays.get(id).map(|_| id.clone()).or(by_key);
+    known.map_or(Ok(()), |id| Err(strays::refusal(&id).into()))
 }
 
 fn is_same_work(theirs: &RunSpec, ours: &RunSpec) -> bool {
@@ -259,6 +258,11 @@ fn make_dir(id: &RunId, dir: &RunDir) -> Answer<()> {
         }
         made => Ok(made?),
     }
+}
+
+fn write_new(id: &RunId, dir: &RunDir, wanted: &Wanted) -> Answer<()> {
+    make_dir(id, dir)?;
+    Ok(write_files(dir, wanted).inspect_err(|_| discard(dir))?)
 }
 
 fn write_files(dir: &RunDir, wanted: &Wanted) -> std::io::Result<()> {

@@ -257,7 +257,7 @@ fn spec(
         watches: asked.watch.clone(),
         heartbeat_ms: asked.heartbeat_ms,
         origin: None,
-        health: supervisor.settings.current().map(|config| config.health).unwrap_or_default(),
+        health: config.health,
     })
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use outlast_engine::{Place, Run, Step};
+use outlast_wire::again;
 use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Spec, Spool, Window};
 use outlast_wire::{hook, version};
@@ -82,21 +83,30 @@ impl Work {
         self.baseline = ending::digest(run).await;
     }
 
-    /// What an attempt is asked, made on a lane where a long template holds up no other run; an errand is asked nothing.
+    /// What an attempt is asked; an errand is asked nothing. A template, and what is read for it, have a lane, so
+    /// that a long one holds up no other run. A plain command has neither, and does not wait for a thread.
     async fn request(&self) -> io::Result<Option<request::Request>> {
         let Step::Attempt { .. } = self.task.step else { return Ok(None) };
         let (run, store) = (self.task.run.clone(), self.supervisor.store.clone());
         let now = self.supervisor.world.now();
         let run_dir = self.supervisor.layout.run(run.id.as_str());
         let places = request::Places { attempt: self.dir.clone(), run: run_dir };
-        let made = Lane::Steps.run(move || {
+        let is_plain = run.spec.workflow.is_none()
+            && run.spec.origin.is_none()
+            && run.given().next().is_none();
+        let make = move || {
             let told = told(&run, &places.run)?;
             let outputs = request::Outputs::read(&*store, &run).map_err(for_now)?;
             let given =
                 request::Given { told: told.as_ref(), outputs: &outputs, places: &places, now };
             request::of(&run, &given).map_err(unusable)
-        });
-        made.await.map_err(io::Error::other)?.map(Some)
+        };
+        let made = if is_plain {
+            make()
+        } else {
+            Lane::Steps.run(make).await.map_err(io::Error::other)?
+        };
+        made.map(Some)
     }
 
     /// Writes what the step is given, and says how it is run.
@@ -317,7 +327,7 @@ pub(super) fn is_locked(dir: &AttemptDir) -> bool {
         Ok(lock) => lock,
         Err(error) => return error.kind() != io::ErrorKind::NotFound,
     };
-    matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
+    matches!(again::try_lock_shared(&lock), Err(TryLockError::WouldBlock))
 }
 
 /// Writes down that the attempt never started, unless it has or a shim lives that may.
@@ -345,7 +355,7 @@ fn hold(dir: &AttemptDir) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     let lock =
         options.read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.lock())?;
-    match lock.try_lock() {
+    match again::try_lock(&lock) {
         Ok(()) => Ok(Some(lock)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),

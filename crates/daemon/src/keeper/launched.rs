@@ -145,8 +145,9 @@ impl Work {
             None => self.task.run.created_at < self.supervisor.began || !run.0.try_exists()?,
         };
         // A shim makes these for a command that it was told to start, after a record that is gone now.
+        let is_there = dir.0.try_exists()?;
         for left in [dir.output(), dir.index(), dir.response()] {
-            if left.try_exists()? {
+            if is_there && left.try_exists()? {
                 return Ok(Past::Ran);
             }
         }

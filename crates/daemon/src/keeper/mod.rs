@@ -323,6 +323,10 @@ impl Work {
     }
 
     async fn look(&self) -> Result<Sight, records::Unreadable> {
+        // A step that was not launched yet has no directory, and so no shim that could answer.
+        if matches!(self.dir.0.try_exists(), Ok(false)) {
+            return Ok(Sight::Left(self.told.clone()));
+        }
         self.has_room().map_err(|error| {
             let path = self.dir.socket().display().to_string();
             records::Unreadable::Io { path, error }

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use outlast_wire::again;
+
 /// Creates the directory 0700, with its parents; one that is there already is fine.
 pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
@@ -12,10 +14,14 @@ pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
 
 /// Creates the directory 0700; one that is there already is an error.
 pub(crate) fn new_private_dir(path: &Path) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        private_dir(parent)?;
+    let make = || DirBuilder::new().mode(0o700).create(path);
+    match (make(), path.parent()) {
+        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+            private_dir(parent)?;
+            make()
+        }
+        (made, _) => made,
     }
-    DirBuilder::new().mode(0o700).create(path)
 }
 
 /// Whether a file survives the machine, or only us.
@@ -154,14 +160,10 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 
 /// The names in a directory; none if there is no such directory.
 pub(crate) fn names(dir: &Path) -> io::Result<Vec<std::ffi::OsString>> {
-    loop {
-        return match std::fs::read_dir(dir) {
-            Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            // std makes an interrupted open again, but not this one.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(error),
-        };
+    match again::read_dir(dir) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
     }
 }
 
@@ -169,7 +171,7 @@ pub(crate) fn names(dir: &Path) -> io::Result<Vec<std::ffi::OsString>> {
 pub(crate) fn disk_usage(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
 
-    let Ok(entries) = std::fs::read_dir(path) else { return 0 };
+    let Ok(entries) = again::read_dir(path) else { return 0 };
     entries
         .flatten()
         .map(|entry| match entry.metadata() {
