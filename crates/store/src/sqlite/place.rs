@@ -1,17 +1,13 @@
 //! Whether the journal's files are still those at their paths, and still as long as they were.
 //!
 //! SQLite writes to the files that it has open, whatever became of their names: a commit into a file without a name
-//! is lost with the process. Only asks for metadata: to open a file of the database here for reading, and to close it,
-//! would drop the locks that SQLite holds on it.
+//! is lost with the process. Only asks for metadata: to open and close a file of the database here would drop the
+//! locks that SQLite holds on it.
 
 use std::fs;
 use std::io;
-#[cfg(target_os = "linux")]
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-#[cfg(target_os = "linux")]
-use std::sync::Arc;
 
 use super::file;
 use crate::Error;
@@ -21,13 +17,7 @@ use crate::Error;
 pub(super) struct Place {
     database: Spot,
     log: Spot,
-    /// The log that was found, whatever becomes of its name.
-    handle: Handle,
 }
-
-/// A file that can be asked for its length and for nothing else. To close this one drops no lock.
-#[derive(Debug, Clone)]
-struct Handle(#[cfg(target_os = "linux")] Arc<OwnedFd>);
 
 #[derive(Debug, Clone)]
 struct Spot {
@@ -76,18 +66,8 @@ impl Place {
         let error = |error: io::Error| Error::Io(format!("{}: {error}", path.display()));
         // SQLite keeps the log beside the file that a link leads to.
         let log = file::beside(&fs::canonicalize(path).map_err(error)?, "-wal");
-        let place = || {
-            let handle = Handle::of(&log)?;
-            Ok(Self { database: Spot::of(path)?, log: Spot::of(&log)?, handle })
-        };
+        let place = || Ok(Self { database: Spot::of(path)?, log: Spot::of(&log)? });
         place().map_err(error)
-    }
-
-    /// True if the log is as long as it was: a commit into one that was cut short would make it long again, and
-    /// hide that. Asked before each commit, and cheaper than to look; what else may have become of the files shows
-    /// after the commit, too.
-    pub(super) fn is_log_whole(&self) -> bool {
-        self.handle.length().is_some_and(|length| length >= self.log.bytes)
     }
 
     pub(super) fn look(&mut self) -> Result<Found, Error> {
@@ -101,32 +81,6 @@ impl Place {
 
     pub(super) fn log(&self) -> &Path {
         &self.log.path
-    }
-}
-
-impl Handle {
-    #[cfg(target_os = "linux")]
-    fn of(path: &Path) -> io::Result<Self> {
-        use rustix::fs::{Mode, OFlags};
-
-        let open = || rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        Ok(Self(Arc::new(rustix::io::retry_on_intr(open)?)))
-    }
-
-    #[cfg(target_os = "linux")]
-    fn length(&self) -> Option<u64> {
-        rustix::fs::fstat(&*self.0).ok()?.st_size.try_into().ok()
-    }
-
-    /// Elsewhere there is no such handle, and it is always looked.
-    #[cfg(not(target_os = "linux"))]
-    fn of(_path: &Path) -> io::Result<Self> {
-        Ok(Self())
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn length(&self) -> Option<u64> {
-        None
     }
 }
 

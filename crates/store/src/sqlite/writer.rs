@@ -104,10 +104,7 @@ impl Writer {
         let depth = group.iter().filter_map(|order| order.work.depth()).max();
         let (looks, group): (Vec<_>, Vec<_>) =
             group.into_iter().partition(|order| order.work.depth().is_some());
-        let seen = match depth {
-            Some(depth) => self.see_to_place(depth),
-            None => self.see_to_log(),
-        };
+        let seen = self.see_to_place(depth.unwrap_or(Depth::Names));
         looks.into_iter().for_each(|order| (order.reply)(seen.clone().map(|()| 0)));
         if group.is_empty() {
             return;
@@ -135,14 +132,6 @@ impl Writer {
         // If the files were taken away meanwhile, the commit is in the copy that takes their place.
         self.see_to_place(Depth::Names)?;
         answers
-    }
-
-    /// What has to be seen before a commit, since it cannot be seen after it.
-    fn see_to_log(&mut self) -> Result<(), Error> {
-        match &self.hand {
-            Hand::Open(open) if open.place.is_log_whole() => Ok(()),
-            Hand::Open(_) | Hand::Gone(_) => self.see_to_place(Depth::Names),
-        }
     }
 
     /// Puts the files back in their place if they are not there. An error says that nothing may be acknowledged.
