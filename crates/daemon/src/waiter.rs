@@ -140,27 +140,28 @@ async fn follow(supervisor: &Supervisor) -> io::Result<()> {
         Waiter { revive: supervisor.revive(), lock: layout.waiter_lock(), needed: layout.needed() };
     let json = serde_json::to_vec(&plan).map_err(io::Error::other)?;
     files::write_whole(&layout.waiter_plan(), &json, Lasting::Process)?;
-    // A waiter that is our own child tells us, by a signal, when it is frozen.
+    if let Some(who) = holder(&layout.waiter_lock()) {
+        rouse(layout);
+        return process::gone(who).await;
+    }
+    // Our own child tells us, by a signal, when it is frozen. So does every shim that ends, so little is asked.
     let mut children = signal(SignalKind::child())?;
-    let gone = async {
-        if let Some(who) = holder(&layout.waiter_lock()) {
-            rouse(layout);
-            return process::gone(who).await;
-        }
-        let status = spawn::waiter(&supervisor.exe, &layout.waiter_plan())?.wait().await?;
-        tracing::debug!(%status, "the waiter is gone");
-        Ok(())
-    };
+    let mut waiter = spawn::waiter(&supervisor.exe, &layout.waiter_plan())?;
+    let pid = waiter.id();
     let rousing = async {
         while children.recv().await.is_some() {
-            rouse(layout);
+            if pid.is_some_and(process::is_stopped_child) {
+                rouse(layout);
+            }
         }
         std::future::pending().await
     };
-    tokio::select! {
-        gone = gone => gone,
+    let status = tokio::select! {
+        status = waiter.wait() => status?,
         never = rousing => never,
-    }
+    };
+    tracing::debug!(%status, "the waiter is gone");
+    Ok(())
 }
 
 /// Has a waiter go on that was frozen: it would see no daemon die.

@@ -6,7 +6,7 @@
 //! socket, and lock the daemon out.
 
 use std::fs::Metadata;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -95,8 +95,18 @@ fn holds_at(pid: u32, fd: u32, lock: File) -> bool {
     let is_it = std::fs::metadata(format!("/proc/{pid}/fd/{fd}"))
         .is_ok_and(|metadata| File::of(&metadata) == lock);
     is_it
-        && std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}"))
-            .is_ok_and(|info| info.lines().any(is_exclusive))
+        && read_start(&format!("/proc/{pid}/fdinfo/{fd}"))
+            .is_ok_and(|info| String::from_utf8_lossy(&info).lines().any(is_exclusive))
+}
+
+/// More than a descriptor's account of itself takes, unless it holds many locks. One read, for a file that has no
+/// length.
+const INFO_BYTES: usize = 1024;
+
+fn read_start(path: &str) -> io::Result<Vec<u8>> {
+    let mut start = Vec::with_capacity(INFO_BYTES);
+    std::fs::File::open(path)?.take(INFO_BYTES as u64).read_to_end(&mut start)?;
+    Ok(start)
 }
 
 /// `lock: 1: FLOCK  ADVISORY  WRITE 24322 fe:00:10029075 0 EOF`

@@ -16,9 +16,6 @@ use super::Args;
 use super::row::median;
 use crate::{interrupt, root};
 
-/// How often each build is measured; odd, for a median.
-const TURNS: usize = 3;
-
 /// A row may be worse by this much before it is called worse.
 const TOLERATED: f64 = 1.05;
 
@@ -42,16 +39,20 @@ enum Verdict {
 pub(super) fn run(args: &Args, before: &Path) -> Result<()> {
     let now = root::build(&["outlast", "xtask"], root::Profile::Release)?;
     let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
-    for turn in 0..TURNS {
+    let turns = args.turns;
+    for turn in 0..turns {
         // Each goes first in turn: the second finds the disk as the first left it.
         let is_now_first = turn % 2 == 0;
         for is_now in [is_now_first, !is_now_first] {
             interrupt::check()?;
             let build = if is_now { now.as_path() } else { before };
-            eprintln!("bench: round {} of {TURNS}, {}", turn + 1, build.display());
-            for row in measure(args, build)? {
-                note(&mut pairs, &row, is_now);
-            }
+            eprintln!("bench: round {} of {turns}, {}", turn + 1, build.display());
+            // Both work in the same directory: a disk is not equally fast everywhere.
+            super::in_scratch(|scratch| {
+                let rows = measure(args, build, scratch)?;
+                rows.iter().for_each(|row| note(&mut pairs, row, is_now));
+                Ok(())
+            })?;
         }
     }
     let told: Vec<_> =
@@ -62,7 +63,7 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<()> {
     }
     let worse = told.iter().filter(|(_, _, ratio)| Verdict::of(*ratio) == Verdict::Worse).count();
     println!(
-        "{} rows, {worse} worse by more than {:.0} %; medians of {TURNS}",
+        "{} rows, {worse} worse by more than {:.0} %; medians of {turns}",
         told.len(),
         (TOLERATED - 1.0) * 100.0
     );
@@ -70,10 +71,11 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<()> {
 }
 
 /// The whole table, or the rows that were asked for, as one build's xtask measures them.
-fn measure(args: &Args, build: &Path) -> Result<Vec<Value>> {
+fn measure(args: &Args, build: &Path, scratch: &Path) -> Result<Vec<Value>> {
     let xtask = build.join("xtask");
     let mut command = Command::new(&xtask);
     command.args(["bench", "--json", "--binary"]).arg(build.join("outlast"));
+    command.arg("--scratch").arg(scratch);
     command.args(args.quick.then_some("--quick"));
     command.args(args.only.iter().flat_map(|only| ["--only", only.as_str()]));
     command.stderr(Stdio::inherit()).env_remove("RUST_BACKTRACE");

@@ -44,6 +44,9 @@ pub(crate) struct Args {
     /// Compare with the release builds of `outlast` and `xtask` in this directory, measured by turns
     #[arg(long, value_name = "DIR", conflicts_with_all = ["binary", "json"])]
     beside: Option<PathBuf>,
+    /// How often each build is measured; more turns for a disk that changes its mind
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "beside")]
+    turns: usize,
     /// Where to work; made and removed if absent
     #[arg(long, hide = true)]
     scratch: Option<PathBuf>,

@@ -7,7 +7,7 @@
 //!
 //! The note survives our death, and need not survive the machine's: on another boot nothing is launched again.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -55,28 +55,42 @@ impl Note {
     }
 
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        self.write_to(&file)
+    }
+
+    fn write_to(&self, file: &File) -> io::Result<()> {
         let mut text = serde_json::to_vec(self).map_err(io::Error::other)?;
         assert!(text.len() < NOTE_BYTES, "the numbers in a note are bounded");
         text.resize(NOTE_BYTES - 1, b' ');
         text.push(b'\n');
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
         file.write_all_at(&text, 0)
     }
 
     /// `None` if no step of this run was launched by a daemon that takes notes.
     fn read(path: &Path) -> io::Result<Option<Self>> {
-        let text = match std::fs::read(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        match File::open(path) {
+            Ok(file) => Self::read_from(&file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_from(file: &File) -> io::Result<Option<Self>> {
+        let mut bytes = [0; NOTE_BYTES];
+        let text = match file.read_at(&mut bytes, 0) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                return Self::read_from(file);
+            }
+            read => &bytes[..read?],
         };
         // Made and not written: the disk was full, or a daemon died in between. Nothing is launched before it is.
         // Zeros are bytes that a power loss took: what was launched then was launched on another boot.
         if text.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        serde_json::from_slice(&text).map(Some).map_err(io::Error::other)
+        serde_json::from_slice(text).map(Some).map_err(io::Error::other)
     }
 
     fn process(&self) -> Option<Who> {
@@ -99,11 +113,14 @@ impl Work {
     /// Notes that the step is about to be launched. Refuses if it has been meanwhile, by a daemon before this one
     /// that has not left yet: the next look finds out what became of it.
     pub(super) fn note_launch(&self) -> io::Result<()> {
-        let known = Note::read(&self.run_dir().launched())?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(self.run_dir().launched())?;
+        let known = Note::read_from(&file)?;
         if known.is_some_and(|note| note.is_for(self.task.step) && note.main.is_some()) {
             return Err(io::Error::other("it has been started meanwhile"));
         }
-        self.note_launched(None)
+        Note::new(self.task.step, None).write_to(&file)
     }
 
     /// Notes the step as launched, and who its main process is once that is known.

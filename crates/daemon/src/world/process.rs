@@ -53,6 +53,15 @@ pub(crate) fn is_frozen(who: Who) -> bool {
     stat.is_some_and(|stat| stat.start == who.start && stat.is_frozen)
 }
 
+/// True if this child of ours was stopped by a signal. Takes nothing from the task that waits for its end.
+pub(crate) fn is_stopped_child(pid: u32) -> bool {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+    let how = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::Pid(pid), how), Ok(Some(_)))
+}
+
 /// Returns when exactly this process is gone, at once if it is already.
 #[cfg(target_os = "linux")]
 pub(crate) async fn gone(who: Who) -> std::io::Result<()> {
