@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::harness::{Home, kill, skip, str_of, text, until};
-use crate::hosted::{becomes, file, start};
+use crate::hosted::{becomes, configure, file, start};
 
 /// Calls that a signal can interrupt before they have done anything. Of a socket that does not block no read or
 /// write is ever interrupted, so these are left alone.
@@ -35,15 +35,19 @@ impl Faults {
     /// Has these calls of a process that runs already fail, from now on.
     fn of(home: &Home, pid: u32, calls: &str, how: &str) -> Option<Self> {
         let faults = Self::begin(home, pid, calls, how);
+        faults.has_attached().then_some(faults)
+    }
+
+    fn has_attached(&self) -> bool {
         let attached = until("strace has attached", || {
-            let said = fs::read_to_string(&faults.said).unwrap_or_default();
+            let said = fs::read_to_string(&self.said).unwrap_or_default();
             let refused = said.contains("Operation not permitted");
             (refused || said.contains("attached")).then_some(!refused)
         });
         if !attached {
             skip("processes may not be traced here");
         }
-        attached.then_some(faults)
+        attached
     }
 
     fn begin(home: &Home, pid: u32, calls: &str, how: &str) -> Self {
@@ -72,6 +76,42 @@ impl Drop for Faults {
             let _reaped = self.strace.wait();
         }
     }
+}
+
+/// A command that waits in the queue may still wait when the machine goes down, so what it was given is on the disk
+/// before its id is.
+#[test]
+fn the_environment_of_a_queued_command_is_synced_before_its_id_is_given() {
+    if !Faults::is_possible() {
+        return;
+    }
+    let home = Home::new();
+    configure(&home, "[concurrency]\nmax_runs = 1\n");
+    let first = home.start("exec sleep 600");
+    home.pid(&first);
+    let trace = home.scratch().join("trace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-p", &home.daemon_pid().to_string()]);
+    strace.args(["-e", "trace=fsync,fdatasync,rename", "-e", "signal=none", "-o"]).arg(&trace);
+    let said = home.scratch().join("strace.said");
+    let log = fs::File::create(&said).expect("the scratch directory is ours");
+    strace.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    let faults = Faults { strace: strace.spawn().expect("there is a strace"), said };
+    if !faults.has_attached() {
+        return;
+    }
+    let queued = home.start("exit 0");
+    assert_eq!(home.show(&queued)["state"], "queued");
+    faults.end();
+    let trace = fs::read_to_string(trace).expect("strace wrote it");
+    let at = |call: &str, file: &str| {
+        trace.lines().position(|line| line.contains(call) && line.contains(file))
+    };
+    let synced = at("sync(", &format!("{queued}/env.json"));
+    let acknowledged = at("rename(", &format!("{queued}/spec.json"));
+    assert!(synced.is_some() && synced < acknowledged, "{trace}");
+    home.ok(&["stop", "--now", &first]);
+    assert_eq!(home.wait(&queued), 0);
 }
 
 /// Every sync fails: nobody is told that a run exists, and once syncs work, one run does.
