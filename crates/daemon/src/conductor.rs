@@ -493,6 +493,9 @@ fn stop_mode(due: &[Effect]) -> Option<StopMode> {
 /// Appends, and waits until it is durable.
 pub(crate) async fn append_to(supervisor: &Supervisor, append: Append) -> Result<(), Error> {
     let (done, durable) = oneshot::channel();
+    let run = append.run.clone();
+    // Before it is written: a daemon that dies in between leaves a run that needs another.
+    let is_expected = append.row.is_open && supervisor.needs.expect(&run);
     supervisor.store.append(
         append,
         Box::new(move |result| {
@@ -501,6 +504,9 @@ pub(crate) async fn append_to(supervisor: &Supervisor, append: Append) -> Result
         }),
     );
     let result = durable.await.unwrap_or(Err(Error::Closed));
+    if is_expected && result.is_err() {
+        supervisor.needs.forget(&run);
+    }
     let trouble = |code: &str, message| supervisor.trouble(code, message);
     supervisor.operator.readiness.note_append(&result, trouble);
     result

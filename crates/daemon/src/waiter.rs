@@ -30,9 +30,10 @@ use crate::world::limits;
 use crate::world::process::{self, Who};
 use crate::world::spawn;
 
-/// Before a waiter that has died is started again: longer each time, unless it lived for long.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Before a waiter that has died is started again: longer each time, unless it lived for longer. Never long, because
+/// a daemon that dies meanwhile is not started again.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The runs that need a daemon, and the byte that says whether there are any.
 #[derive(Default)]
@@ -50,6 +51,15 @@ impl Needs {
     pub(crate) fn note(&self, run: &Run) {
         let needs = run.is_open() && !run.waits_for_person();
         self.change(|runs| if needs { runs.insert(run.id.clone()) } else { runs.remove(&run.id) });
+    }
+
+    /// A run may need a daemon from now on. True if that is news.
+    pub(crate) fn expect(&self, id: &RunId) -> bool {
+        let is_known = lock(&self.0).runs.contains(id);
+        if !is_known {
+            self.change(|runs| runs.insert(id.clone()));
+        }
+        !is_known
     }
 
     /// A run that cannot be read is read again by a daemon only.

@@ -175,6 +175,8 @@ struct Place {
     current: (u32, u32),
     /// The last attempt whose index was said to be damaged.
     damaged: Option<(u32, u32)>,
+    /// The last attempt whose output was said to be gone.
+    gone: Option<(u32, u32)>,
 }
 
 impl Place {
@@ -225,9 +227,18 @@ impl Place {
     /// What is said of an output that is gone; `None` if that was said before, or is of no news.
     fn gone(&mut self, bytes: Option<u64>) -> Option<String> {
         let (turn, attempt) = self.current;
-        let is_news = self.seen.is_none_or(|(turn, attempt, _)| (turn, attempt) < self.current);
-        self.seen = if is_news { Some((turn, attempt, 0)) } else { self.seen };
-        is_news.then(|| match bytes {
+        let is_said = self.gone.is_some_and(|said| said >= self.current);
+        // All of it may have been seen before it went.
+        let is_seen = self.seen.is_some_and(|(turn, attempt, offset)| {
+            (turn, attempt) > self.current
+                || (turn, attempt) == self.current && bytes.is_none_or(|bytes| offset >= bytes)
+        });
+        if is_said || is_seen {
+            return None;
+        }
+        self.gone = Some(self.current);
+        self.enter(0);
+        Some(match bytes {
             Some(bytes) => format!("t{turn}.a{attempt} ({bytes} bytes)"),
             None => format!("t{turn}.a{attempt}"),
         })

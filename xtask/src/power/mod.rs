@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Let calls fail while the work is recorded
     #[arg(long)]
     fault: Option<Fault>,
-    /// Record this program instead of building one
+    /// Record this program instead of building one; a debug build, which can be told of another boot
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
 }

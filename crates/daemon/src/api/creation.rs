@@ -54,7 +54,12 @@ pub(crate) async fn make(
         None => RunId::from_random(world::random()?),
     };
     let parent = match &asked.parent {
-        Some(parent) => Some(resolve(&supervisor, parent).await?),
+        Some(parent) => match resolve(&supervisor, parent).await {
+            Ok(parent) => Some(parent),
+            // The run that is asked for again may have outlived its parent.
+            Err(_) if is_known(&supervisor, &id, asked.key.as_deref()).await? => None,
+            Err(error) => return Err(error),
+        },
         None => None,
     };
     // It looks at a directory of the user's, and may try out a prompt.
@@ -87,7 +92,7 @@ impl Creation {
         let dir = self.supervisor.layout.run(self.id.as_str());
         match self.write(&dir).await? {
             Written::Now => {}
-            Written::Before => return self.same_as(&self.id).await,
+            Written::Before(id) => return self.same_as(&id).await,
         }
         hook!("daemon.create-files");
         let spec = &self.wanted.spec;
@@ -135,13 +140,21 @@ impl Creation {
         Ok(())
     }
 
+    /// The same of a run that was there before, and that may have outlived its parent.
+    async fn announce_again(&self, id: &RunId, spec: &RunSpec) -> Answer<()> {
+        let Some(parent) = spec.parent.clone() else { return Ok(()) };
+        let store = self.supervisor.store.clone();
+        let is_there = in_lane(Lane::Steps, move || Ok(store.row(&parent)?.is_some())).await?;
+        if is_there { self.announce(id, spec).await } else { Ok(()) }
+    }
+
     /// Writes the run's files, unless the journal has the run. One job, because each is a wait for a thread.
     async fn write(&self, dir: &RunDir) -> Answer<Written> {
         let (supervisor, id) = (self.supervisor.clone(), self.id.clone());
         let (dir, wanted) = (dir.clone(), self.wanted.clone());
         in_lane(Lane::Steps, move || {
-            if supervisor.store.row(&id)?.is_some() {
-                return Ok(Written::Before);
+            if let Some(known) = known(&supervisor, &id, wanted.spec.key.as_deref())? {
+                return Ok(Written::Before(known));
             }
             refuse_stray(&supervisor, &id, &wanted.spec)?;
             if let Some(parent) = &wanted.spec.parent {
@@ -202,7 +215,7 @@ impl Creation {
         if let Some(theirs) = theirs.filter(|theirs| is_same_work(theirs, &self.wanted.spec)) {
             self.supervisor.seat_if_open(id);
             strays::acknowledge(&self.supervisor.layout.run(id.as_str()));
-            self.announce(id, &theirs).await?;
+            self.announce_again(id, &theirs).await?;
             return Ok(Created { id: id.0.clone(), existed: true, warnings: Vec::new() });
         }
         let key = self.wanted.spec.key.as_deref().unwrap_or_default();
@@ -215,8 +228,21 @@ impl Creation {
 /// Whose files they are that a run has.
 enum Written {
     Now,
-    /// The journal has had the run for longer.
-    Before,
+    /// The journal has had this run for longer, by its id or by its key.
+    Before(RunId),
+}
+
+/// The run of this id or key that the journal has. Blocks.
+fn known(supervisor: &Supervisor, id: &RunId, key: Option<&str>) -> Result<Option<RunId>, Error> {
+    if supervisor.store.row(id)?.is_some() {
+        return Ok(Some(id.clone()));
+    }
+    key.map_or(Ok(None), |key| supervisor.store.run_of_key(key))
+}
+
+async fn is_known(supervisor: &Arc<Supervisor>, id: &RunId, key: Option<&str>) -> Answer<bool> {
+    let (supervisor, id, key) = (supervisor.clone(), id.clone(), key.map(str::to_owned));
+    blocking(move || Ok(known(&supervisor, &id, key.as_deref())?.is_some())).await
 }
 
 /// The journal has forgotten a run of this id or key, and its directory has not.

@@ -3,10 +3,12 @@
 //! A log that is not there is no proof that nothing was printed: an attempt that has started has had one.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use outlast_engine::{Fact, RunId};
 use outlast_store::{Error, Journal};
+use outlast_wire::shim::Spool;
 
 /// So many events are read at a time.
 const PAGE: usize = 10_000;
@@ -62,16 +64,26 @@ impl Heard {
         self.attempts.keys().copied()
     }
 
-    /// If a log that is not at this path held something: how many bytes, as far as is known.
+    /// If a log that is not at this path, or not all of it, held something: how many bytes, as far as is known.
     pub(crate) fn lost(&self, attempt: (u32, u32), log: &Path) -> Option<Option<u64>> {
         let lost = match self.attempts.get(&attempt)? {
             Printed::Bytes(0) => return None,
             Printed::Bytes(bytes) => Some(*bytes),
             Printed::Unknown => None,
         };
-        // One that cannot be looked at is said by those who read it.
-        matches!(log.try_exists(), Ok(false)).then_some(lost)
+        let is_lost = match log.metadata() {
+            Ok(log) => lost.is_some_and(|bytes| log.len() < kept(bytes)),
+            // One that cannot be looked at is said by those who read it.
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        is_lost.then_some(lost)
     }
+}
+
+/// The least length of a log of so many bytes. A disk without holes keeps no more than head and tail.
+fn kept(bytes: u64) -> u64 {
+    let Spool { head_bytes, tail_bytes } = Spool::default();
+    bytes.min(head_bytes + tail_bytes)
 }
 
 #[cfg(test)]

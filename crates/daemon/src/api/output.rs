@@ -245,7 +245,7 @@ impl Feed {
                 // What the index does not know by now, it will never know.
                 reader = Some(if is_settled { self.drain_rest(drained).await? } else { drained });
             }
-            if is_over && reader.is_none() {
+            if is_over && (reader.is_none() || is_settled) {
                 return self.gone(attempt).await;
             }
             if is_over {
@@ -349,7 +349,7 @@ impl Feed {
         self.frame(&OutputFrame::Damaged, &[]).await
     }
 
-    /// Says that there is no log, unless there was nothing in it.
+    /// Says that there is no log, unless there was nothing in it; or that it is shorter than it was.
     async fn gone(&self, attempt: (u32, u32)) -> Result<(), Gone> {
         let (turn, number) = attempt;
         let log = self.supervisor.layout.run(self.id.as_str()).attempt(turn, number).output();

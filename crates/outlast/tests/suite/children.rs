@@ -325,3 +325,18 @@ fn a_parent_is_not_forgotten_while_a_child_goes_on() {
     home.ok(&["rm", &id]);
     assert_eq!(home.show(&child)["root"], json!(id));
 }
+
+#[test]
+fn a_child_that_is_asked_for_again_is_the_same_run_also_after_its_parent() {
+    let home = Home::new();
+    let parent = home.start("exec sleep 600");
+    home.pid(&parent);
+    let child = ["run", "-d", "--parent", &parent, "--key", "once", "--", "true"];
+    let id = home.ok(&child);
+    assert_eq!(home.wait(&id), 0);
+    home.ok(&["stop", "--now", &parent]);
+    assert_eq!(home.wait(&parent), 5);
+    assert_eq!(home.ok(&child), id, "its parent has ended");
+    home.ok(&["rm", &parent]);
+    assert_eq!(home.ok(&child), id, "its parent is gone");
+}

@@ -241,6 +241,24 @@ fn a_turn_whose_directory_is_gone_at_its_end_has_answered_nothing_that_counts() 
 
 /// Adversary: `logs` of an attempt whose files were gone printed nothing and said that all was well.
 #[test]
+fn an_output_that_was_cut_short_is_said_and_is_no_success() {
+    let home = Home::new();
+    let id = home.start("echo hello; exit 0");
+    assert_eq!(home.wait(&id), 0);
+    assert_eq!(home.ok(&["logs", &id]), "hello");
+    let log = home.attempt_dir(&id, 1, 1).join("output.log");
+    for left in [3, 0] {
+        let file = std::fs::OpenOptions::new().write(true).open(&log).expect("it is there");
+        file.set_len(left).expect("it is ours");
+        for args in [&["logs"][..], &["logs", "-f"], &["attach"], &["show", "--turn", "1"]] {
+            let args: Vec<&str> = args.iter().copied().chain([id.as_str()]).collect();
+            let said = home.fails(2, &args);
+            assert!(said.contains("t1.a1"), "{left}: {args:?}: {said}");
+        }
+    }
+}
+
+#[test]
 fn an_output_that_is_gone_is_said_and_is_no_success() {
     let home = Home::new();
     let loud = home.start("echo hello; exit 0");

@@ -65,6 +65,25 @@ fi"#;
     assert_eq!(home.wait(&id), 0);
 }
 
+/// That a daemon is needed is written before the run is. The client starts no daemon here.
+#[test]
+fn a_daemon_that_dies_as_soon_as_a_run_is_written_is_started_again() {
+    let home = Home::new();
+    let token = home.scratch().join("token");
+    fs::write(&token, "").unwrap();
+    let home = home
+        .env("OUTLAST_CRASH_AT", "daemon.run-created")
+        .env("OUTLAST_CRASH_TOKEN", token.to_str().unwrap())
+        .env("OUTLAST_NO_AUTOSTART", "1");
+    home.ok(&["daemon", "start"]);
+    waiter(&home);
+    let dead = home.daemon_pid();
+    let id = home.start("echo ran >>\"$HOME/ran\"");
+    another_daemon(&home, dead);
+    assert_eq!(home.wait(&id), 0);
+    assert_eq!(until_left(&home, "ran"), ["ran"]);
+}
+
 #[test]
 fn a_daemon_that_dies_in_a_delay_after_a_failure_is_started_again() {
     let home = Home::new();
