@@ -114,10 +114,16 @@ impl Private {
         Ok(status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()))
     }
 
-    /// Kills the daemon as a crash would, and returns once it is gone.
-    pub(crate) fn kill_daemon(&self) -> Result<()> {
+    /// Kills the daemon as a crash would, and does not wait until the kernel has taken it apart.
+    pub(crate) fn strike_daemon(&self) -> Result<u32> {
         let pid = self.daemon_pid()?.context("there is no daemon to kill")?;
         process::kill(pid, &self.home)?;
+        Ok(pid)
+    }
+
+    /// Kills the daemon as a crash would, and returns once it is gone.
+    pub(crate) fn kill_daemon(&self) -> Result<()> {
+        let pid = self.strike_daemon()?;
         for _ in 0..SWEEPS {
             if !process::is_alive(pid) {
                 return Ok(());

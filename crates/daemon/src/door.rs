@@ -8,6 +8,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use crate::refusal::Refusal;
 use crate::socket::ShortPath;
 use crate::supervisor::{Leaving, Supervisor};
 use crate::world::file_watch::{FileWatch, Heed};
-use crate::world::files;
+use crate::world::{files, limits};
 
 /// A removal that has begun may go on with the directory, so nothing is put back in the middle of it.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -209,9 +210,10 @@ async fn bind(socket: &Path, rival: Rival) -> io::Result<(UnixListener, Bound)> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let listener = UnixListener::bind(short.path())?;
+    let listener = limits::closed_first(net::UnixListener::bind(short.path())?);
     std::fs::set_permissions(socket, PermissionsExt::from_mode(0o600))?;
-    Ok((listener, Bound::at(socket)?))
+    listener.set_nonblocking(true)?;
+    Ok((UnixListener::from_std(listener)?, Bound::at(socket)?))
 }
 
 /// Makes the directory, but none above it: a runtime directory is its session's to make. Others must not be able

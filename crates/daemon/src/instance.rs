@@ -18,6 +18,7 @@ use crate::refusal::Refusal;
 use crate::starts::Ended;
 use crate::world::clock::Reading;
 use crate::world::files::{self, Lasting};
+use crate::world::limits;
 
 /// A shim or a client that looks whether a daemon lives holds the lock for an instant itself. A daemon holds
 /// it for longer than this.
@@ -35,7 +36,7 @@ impl Instance {
         let mut lock = open(path)?;
         for _ in 0..LOOKS {
             match again::try_lock(&lock) {
-                Ok(()) => return Ok(Self { lock }),
+                Ok(()) => return Ok(Self::holding(lock)),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_LOOKS),
                 Err(TryLockError::Error(error)) => return Err(cannot(path, &error)),
             }
@@ -47,7 +48,7 @@ impl Instance {
     pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, Refusal> {
         let lock = open(path)?;
         match again::try_lock(&lock) {
-            Ok(()) => Ok(Some(Self { lock })),
+            Ok(()) => Ok(Some(Self::holding(lock))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(cannot(path, &error)),
         }
@@ -57,7 +58,11 @@ impl Instance {
     pub(crate) fn wait(path: &Path) -> Result<Self, Refusal> {
         let lock = open(path)?;
         again::lock(&lock).map_err(|error| cannot(path, &error))?;
-        Ok(Self { lock })
+        Ok(Self::holding(lock))
+    }
+
+    fn holding(lock: File) -> Self {
+        Self { lock: limits::closed_first(lock) }
     }
 
     /// Written over what was there, so that a disk without room takes it too.

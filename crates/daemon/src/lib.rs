@@ -64,3 +64,4 @@ mod world;
 
 pub use options::Options;
 pub use serve::run;
+pub use world::limits::raise as raise_limits;

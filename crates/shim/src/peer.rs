@@ -12,8 +12,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use outlast_wire::again;
+use outlast_wire::holder::LOCK_DESCRIPTOR;
 
-/// A daemon takes its lock among the first things it opens, so these are looked at before all others.
+/// A daemon that has not moved its lock took it among the first things it opened.
 const FIRST_DESCRIPTORS: u32 = 64;
 /// More than these are not looked at.
 const DESCRIPTORS_MAX: usize = 65_536;
@@ -81,7 +82,8 @@ fn peer_pid(_stream: &UnixStream) -> Option<u32> {
 }
 
 fn holds(pid: u32, lock: File) -> bool {
-    let first = (0..FIRST_DESCRIPTORS).any(|fd| holds_at(pid, fd, lock));
+    let mut likely = std::iter::once(LOCK_DESCRIPTOR).chain(0..FIRST_DESCRIPTORS);
+    let first = likely.any(|fd| holds_at(pid, fd, lock));
     first || descriptors(pid).is_ok_and(|mut all| all.any(|fd| holds_at(pid, fd, lock)))
 }
 

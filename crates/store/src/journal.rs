@@ -158,11 +158,13 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
 pub struct Cursor(pub(crate) u64);
 
 /// A part of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowsPage {
     pub rows: Vec<Row>,
     /// `None` after the last run.
     pub next: Option<Cursor>,
+    /// Of all rows together.
+    label_bytes: usize,
 }
 
 impl RowsPage {
@@ -171,11 +173,14 @@ impl RowsPage {
     /// A page ends with the row that brings its labels to this: they may be long.
     const MOST_LABEL_BYTES: usize = 256 << 10;
 
+    pub(crate) fn push(&mut self, row: Row) {
+        self.label_bytes += row.labels.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
+        self.rows.push(row);
+    }
+
     /// True if the page takes no more rows.
     pub(crate) fn is_full(&self, most: usize) -> bool {
-        let bytes = |row: &Row| row.labels.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
-        self.rows.len() >= most
-            || self.rows.iter().map(bytes).sum::<usize>() >= Self::MOST_LABEL_BYTES
+        self.rows.len() >= most || self.label_bytes >= Self::MOST_LABEL_BYTES
     }
 }
 

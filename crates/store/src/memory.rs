@@ -131,13 +131,15 @@ impl Journal for Memory {
         let shelf = self.shelf();
         let numbered = shelf.numbered_rows().rev();
         let older = numbered.filter(|(no, _)| before.is_none_or(|Cursor(before)| *no < before));
-        let mut page = RowsPage { rows: Vec::new(), next: None };
+        let mut page = RowsPage::default();
         for (looked_at, (no, row)) in older.enumerate() {
             if page.is_full(most) || looked_at >= RowsPage::MOST_LOOKED_AT {
                 return Ok(page);
             }
             page.next = Some(Cursor(no));
-            page.rows.extend(filter.passes(row).then(|| row.clone()));
+            if filter.passes(row) {
+                page.push(row.clone());
+            }
         }
         page.next = None;
         Ok(page)

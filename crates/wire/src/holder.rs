@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::OsText;
 use crate::shim::Identity;
 
+/// A daemon moves the lock to the first descriptor from this number on that is free. Only a hint where to look first:
+/// an older daemon, or one that may not have so many, has it elsewhere.
+pub const LOCK_DESCRIPTOR: u32 = 900;
+
 /// The lock's holder. What is optional came later, or is not known yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {

@@ -109,7 +109,7 @@ pub(super) fn shim_of(outlast: &Private, id: &str) -> Result<u32> {
 /// The journals say when each run was adopted, so that asking for it does not count.
 fn adoption(outlast: &Private, ids: &[String]) -> Result<Row> {
     let killed_at = SystemTime::now();
-    outlast.kill_daemon()?;
+    outlast.strike_daemon()?;
     outlast.start_daemon()?;
     let mut last = Duration::ZERO;
     for id in ids {

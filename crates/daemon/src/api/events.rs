@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::Daemon;
 use super::error::{Answer, ApiError};
-use super::pages::{self, Page, Shape};
+use super::pages::{self, Objects, Page, Shape};
 use super::runs::{blocking, resolve};
 use crate::supervisor::Supervisor;
 use crate::view;
@@ -54,8 +54,9 @@ pub(crate) async fn list(
         async move {
             let events = read(&supervisor, &id, last, PAGE).await?;
             let next = events.last().map(|newest| newest.seq).filter(|_| events.len() == PAGE);
-            let text = |event| Value::Object(object(&id, event)).to_string().into_bytes();
-            Ok(Page { objects: events.iter().map(text).collect(), next })
+            let mut objects = Objects::new(Shape::Array);
+            events.iter().for_each(|event| objects.push(&object(&id, event)));
+            Ok(Page { objects, next })
         }
     };
     let body = pages::body(Shape::Array, after, read_page);

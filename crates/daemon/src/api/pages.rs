@@ -1,9 +1,11 @@
-//! Long answers, page by page: the next page is read when the client has taken the one before.
+//! Long answers, page by page: one page is read while the client takes the one before.
 //!
-//! No thread is held while a client reads, and no more than a page or two are in memory, however long the
-//! answer is. A page that cannot be read cuts the answer short, which no reader takes for whole.
+//! No thread is held while a client reads, and no more than two pages are in memory, however long the answer is. A page that cannot be read cuts the answer short, which no reader takes for whole.
 
 use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
@@ -11,6 +13,8 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use outlast_wire::api::LINES;
+use serde::Serialize;
+use tokio::task::JoinHandle;
 
 use super::error::{Answer, ApiError};
 
@@ -38,17 +42,42 @@ impl Shape {
     }
 }
 
-/// The next objects as text, and where to go on; `None` after the last of them.
+/// The next objects, and where to go on; `None` after the last of them.
 pub(super) struct Page<S> {
-    pub(super) objects: Vec<Vec<u8>>,
+    pub(super) objects: Objects,
     pub(super) next: Option<S>,
 }
+
+/// Objects as text, each with what stands between it and its neighbour.
+pub(super) struct Objects {
+    shape: Shape,
+    text: Vec<u8>,
+}
+
+impl Objects {
+    pub(super) fn new(shape: Shape) -> Self {
+        Self { shape, text: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, object: &impl Serialize) {
+        if self.shape == Shape::Array {
+            self.text.push(BETWEEN);
+        }
+        serde_json::to_writer(&mut self.text, object).expect("an object is plain data");
+        if self.shape == Shape::Lines {
+            self.text.push(b'\n');
+        }
+    }
+}
+
+/// Before every object of an array but the first, which has the bracket in its place.
+const BETWEEN: u8 = b',';
 
 /// An answer whose body `read` gives page by page.
 pub(super) fn answer<S, F, R>(shape: Shape, first: S, read: R) -> Response
 where
     S: Send + 'static,
-    F: Future<Output = Answer<Page<S>>> + Send,
+    F: Future<Output = Answer<Page<S>>> + Send + 'static,
     R: Fn(S) -> F + Send + 'static,
 {
     ([(CONTENT_TYPE, shape.content_type())], body(shape, first, read)).into_response()
@@ -58,24 +87,61 @@ where
 pub(super) fn body<S, F, R>(shape: Shape, first: S, read: R) -> Body
 where
     S: Send + 'static,
-    F: Future<Output = Answer<Page<S>>> + Send,
+    F: Future<Output = Answer<Page<S>>> + Send + 'static,
     R: Fn(S) -> F + Send + 'static,
 {
     let begin = Writing { shape, has_begun: false, read };
-    let pages = stream::unfold(Some((begin, first)), |state| async {
-        let (mut writing, at) = state?;
-        match (writing.read)(at).await {
+    let pages = stream::unfold(Some((begin, Next::At(first))), |state| async {
+        let (mut writing, next) = state?;
+        let read = match next {
+            Next::At(first) => (writing.read)(first).await,
+            Next::OnTheWay(reading) => reading.await,
+        };
+        match read {
             Ok(page) => {
-                let bytes = writing.write(&page.objects, page.next.is_none());
-                Some((Ok(bytes), page.next.map(|next| (writing, next))))
+                let next = page.next.map(|at| Next::OnTheWay(Reading::begin((writing.read)(at))));
+                let bytes = writing.write(page.objects, next.is_none());
+                Some((Ok(bytes), next.map(|next| (writing, next))))
             }
             Err(ApiError(refusal)) => {
                 tracing::error!(message = refusal.message, "an answer was cut short");
-                Some((Err(std::io::Error::other(refusal.message)), None))
+                Some((Err(io::Error::other(refusal.message)), None))
             }
         }
     });
     Body::from_stream(pages)
+}
+
+/// The page after those that were written.
+enum Next<S> {
+    At(S),
+    OnTheWay(Reading<S>),
+}
+
+/// A page that is being read. Given up with the answer that it is for.
+struct Reading<S>(JoinHandle<Answer<Page<S>>>);
+
+impl<S: Send + 'static> Reading<S> {
+    fn begin(read: impl Future<Output = Answer<Page<S>>> + Send + 'static) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "ends with the answer that it is for")]
+        let reading = tokio::spawn(read);
+        Self(reading)
+    }
+}
+
+impl<S> Future for Reading<S> {
+    type Output = Answer<Page<S>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let read = ready!(Pin::new(&mut self.0).poll(context));
+        Poll::Ready(read.unwrap_or_else(|error| Err(io::Error::other(error).into())))
+    }
+}
+
+impl<S> Drop for Reading<S> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 struct Writing<R> {
@@ -85,26 +151,21 @@ struct Writing<R> {
 }
 
 impl<R> Writing<R> {
-    fn write(&mut self, objects: &[Vec<u8>], is_last: bool) -> Bytes {
-        let mut bytes = Vec::with_capacity(objects.iter().map(|object| object.len() + 1).sum());
-        let (first, between, end) = match self.shape {
-            Shape::Array => ("[", ",", "]"),
-            Shape::Lines => ("", "", ""),
-        };
-        for object in objects {
-            let before = if std::mem::replace(&mut self.has_begun, true) { between } else { first };
-            bytes.extend_from_slice(before.as_bytes());
-            bytes.extend_from_slice(object);
-            if self.shape == Shape::Lines {
-                bytes.push(b'\n');
+    fn write(&mut self, objects: Objects, is_last: bool) -> Bytes {
+        let mut text = objects.text;
+        let has_begun = self.has_begun;
+        self.has_begun |= !text.is_empty();
+        if self.shape == Shape::Array {
+            match text.first_mut() {
+                Some(first) if !has_begun => *first = b'[',
+                None if !has_begun && is_last => text.push(b'['),
+                Some(_) | None => {}
+            }
+            if is_last {
+                text.push(b']');
             }
         }
-        if is_last {
-            let begin = if self.has_begun { "" } else { first };
-            bytes.extend_from_slice(begin.as_bytes());
-            bytes.extend_from_slice(end.as_bytes());
-        }
-        bytes.into()
+        text.into()
     }
 }
 
@@ -112,12 +173,13 @@ impl<R> Writing<R> {
 mod tests {
     use super::*;
 
-    fn written(shape: Shape, pages: &[&[&str]]) -> String {
+    fn written(shape: Shape, pages: &[&[u32]]) -> String {
         let mut writing = Writing { shape, has_begun: false, read: () };
         let last = pages.len() - 1;
         let pages = pages.iter().enumerate().map(|(at, page)| {
-            let objects: Vec<Vec<u8>> = page.iter().map(|text| text.as_bytes().to_vec()).collect();
-            String::from_utf8(writing.write(&objects, at == last).to_vec()).expect("it is text")
+            let mut objects = Objects::new(shape);
+            page.iter().for_each(|number| objects.push(number));
+            String::from_utf8(writing.write(objects, at == last).to_vec()).expect("it is text")
         });
         pages.collect()
     }
@@ -125,8 +187,8 @@ mod tests {
     #[test]
     fn pages_are_one_list_wherever_they_are_cut() {
         assert_eq!(written(Shape::Array, &[&[]]), "[]");
-        assert_eq!(written(Shape::Array, &[&[], &["1"], &[], &["2", "3"], &[]]), "[1,2,3]");
+        assert_eq!(written(Shape::Array, &[&[], &[1], &[], &[2, 3], &[]]), "[1,2,3]");
         assert_eq!(written(Shape::Lines, &[&[]]), "");
-        assert_eq!(written(Shape::Lines, &[&["1", "2"], &["3"]]), "1\n2\n3\n");
+        assert_eq!(written(Shape::Lines, &[&[1, 2], &[3]]), "1\n2\n3\n");
     }
 }

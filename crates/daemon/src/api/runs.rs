@@ -16,7 +16,7 @@ use super::Daemon;
 use super::callers::{Caller, Right};
 use super::error::{Answer, ApiError, bad_request, unknown_run};
 use super::gc;
-use super::pages::{self, Page, Shape};
+use super::pages::{self, Objects, Page, Shape};
 use crate::children;
 use crate::conductor::Snapshot;
 use crate::directory::Contents;
@@ -35,7 +35,7 @@ use crate::world::{files, orphans};
 const LONGEST_WAIT_MS: u64 = 60_000;
 
 /// How many rows of a list are read and sent at a time.
-const PAGE: usize = 128;
+const PAGE: usize = 1024;
 
 #[utoipa::path(get, path = "/v1/runs",
     params(("all" = Option<bool>, Query, description = "ended runs too"), ("state" = Option<String>, Query), ("label" = Option<String>, Query, description = "K=V; may be given again"), ("trigger" = Option<String>, Query, description = "made by this trigger")),
@@ -49,12 +49,13 @@ pub(crate) async fn list(
     let held_since = supervisor.held_since().map(view::rfc3339);
     let (forgotten, is_broken) =
         (supervisor.forgotten().len(), supervisor.lineage.broken().is_some());
-    let begin = Listing { left: filter.most.unwrap_or(usize::MAX), before: None };
+    let shape = Shape::wanted(&headers);
+    let begin = Listing { shape, left: filter.most.unwrap_or(usize::MAX), before: None };
     let read = move |at: Listing| {
         let (supervisor, filter) = (supervisor.clone(), filter.clone());
         blocking(move || at.page(&supervisor, &filter))
     };
-    let mut response = pages::answer(Shape::wanted(&headers), begin, read);
+    let mut response = pages::answer(shape, begin, read);
     if let Some(since) = held_since.and_then(|since| since.parse().ok()) {
         response.headers_mut().insert(HELD_HEADER, since);
     }
@@ -66,6 +67,7 @@ pub(crate) async fn list(
 
 /// How far a list has come.
 struct Listing {
+    shape: Shape,
     /// So many rows are still wanted.
     left: usize,
     before: Option<Cursor>,
@@ -75,23 +77,19 @@ impl Listing {
     fn page(self, supervisor: &Supervisor, filter: &Filter) -> Answer<Page<Self>> {
         let read = supervisor.store.rows_page(filter, self.before, self.left.min(PAGE))?;
         let left = self.left - read.rows.len();
-        let object = |row: Row, doing: Doing| {
-            serde_json::to_vec(&view::row(row, doing)).expect("a row is plain data")
-        };
+        let mut objects = Objects::new(self.shape);
         // What the journal has forgotten comes before all that it knows.
-        let is_first = self.before.is_none();
-        let strays = if is_first { supervisor.strays.passing(filter) } else { Vec::new() };
-        let strays =
-            strays.into_iter().map(|stray| object(stray.row, Doing::unknown(stray.trouble)));
-        let rows = read.rows.into_iter().map(|row| {
+        if self.before.is_none() {
+            for stray in supervisor.strays.passing(filter) {
+                objects.push(&view::row(stray.row, Doing::unknown(stray.trouble)));
+            }
+        }
+        for row in read.rows {
             let doing = doing(supervisor, &row);
-            object(row, doing)
-        });
+            objects.push(&view::row(row, doing));
+        }
         let next = read.next.filter(|_| left > 0);
-        Ok(Page {
-            objects: strays.chain(rows).collect(),
-            next: next.map(|before| Self { left, before: Some(before) }),
-        })
+        Ok(Page { objects, next: next.map(|before| Self { left, before: Some(before), ..self }) })
     }
 }
 

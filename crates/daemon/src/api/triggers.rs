@@ -16,7 +16,7 @@ use outlast_wire::api::{
 
 use super::callers::Caller;
 use super::error::{Answer, ApiError, bad_request, unknown_trigger};
-use super::pages::{self, Page, Shape};
+use super::pages::{self, Objects, Page, Shape};
 use super::runs::blocking;
 use super::trigger_orders::{Given, check_seen, since, view_of};
 use super::{Daemon, orders, to_the_end};
@@ -37,19 +37,21 @@ const PAGE: usize = 256;
 #[utoipa::path(get, path = "/v1/triggers",
     responses((status = 200, description = "an array; or one object a line, if `application/x-ndjson` is accepted", body = [TriggerView])))]
 pub(crate) async fn list(State(supervisor): Daemon, headers: HeaderMap) -> Response {
+    let shape = Shape::wanted(&headers);
     let read = move |after: String| {
         let supervisor = supervisor.clone();
-        blocking(move || page(&supervisor, &after))
+        blocking(move || page(&supervisor, &after, shape))
     };
-    pages::answer(Shape::wanted(&headers), String::new(), read)
+    pages::answer(shape, String::new(), read)
 }
 
-fn page(supervisor: &Supervisor, after: &str) -> Answer<Page<String>> {
+fn page(supervisor: &Supervisor, after: &str, shape: Shape) -> Answer<Page<String>> {
     let views = view::page(supervisor, after, PAGE)?;
     let last = views.last().filter(|_| views.len() == PAGE);
     let next = last.map(|last| last.name.clone());
-    let object = |view: &TriggerView| serde_json::to_vec(view).expect("a trigger is plain data");
-    Ok(Page { objects: views.iter().map(object).collect(), next })
+    let mut objects = Objects::new(shape);
+    views.iter().for_each(|view| objects.push(view));
+    Ok(Page { objects, next })
 }
 
 #[utoipa::path(get, path = "/v1/triggers/{trigger}", responses((status = 200, body = TriggerView)))]

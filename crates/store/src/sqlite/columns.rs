@@ -16,6 +16,9 @@ pub(super) const ROW: &str =
     started_at, ended_at, exit_code, exit_signal, labels, survivors, open, phase, tokens,
     cost_usd_micros, max_turns, trigger, parent";
 
+/// How many those are: where a column stands that is read after them.
+pub(super) const ROW_COUNT: usize = 23;
+
 /// The columns that [`event`] reads.
 pub(super) const EVENT: &str = "seq, at, body";
 

@@ -286,15 +286,18 @@ impl Reader {
         let mut statement = self.prepare(&select)?;
         let before = before.map_or(i64::MAX, |Cursor(no)| no.cast_signed());
         let mut found = self.sql(statement.query((filter.state.map(StateName::word), before)))?;
-        let mut page = RowsPage { rows: Vec::new(), next: None };
+        let mut page = RowsPage::default();
         for _ in 0..RowsPage::MOST_LOOKED_AT {
             let Some(row) = self.sql(found.next())? else {
                 page.next = None;
                 return Ok(page);
             };
-            page.next = Some(Cursor(self.sql(row.get::<_, i64>("no"))?.cast_unsigned()));
+            page.next =
+                Some(Cursor(self.sql(row.get::<_, i64>(columns::ROW_COUNT))?.cast_unsigned()));
             // As in `visit_rows`: `check` reports what does not parse.
-            page.rows.extend(columns::row(row).ok().filter(|row| filter.passes(row)));
+            if let Some(row) = columns::row(row).ok().filter(|row| filter.passes(row)) {
+                page.push(row);
+            }
             if page.is_full(most) {
                 break;
             }

@@ -41,6 +41,7 @@ pub(crate) fn run(world: &World, args: &DaemonRun) -> Result<ExitCode, Problem> 
     let (said, ready) =
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| cannot(&error.into()))?;
     let options = options(ready)?;
+    outlast_daemon::raise_limits();
     let listener = std::thread::spawn(move || tell_start(said));
     let status = entry::daemon(options);
     listener.join().expect("telling does not panic");
