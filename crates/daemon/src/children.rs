@@ -20,7 +20,7 @@ const TAIL: usize = 2000;
 
 /// Why a run may not become the child of this one, if so. Blocks.
 pub(crate) fn refuse_parent(supervisor: &Supervisor, parent: &RunId) -> Result<(), Refusal> {
-    let store = &*supervisor.store;
+    let store = &*supervisor.ground.store;
     let unreadable = |error: Error| Refusal::new("journal_unusable", error.to_string());
     let ended = store.row(parent).map_err(unreadable)?.filter(|row| row.state.verdict().is_some());
     if let Some(row) = ended {
@@ -42,7 +42,7 @@ pub(crate) fn refuse_parent(supervisor: &Supervisor, parent: &RunId) -> Result<(
 /// Why a run has to stay, if it has to: for its children, or for a parent that does not know of its end yet.
 pub(crate) fn refuse_removal(supervisor: &Supervisor, id: &RunId) -> Result<(), Refusal> {
     let unreadable = |error: Error| Refusal::new("journal_unusable", error.to_string());
-    let children = supervisor.store.children(id).map_err(unreadable)?;
+    let children = supervisor.ground.store.children(id).map_err(unreadable)?;
     let live: Vec<&str> =
         children.iter().filter(|row| !row.has_ended()).map(|row| row.id.as_str()).collect();
     if let [first, ..] = live[..] {
@@ -52,7 +52,7 @@ pub(crate) fn refuse_removal(supervisor: &Supervisor, id: &RunId) -> Result<(), 
         );
     }
     // One that cannot be read can be removed all the same.
-    let row = supervisor.store.row(id).ok().flatten();
+    let row = supervisor.ground.store.row(id).ok().flatten();
     let is_unheard = row.is_some_and(|row| {
         let parent = row.parent.as_ref().and_then(|parent| supervisor.handle(parent));
         parent.is_some_and(|it| it.snapshot.borrow().run.unheard(&row) == Some(Unheard::Ended))
@@ -84,7 +84,7 @@ pub(crate) fn ended(supervisor: &Arc<Supervisor>, run: Arc<Run>) {
 pub(crate) fn catch_up(supervisor: &Arc<Supervisor>, parents: &[Run]) -> Result<(), Error> {
     let mut unheard: Vec<(RunId, Row)> = Vec::new();
     for parent in parents.iter().filter(|run| !run.has_ended()) {
-        let children = supervisor.store.children(&parent.id)?;
+        let children = supervisor.ground.store.children(&parent.id)?;
         let news = children.into_iter().filter(|row| parent.unheard(row).is_some());
         unheard.extend(news.map(|row| (parent.id.clone(), row)));
     }
@@ -97,6 +97,7 @@ pub(crate) fn catch_up(supervisor: &Arc<Supervisor>, parents: &[Run]) -> Result<
         for (parent, row) in unheard {
             let news = if row.has_ended() {
                 supervisor
+                    .ground
                     .replay(&row.id)
                     .map_or_else(|_| end_by(&row), |run| end_of(&supervisor, &run))
             } else {
@@ -148,7 +149,7 @@ fn end_of(supervisor: &Supervisor, run: &Run) -> Input {
     }
     let last = run.attempt.as_ref();
     let written = last.map(|last| {
-        let dir = supervisor.layout.run(run.id.as_str()).attempt(last.turn, last.number);
+        let dir = supervisor.ground.layout.run(run.id.as_str()).attempt(last.turn, last.number);
         tail::of_output(&dir, TAIL)
     });
     if let Some(written) = written.filter(|written| !written.trim().is_empty()) {

@@ -9,9 +9,9 @@ use outlast_wire::hook;
 use outlast_wire::layout::RunDir;
 use tokio::task::AbortHandle;
 
-use crate::conductor::Message;
+use crate::ground::Ground;
 use crate::lanes::Lane;
-use crate::supervisor::{Handle, Supervisor};
+use crate::mailbox::{Handle, Message};
 use crate::workspace::{self, Failure};
 use crate::world::files::{self, Lasting};
 
@@ -52,7 +52,7 @@ impl Drop for Chore {
 
 impl Chore {
     pub(crate) fn start(
-        supervisor: Arc<Supervisor>,
+        ground: Arc<Ground>,
         kind: Kind,
         run: Arc<Run>,
         dir: RunDir,
@@ -60,7 +60,7 @@ impl Chore {
     ) -> Self {
         #[expect(clippy::disallowed_methods, reason = "owned by the conductor, which aborts it")]
         let task = tokio::spawn(async move {
-            let work = Work { supervisor, kind, run, dir, handle: handle.clone() };
+            let work = Work { ground, kind, run, dir, handle: handle.clone() };
             let input = work.until_done().await;
             // A conductor that is gone is followed by one that does this again.
             let _gone = handle.mailbox.send(Message::Input { input, done: None }).await;
@@ -70,7 +70,7 @@ impl Chore {
 }
 
 struct Work {
-    supervisor: Arc<Supervisor>,
+    ground: Arc<Ground>,
     kind: Kind,
     run: Arc<Run>,
     dir: RunDir,
@@ -98,7 +98,7 @@ impl Work {
             };
             if let Some(code) = failure.of_host(run.spec.dir.as_ref()) {
                 is_suspended = true;
-                let trouble = self.supervisor.trouble(code, format!("workspace: {failure}"));
+                let trouble = self.ground.trouble(code, format!("workspace: {failure}"));
                 self.say_trouble(Some(trouble)).await;
             } else if failure.may_pass() && tries_left > 1 {
                 tries_left -= 1;

@@ -20,9 +20,11 @@ use crate::driver::Seat;
 use crate::ear::Ear;
 use crate::ended;
 use crate::keeper::{Keeper, Task};
+use crate::leaving::Leaving;
+use crate::mailbox::{Handle, Message, Snapshot};
 use crate::notify::Words;
 use crate::reserve;
-use crate::supervisor::{Handle, Leaving, Supervisor};
+use crate::supervisor::Supervisor;
 use crate::view;
 use crate::world::files;
 
@@ -36,34 +38,26 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 /// Between two looks at the memory that a waiting run needs.
 const MEMORY_LOOK: Duration = Duration::from_secs(5);
 
-/// What a conductor is told.
-pub(crate) enum Message {
-    Input {
-        input: Input,
-        /// Told the run as the news left it, once that is durable.
-        done: Option<oneshot::Sender<Arc<Run>>>,
-    },
-    /// The shim that holds the attempt, while one does.
-    Shim { pid: Option<u32> },
-    /// What keeps the attempt's keeper from its work, or no longer does.
-    Trouble { trouble: Option<Trouble> },
+/// How much news can wait for one run; a task that brings more waits.
+const MAILBOX: usize = 64;
+
+/// Gives a run its conductor, and enters the run in the table.
+pub(crate) fn start(supervisor: &Arc<Supervisor>, seat: Seat, first: Option<Input>) -> Handle {
+    let (mailbox, inbox) = mpsc::channel(MAILBOX);
+    let (snapshot, seen) = watch::channel(Snapshot::of(seat.run()));
+    let (output, stop_asked) = (Arc::default(), Arc::default());
+    let handle = Handle { mailbox, snapshot: seen, output, stop_asked };
+    supervisor.enter(seat.run(), handle.clone());
+    let conductor = Conductor::new(supervisor.clone(), seat, handle.clone(), snapshot);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a conductor is owned by the table of runs and leaves it when it ends"
+    )]
+    let _conductor = tokio::spawn(conductor.conduct(inbox, first));
+    handle
 }
 
-/// A run as everybody may see it.
-#[derive(Debug, Clone)]
-pub(crate) struct Snapshot {
-    pub(crate) run: Arc<Run>,
-    pub(crate) shim_pid: Option<u32>,
-    pub(crate) trouble: Option<Trouble>,
-}
-
-impl Snapshot {
-    pub(crate) fn of(run: &Run) -> Self {
-        Self { run: Arc::new(run.clone()), shim_pid: None, trouble: None }
-    }
-}
-
-pub(crate) struct Conductor {
+struct Conductor {
     supervisor: Arc<Supervisor>,
     seat: Seat,
     handle: Handle,
@@ -109,7 +103,7 @@ impl Drop for Chair {
 }
 
 impl Conductor {
-    pub(crate) fn new(
+    fn new(
         supervisor: Arc<Supervisor>,
         seat: Seat,
         handle: Handle,
@@ -133,11 +127,7 @@ impl Conductor {
         }
     }
 
-    pub(crate) async fn conduct(
-        mut self,
-        mut inbox: mpsc::Receiver<Message>,
-        first: Option<Input>,
-    ) {
+    async fn conduct(mut self, mut inbox: mpsc::Receiver<Message>, first: Option<Input>) {
         let mut chair = Chair::of(&self);
         if self.until_over(&mut inbox, first).await.is_ok() {
             chair.is_done = true;
@@ -162,7 +152,7 @@ impl Conductor {
                 self.take(Input::Woke).await?;
                 continue;
             }
-            self.ear.listen(self.seat.run(), &self.handle, &self.supervisor.world);
+            self.ear.listen(self.seat.run(), &self.handle, &self.supervisor.ground.world);
             let message = self.next(inbox).await?;
             self.hear(message).await?;
         }
@@ -181,12 +171,12 @@ impl Conductor {
 
     /// How long to wait for news before looking again.
     fn wait(&self) -> Option<Duration> {
-        let now = self.supervisor.world.now();
+        let now = self.supervisor.ground.world.now();
         let due = self.seat.wake_at().map(|at| Duration::from_millis(at.ms_since(now)));
         // Nobody says when memory is free again.
         let wants_memory = self.seat.run().wants_slot() && self.supervisor.waits_for_memory();
         let look = wants_memory.then_some(MEMORY_LOOK);
-        let silence = self.ear.wait(self.seat.run(), &self.supervisor.world);
+        let silence = self.ear.wait(self.seat.run(), &self.supervisor.ground.world);
         [due, look, silence].into_iter().flatten().min()
     }
 
@@ -204,7 +194,7 @@ impl Conductor {
                 let is_unreachable = trouble.as_ref().is_some_and(|it| it.code == "unreachable");
                 let was_unreachable = self.unreachable.is_some();
                 if is_unreachable != was_unreachable {
-                    self.unreachable = is_unreachable.then(|| self.supervisor.world.now());
+                    self.unreachable = is_unreachable.then(|| self.supervisor.ground.world.now());
                 }
                 self.keeper_trouble = trouble;
                 self.publish_trouble();
@@ -244,8 +234,7 @@ impl Conductor {
                 Ok(()) => {
                     hook!("daemon.after-append");
                     self.supervisor.operator.observe(self.seat.run(), &events);
-                    let supervisor = &self.supervisor;
-                    supervisor.notices.wake(supervisor, told.iter().map(String::as_str));
+                    self.supervisor.notices.wake(told.iter().map(String::as_str));
                     self.seat.accept(&events);
                     self.publish();
                     self.supervisor.note_slot(self.seat.run());
@@ -258,7 +247,7 @@ impl Conductor {
                 }
                 Err(error @ Error::Gone { .. }) => {
                     tracing::error!(run = %self.seat.run().id, %error, "the journal is gone");
-                    self.supervisor.heed_store(&error);
+                    self.supervisor.ground.heed_store(&error);
                     return Err(Over);
                 }
                 // It would be rejected again, however often it is tried: a person has to know.
@@ -284,7 +273,7 @@ impl Conductor {
 
     /// What has to be remembered, given also what the run will have used up by it.
     fn propose(&self, input: &Input, moment: &Moment) -> Option<Append> {
-        let words = Words { layout: &self.supervisor.layout };
+        let words = Words { layout: &self.supervisor.ground.layout };
         let append = self.seat.propose(input, moment, &words)?;
         if append.spent.amount.is_nothing() {
             return Some(append);
@@ -295,7 +284,7 @@ impl Conductor {
 
     /// What the world knows of the attempt that is alive.
     fn seen(&mut self, input: &Input) -> Seen {
-        let (run, world) = (self.seat.run(), &self.supervisor.world);
+        let (run, world) = (self.seat.run(), &self.supervisor.ground.world);
         if matches!(input, Input::UsageReported { .. }) {
             self.ear.heard(world);
         }
@@ -306,16 +295,17 @@ impl Conductor {
     /// Turns to the attempt that is alive now, which may have been silent before anybody asked.
     fn is_overdue(&mut self) -> bool {
         let (run, supervisor) = (self.seat.run(), &self.supervisor);
-        live_dir(supervisor, run).is_some_and(|dir| self.ear.attend(run, &dir, &supervisor.world))
+        live_dir(supervisor, run)
+            .is_some_and(|dir| self.ear.attend(run, &dir, &supervisor.ground.world))
     }
 
     /// An append was made whose answer got lost: the journal is right.
     fn reload(&mut self) -> Result<(), Over> {
         let id = self.seat.run().id.clone();
-        match self.supervisor.replay(&id) {
+        match self.supervisor.ground.replay(&id) {
             Ok(run) => {
-                self.seat = Seat::new(run, self.supervisor.epoch);
-                self.supervisor.notices.wake_waiting(&self.supervisor);
+                self.seat = Seat::new(run, self.supervisor.ground.epoch);
+                self.supervisor.notices.wake_waiting();
                 self.supervisor.reload_budgets();
                 self.publish();
                 Ok(())
@@ -329,7 +319,7 @@ impl Conductor {
 
     fn give_way(&self, error: &Error) -> Over {
         tracing::error!(run = %self.seat.run().id, %error, "this daemon may no longer write");
-        self.supervisor.leave(Leaving::Fenced);
+        self.supervisor.ground.leave(Leaving::Fenced);
         Over
     }
 
@@ -342,7 +332,7 @@ impl Conductor {
         };
         if self.journal_trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
             tracing::error!(run = %self.seat.run().id, %error, "suspended until the journal can be written");
-            self.journal_trouble = Some(self.supervisor.trouble(code, error.to_string()));
+            self.journal_trouble = Some(self.supervisor.ground.trouble(code, error.to_string()));
             self.publish_trouble();
         }
     }
@@ -354,7 +344,7 @@ impl Conductor {
     fn stops_on_a_full_disk(&self, error: &Error) -> bool {
         let asked = *self.handle.stop_asked.borrow();
         let Some(mode) = asked.filter(|_| matches!(error, Error::Full(_))) else { return false };
-        if reserve::spend(&self.supervisor.layout) {
+        if reserve::spend(&self.supervisor.ground.layout) {
             return true;
         }
         if let Some(keeper) = &self.keeper {
@@ -412,10 +402,15 @@ impl Conductor {
         };
         if self.keeper.as_ref().is_none_or(|keeper| !keeper.is_for(step)) {
             let task = Task { run: self.snapshot.borrow().run.clone(), step, boot };
-            self.keeper = Some(Keeper::start(self.supervisor.clone(), task, self.handle.clone()));
+            self.keeper = Some(self.keeper_of(task));
         }
         let keeper = self.keeper.as_ref().expect("it was just made");
         keeper.order_stop(stop_mode(due));
+    }
+
+    fn keeper_of(&self, task: Task) -> Keeper {
+        let Supervisor { ground, resumes, .. } = &*self.supervisor;
+        Keeper::start(ground.clone(), resumes.clone(), task, self.handle.clone())
     }
 
     /// Has the chore done that is due, and none otherwise.
@@ -426,9 +421,9 @@ impl Conductor {
         };
         if self.chore.as_ref().is_none_or(|chore| chore.kind != kind) {
             let run = self.snapshot.borrow().run.clone();
-            let dir = self.supervisor.layout.run(run.id.as_str());
-            let supervisor = self.supervisor.clone();
-            self.chore = Some(Chore::start(supervisor, kind, run, dir, self.handle.clone()));
+            let dir = self.supervisor.ground.layout.run(run.id.as_str());
+            let ground = self.supervisor.ground.clone();
+            self.chore = Some(Chore::start(ground, kind, run, dir, self.handle.clone()));
         }
     }
 
@@ -445,8 +440,8 @@ impl Conductor {
     fn finish(&self) {
         hook!("daemon.before-finish");
         let id: &RunId = &self.seat.run().id;
-        let dir = self.supervisor.layout.run(id.as_str());
-        if let Err(error) = ended::leave(&dir, self.seat.run(), &self.supervisor.world) {
+        let dir = self.supervisor.ground.layout.run(id.as_str());
+        if let Err(error) = ended::leave(&dir, self.seat.run(), &self.supervisor.ground.world) {
             tracing::error!(run = %id, %error, "cannot leave in the run's directory how it ended");
         }
         if let Err(error) = files::remove(&dir.env()) {
@@ -472,7 +467,7 @@ fn shortage(run: &Run) -> Option<Trouble> {
 /// Where the attempt that is alive has its files.
 fn live_dir(supervisor: &Supervisor, run: &Run) -> Option<AttemptDir> {
     let live = run.live()?;
-    Some(supervisor.layout.run(run.id.as_str()).attempt(live.turn, live.number))
+    Some(supervisor.ground.layout.run(run.id.as_str()).attempt(live.turn, live.number))
 }
 
 /// Comes back after so long, or never.
@@ -496,7 +491,7 @@ pub(crate) async fn append_to(supervisor: &Supervisor, append: Append) -> Result
     let run = append.run.clone();
     // Before it is written: a daemon that dies in between leaves a run that needs another.
     let is_expected = append.row.is_open && supervisor.needs.expect(&run);
-    supervisor.store.append(
+    supervisor.ground.store.append(
         append,
         Box::new(move |result| {
             // The conductor may have been told to go meanwhile.
@@ -507,7 +502,7 @@ pub(crate) async fn append_to(supervisor: &Supervisor, append: Append) -> Result
     if is_expected && result.is_err() {
         supervisor.needs.forget(&run);
     }
-    let trouble = |code: &str, message| supervisor.trouble(code, message);
+    let trouble = |code: &str, message| supervisor.ground.trouble(code, message);
     supervisor.operator.readiness.note_append(&result, trouble);
     result
 }

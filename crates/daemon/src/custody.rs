@@ -12,9 +12,9 @@ use std::time::Duration;
 use outlast_store::{Depth, Error};
 use outlast_wire::layout::Layout;
 
+use crate::ground::Ground;
 use crate::lanes::Lane;
 use crate::refusal::Refusal;
-use crate::supervisor::{Leaving, Supervisor};
 use crate::world::file_watch::{FileWatch, Heed};
 use crate::world::files;
 
@@ -24,15 +24,15 @@ const RETRY: Duration = Duration::from_secs(5);
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// Sees to the files for the daemon's life.
-pub(crate) async fn keep(supervisor: &Supervisor) -> Infallible {
+pub(crate) async fn keep(ground: &Ground) -> Infallible {
     let mut said = 0;
     let mut depth = Depth::Names;
     loop {
-        let (database, log) = (supervisor.layout.database(), log(&supervisor.layout));
+        let (database, log) = (ground.layout.database(), log(&ground.layout));
         let database = FileWatch::of(&[(&database, Heed::Writers)]);
-        let log = FileWatch::of(&[(&log, Heed::Writers), (&supervisor.layout.state, Heed::Name)]);
-        let seen = look(supervisor, depth).await;
-        let mended = supervisor.store.mended();
+        let log = FileWatch::of(&[(&log, Heed::Writers), (&ground.layout.state, Heed::Name)]);
+        let seen = look(ground, depth).await;
+        let mended = ground.store.mended();
         for words in mended.iter().skip(said) {
             tracing::error!(%words, "the journal was taken away");
         }
@@ -43,7 +43,7 @@ pub(crate) async fn keep(supervisor: &Supervisor) -> Infallible {
                 () = log.changed() => Depth::Names,
             },
             Err(error) => {
-                supervisor.heed_store(&error);
+                ground.heed_store(&error);
                 tracing::error!(%error, "nothing is acknowledged until the journal is in its place");
                 tokio::time::sleep(RETRY).await;
                 Depth::Names
@@ -53,8 +53,8 @@ pub(crate) async fn keep(supervisor: &Supervisor) -> Infallible {
     }
 }
 
-async fn look(supervisor: &Supervisor, depth: Depth) -> Result<(), Error> {
-    let store = supervisor.store.clone();
+async fn look(ground: &Ground, depth: Depth) -> Result<(), Error> {
+    let store = ground.store.clone();
     let looked = Lane::Steps.run(move || store.see_to_files(depth)).await;
     looked.unwrap_or_else(|error| Err(Error::Io(format!("cannot look at the journal: {error}"))))
 }
@@ -65,15 +65,6 @@ fn log(layout: &Layout) -> PathBuf {
     let mut log = database.canonicalize().unwrap_or(database).into_os_string();
     log.push("-wal");
     log.into()
-}
-
-impl Supervisor {
-    /// Leaves if the store will never write again.
-    pub(crate) fn heed_store(&self, error: &Error) {
-        if matches!(error, Error::Gone { .. }) {
-            self.leave(Leaving::Parted);
-        }
-    }
 }
 
 /// A journal that cannot be read may have been put in the place of one that was saved.

@@ -21,10 +21,11 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use tokio::net::UnixListener;
 use tokio::sync::{Notify, mpsc};
 
+use crate::ground::Ground;
 use crate::instance::Instance;
+use crate::leaving::Leaving;
 use crate::refusal::Refusal;
 use crate::socket::ShortPath;
-use crate::supervisor::{Leaving, Supervisor};
 use crate::world::file_watch::{FileWatch, Heed};
 use crate::world::{files, limits};
 
@@ -93,13 +94,13 @@ impl Door {
     /// time.
     pub(crate) async fn keep(
         &mut self,
-        supervisor: &Supervisor,
+        ground: &Ground,
         listeners: &mpsc::Sender<UnixListener>,
         nudged: &Notify,
     ) {
         loop {
             let watch = self.watch();
-            match self.look(supervisor, listeners).await {
+            match self.look(ground, listeners).await {
                 Ok(Looked::Whole) => tokio::select! {
                     () = watch.changed() => {}
                     () = nudged.notified() => {}
@@ -107,7 +108,7 @@ impl Door {
                 Ok(Looked::Mended) => {}
                 Ok(Looked::Lost) => {
                     tracing::error!("the lock's file was replaced, and another daemon holds it");
-                    return supervisor.leave(Leaving::Fenced);
+                    return ground.leave(Leaving::Fenced);
                 }
                 Err(error) => {
                     tracing::error!(%error, "cannot put the lock or the socket back; the next client has it tried again");
@@ -127,7 +128,7 @@ impl Door {
 
     async fn look(
         &mut self,
-        supervisor: &Supervisor,
+        ground: &Ground,
         listeners: &mpsc::Sender<UnixListener>,
     ) -> io::Result<Looked> {
         let lock = self.layout.daemon_lock();
@@ -147,7 +148,7 @@ impl Door {
             let was = self.socket();
             let listener = self.open().await?;
             tracing::warn!(was = %was.display(), now = %self.socket().display(), "the socket was removed; listening anew");
-            supervisor.listens_at(self.socket());
+            ground.listens_at(self.socket());
             // The server takes it at once; there is none only when we are leaving.
             let _leaving = listeners.send(listener).await;
             looked = Looked::Mended;

@@ -11,8 +11,7 @@ use outlast_engine::{Run, Seen, Step, Time};
 use outlast_wire::layout::AttemptDir;
 use tokio::sync::watch;
 
-use crate::keeper::Following;
-use crate::supervisor::Handle;
+use crate::mailbox::{Following, Handle};
 use crate::world::World;
 
 #[derive(Default)]

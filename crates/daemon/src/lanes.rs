@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
+use crate::refusal::{Answer, Refusal};
+
 /// What a job is for. Each lane has its own threads and its own queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
@@ -84,6 +86,24 @@ impl Lane {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<Result<T, JoinError>> {
         tokio::time::timeout(within, self.run(work)).await.ok()
+    }
+}
+
+/// What a client waits for alone.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Answer<T> + Send + 'static,
+) -> Answer<T> {
+    in_lane(Lane::Clients, work).await
+}
+
+/// Work that waits for the disk, among work of its own kind.
+pub(crate) async fn in_lane<T: Send + 'static>(
+    lane: Lane,
+    work: impl FnOnce() -> Answer<T> + Send + 'static,
+) -> Answer<T> {
+    match lane.run(work).await {
+        Ok(answer) => answer,
+        Err(error) => Err(Refusal::new("bug", format!("a reader died: {error}"))),
     }
 }
 

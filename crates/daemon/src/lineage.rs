@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outlast_engine::Time;
+use outlast_engine::{RunId, Time};
 use outlast_store::{Error, Journal};
 use outlast_wire::api::JournalView;
 use outlast_wire::layout::Layout;
 use serde::{Deserialize, Serialize};
 
-use crate::supervisor::{Leaving, Supervisor, lock};
+use crate::sync::lock;
 use crate::view;
 use crate::world::files::{self, Lasting};
 
@@ -102,9 +102,56 @@ impl Lineage {
         self.shim_epoch.load(Ordering::Relaxed)
     }
 
+    /// Greets shims with a higher epoch from here on. Each time the step is twice as wide, since no shim says how
+    /// high it has been. The store refuses it if another daemon has taken the journal since `epoch`.
+    pub(crate) fn raise(
+        &self,
+        layout: &Layout,
+        store: &dyn Journal,
+        epoch: u64,
+    ) -> Result<(), Unraised> {
+        let before = self.shim_epoch();
+        let ahead = before.saturating_sub(epoch);
+        let raised = before.saturating_add(ahead.max(1));
+        let noted = store.set_note(SHIM_EPOCH, Some(&raised.to_string()), epoch);
+        noted.map_err(Unraised::Store)?;
+        let kept = Kept { journal: self.journal.clone(), epoch: raised };
+        write(&layout.journal(), &kept).map_err(Unraised::File)?;
+        tracing::warn!(before, raised, "a shim has met a higher epoch than ours; ours is raised");
+        self.shim_epoch.fetch_max(raised, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A person has seen to what the journal had forgotten.
+    pub(crate) fn forget_break(&self, store: &dyn Journal, epoch: u64) -> Result<(), Error> {
+        if self.broken().is_some() {
+            store.set_note(JOURNAL_BREAK, None, epoch)?;
+            lock(&self.broken).take();
+        }
+        Ok(())
+    }
+
+    /// As `daemon status` shows it.
+    pub(crate) fn view(&self, not_in_journal: &[RunId]) -> JournalView {
+        let broken = self.broken();
+        JournalView {
+            id: self.journal.clone(),
+            problem: broken.as_ref().map(|broken| broken.what.clone()),
+            since: broken.map(|broken| view::rfc3339(Time(broken.at_ms))),
+            not_in_journal: not_in_journal.iter().map(|id| id.0.clone()).collect(),
+        }
+    }
+
     pub(crate) fn broken(&self) -> Option<Break> {
         lock(&self.broken).clone()
     }
+}
+
+/// Why shims are greeted with no higher epoch.
+#[derive(Debug)]
+pub(crate) enum Unraised {
+    Store(Error),
+    File(io::Error),
 }
 
 /// Why no epoch could be taken.
@@ -162,48 +209,6 @@ fn read(path: &Path) -> Result<Option<Kept>, String> {
 fn write(path: &Path, kept: &Kept) -> io::Result<()> {
     let json = serde_json::to_vec(kept).map_err(io::Error::other)?;
     files::write_whole(path, &json, Lasting::Power)
-}
-
-impl Supervisor {
-    /// A shim has met a higher epoch than ours, although we hold the lock and the journal: greets shims with a
-    /// higher one from here on. Each time the step is twice as wide, since no shim says how high it has been.
-    pub(crate) fn raise_shim_epoch(&self) -> io::Result<()> {
-        let before = self.lineage.shim_epoch();
-        let ahead = before.saturating_sub(self.epoch);
-        let raised = before.saturating_add(ahead.max(1));
-        // Refused if another daemon has taken the journal, and then the shim is right.
-        if let Err(error) = self.store.set_note(SHIM_EPOCH, Some(&raised.to_string()), self.epoch) {
-            if matches!(error, Error::StaleEpoch { .. }) {
-                self.leave(Leaving::Fenced);
-            }
-            return Err(io::Error::other(error));
-        }
-        let kept = Kept { journal: self.lineage.journal.clone(), epoch: raised };
-        write(&self.layout.journal(), &kept)?;
-        tracing::warn!(before, raised, "a shim has met a higher epoch than ours; ours is raised");
-        self.lineage.shim_epoch.fetch_max(raised, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// A person has seen to what the journal had forgotten.
-    pub(crate) fn forget_break(&self) -> Result<(), Error> {
-        if self.lineage.broken().is_some() {
-            self.store.set_note(JOURNAL_BREAK, None, self.epoch)?;
-            lock(&self.lineage.broken).take();
-        }
-        Ok(())
-    }
-
-    /// As `daemon status` shows it.
-    pub(crate) fn journal_view(&self) -> JournalView {
-        let broken = self.lineage.broken();
-        JournalView {
-            id: self.lineage.journal.clone(),
-            problem: broken.as_ref().map(|broken| broken.what.clone()),
-            since: broken.map(|broken| view::rfc3339(Time(broken.at_ms))),
-            not_in_journal: self.forgotten().into_iter().map(|id| id.0).collect(),
-        }
-    }
 }
 
 #[cfg(test)]

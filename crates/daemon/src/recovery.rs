@@ -15,7 +15,7 @@ use outlast_wire::api::{RecoverItem, RecoverReport};
 use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{self, Record};
 
-use crate::conductor::append_to;
+use crate::conductor::{self, append_to};
 use crate::directory::{Contents, word};
 use crate::driver::Seat;
 use crate::ended;
@@ -23,8 +23,8 @@ use crate::keeper;
 use crate::lanes::Lane;
 use crate::records;
 use crate::refusal::Refusal;
-use crate::strays;
 use crate::supervisor::Supervisor;
+use crate::supervisor::strays;
 use crate::world::{World, files};
 
 /// The word for a run whose directory has gone further than its journal.
@@ -65,14 +65,14 @@ impl Rebuilt {
 impl Supervisor {
     /// How far the directory of a run that the journal knows has gone beyond it, in words.
     pub(crate) fn ahead_of(&self, run: &Run) -> Option<String> {
-        let dir = self.layout.run(run.id.as_str());
+        let dir = self.ground.layout.run(run.id.as_str());
         let contents = match Contents::read(&dir) {
             Ok(contents) => contents,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => return Some(format!("cannot list {}: {error}", dir.0.display())),
         };
         if !run.is_finishing() && contents.has("ended.json") {
-            match ended::read(&dir, &self.world) {
+            match ended::read(&dir, &self.ground.world) {
                 Ok(end) => return end.map(|end| has_ended(&end)),
                 // Then it proves nothing, which is said if the run has to be rebuilt.
                 Err(error) => tracing::error!(run = %run.id, %error, "cannot read how a run ended"),
@@ -95,7 +95,7 @@ impl Supervisor {
 
     /// What can be made of a run's directory. Reads the disk.
     pub(crate) fn rebuild(&self, id: &RunId) -> Result<Rebuilt, Refusal> {
-        let dir = self.layout.run(id.as_str());
+        let dir = self.ground.layout.run(id.as_str());
         let contents = Contents::read(&dir).map_err(|error| unreadable(id, &error))?;
         let alive = contents.errands.iter().copied().find(|errand| is_errand_alive(&dir, *errand));
         if let Some(errand) = alive {
@@ -105,17 +105,17 @@ impl Supervisor {
             let hint = format!("`outlast stop {id}` ends it; or recover the run once it has ended");
             return Err(Refusal::new("errand_is_live", message).hint(hint));
         }
-        let known = match self.store.row(id) {
+        let known = match self.ground.store.row(id) {
             Ok(row) => row.is_some(),
             Err(error) => return Err(Refusal::new("unreadable_run", error.to_string())),
         };
-        let moment = self.world.moment(Slot::Free);
+        let moment = self.ground.world.moment(Slot::Free);
         let cannot = |error: &dyn std::fmt::Display| {
             Refusal::new("not_recoverable", format!("run {id} cannot be rebuilt: {error}"))
                 .hint("its files are kept as they are")
         };
         if known {
-            let before = self.replay(id).map_err(|error| cannot(&error))?;
+            let before = self.ground.replay(id).map_err(|error| cannot(&error))?;
             let found = self.find(&dir, &contents, &before.spec, Vec::new());
             let events = before.catch_up(&found, &moment).map_err(|error| cannot(&error))?;
             let expected_seq = before.seq();
@@ -144,11 +144,11 @@ impl Supervisor {
     ) -> Found {
         let look = |&(turn, attempt): &(u32, u32)| {
             let step = Step::Attempt { turn, attempt };
-            look(&self.world, &dir.attempt(turn, attempt), step, spec, &mut missing)
+            look(&self.ground.world, &dir.attempt(turn, attempt), step, spec, &mut missing)
         };
         let mut attempts: Vec<FoundAttempt> = contents.attempts.iter().map(look).collect();
         let errands = contents.errands.last().copied().unwrap_or(0);
-        let end = ended::read(dir, &self.world).unwrap_or_else(|error| {
+        let end = ended::read(dir, &self.ground.world).unwrap_or_else(|error| {
             missing.push(format!("how it ended: {error}"));
             None
         });
@@ -173,14 +173,14 @@ impl Supervisor {
         let append = Append {
             run: id.clone(),
             expected_seq: rebuilt.expected_seq,
-            epoch: self.epoch,
+            epoch: self.ground.epoch,
             events: rebuilt.events.clone(),
             row: rebuilt.run.row(),
             outbox: Vec::new(),
             spent: rebuilt.spent(),
         };
         append_to(self, append).await.map_err(|error| not_taken(id, &error))?;
-        let dir = self.layout.run(id.as_str());
+        let dir = self.ground.layout.run(id.as_str());
         strays::acknowledge(&dir);
         if let Err(error) = files::remove(&dir.removing()) {
             tracing::error!(run = %id, %error, "cannot take back the mark of a removal");
@@ -190,7 +190,7 @@ impl Supervisor {
         tracing::info!(run = %id, "rebuilt from its directory");
         let item = item(&rebuilt, "recovered");
         self.note_slot(&rebuilt.run);
-        self.seat(Seat::new(rebuilt.run, self.epoch), Some(Input::Woke));
+        conductor::start(self, Seat::new(rebuilt.run, self.ground.epoch), Some(Input::Woke));
         self.note_all_seen_to();
         Ok(item)
     }
@@ -217,7 +217,8 @@ impl Supervisor {
     /// Once nothing is forgotten any more, it is no longer said that the journal was replaced or restored.
     fn note_all_seen_to(&self) {
         if self.forgotten().is_empty()
-            && let Err(error) = self.forget_break()
+            && let Err(error) =
+                self.ground.lineage.forget_break(&*self.ground.store, self.ground.epoch)
         {
             tracing::error!(%error, "cannot note that the journal has been seen to");
         }
@@ -244,12 +245,12 @@ impl Supervisor {
         grace_ms: u64,
         passes: fn(Step) -> bool,
     ) -> io::Result<()> {
-        let dir = self.layout.run(id.as_str());
+        let dir = self.ground.layout.run(id.as_str());
         let steps: Vec<Step> = Contents::read(&dir)?.steps().filter(|step| passes(*step)).collect();
         for step in steps {
             let dir = keeper::step_dir(&dir, step);
             if keeper::is_locked(&dir) {
-                keeper::end(self, &dir, grace_ms).await?;
+                keeper::end(&self.ground, &dir, grace_ms).await?;
             }
         }
         Ok(())

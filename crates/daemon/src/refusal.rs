@@ -1,7 +1,18 @@
-//! What is answered to somebody who asked for what cannot be.
+//! A rejected request: a stable code, a sentence and a hint. The API gives it a status.
 
 use outlast_engine::RunId;
+use outlast_store::Error;
 use outlast_wire::api::ErrorInfo;
+
+use crate::world::host;
+
+const FREE_SPACE: &str = "free some space; what runs goes on meanwhile";
+
+/// What to do about a program that holds the journal.
+pub(crate) const LOCKED: &str =
+    "another program has the journal open, such as sqlite3 or a backup; close it and try again";
+
+pub(crate) type Answer<T> = Result<T, Refusal>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -36,4 +47,94 @@ impl Refusal {
             run: self.run.clone(),
         }
     }
+
+    /// Says what was being done when it happened.
+    pub(crate) fn about(mut self, doing: &str) -> Self {
+        self.message = format!("{doing}: {}", self.message);
+        self
+    }
+
+    pub(crate) fn unknown_run(message: String) -> Self {
+        Self::new("unknown_run", message).hint("`outlast ps -a` lists every run")
+    }
+
+    pub(crate) fn unknown_trigger(message: String) -> Self {
+        Self::new("unknown_trigger", message).hint("`outlast trigger ls` lists every trigger")
+    }
+
+    /// Why a daemon cannot use its journal.
+    pub(crate) fn of_database(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Corrupt { .. } => Self::new("database_corrupt", message).hint(
+                "the file was left as it is; move it and its -wal away, start again, and `outlast recover` rebuilds the runs from their directories",
+            ),
+            Error::Newer { .. } => Self::new("database_newer", message)
+                .hint("a newer outlast wrote it; use that one, the file was left as it is"),
+            Error::ReadOnly(_) => {
+                Self::new("database_read_only", message).hint("make it writable for you")
+            }
+            Error::Locked(_) => {
+                Self::new("database_locked", message).hint(LOCKED)
+            }
+            Error::Full(_) => Self::new("disk_full", message)
+                .hint("free some space in the state directory's file system"),
+            _ => Self::new("database_unusable", message)
+                .hint("`outlast doctor` looks at the state directory"),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Full(_) => Self::new("disk_full", message).hint(FREE_SPACE),
+            Error::UnreadableRun { .. } => Self::new("unreadable_run", message)
+                .hint("`outlast doctor` shows what is wrong with it"),
+            Error::UnknownRun { .. } => Self::unknown_run(message),
+            Error::StillOpen { .. } => {
+                Self::new("run_is_live", message).hint("`outlast stop` ends it first")
+            }
+            Error::NameTaken { .. } => Self::new("name_taken", message)
+                .hint("choose another name, or wait for that run to end"),
+            Error::StaleEpoch { .. } | Error::Closed => {
+                Self::new("daemon_leaving", message).hint("try again")
+            }
+            Error::TriggerTaken { .. } => Self::new("trigger_taken", message)
+                .hint("choose another name, or `outlast trigger rm` it first"),
+            Error::UnknownTrigger { .. } => Self::unknown_trigger(message),
+            Error::IdInUse { .. } => {
+                Self::new("id_conflict", message).hint("leave the id out, or choose another")
+            }
+            Error::Locked(_) => Self::new("journal_locked", message).hint(LOCKED),
+            Error::Unsaved { .. } => Self::new("journal_gone", message)
+                .hint("nothing was written; make room or give the state directory back, and try again"),
+            Error::Gone { .. } => Self::new("journal_gone", message)
+                .hint("nothing was written; the next daemon serves what is there now, and `outlast doctor` says more"),
+            Error::Rejected(_)
+            | Error::Conflict { .. }
+            | Error::KeyTaken { .. }
+            | Error::ReadOnly(_)
+            | Error::Newer { .. }
+            | Error::Corrupt { .. }
+            | Error::Io(_) => Self::new("journal_unusable", message)
+                .hint("`outlast doctor` looks at the journal"),
+        }
+    }
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        let (code, hint) = match host::failure(&error) {
+            Some("disk_full") => ("disk_full", FREE_SPACE),
+            Some(code) => (code, "try again; the host lacks descriptors, processes or memory"),
+            None => ("io", "`outlast doctor` looks at the state directory"),
+        };
+        Self::new(code, error.to_string()).hint(hint)
+    }
+}
+
+pub(crate) fn bad_request(message: impl Into<String>) -> Refusal {
+    Refusal::new("bad_request", message)
 }

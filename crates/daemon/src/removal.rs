@@ -8,9 +8,11 @@ use outlast_engine::{Input, Place, Removal, Run, RunId, Strategy, Time, Verdict}
 use outlast_store::{Error, Filter};
 use tokio::sync::watch;
 
-use crate::conductor::Snapshot;
+use crate::conductor;
 use crate::driver::Seat;
-use crate::supervisor::{Handle, Supervisor};
+use crate::mailbox::Handle;
+use crate::mailbox::Snapshot;
+use crate::supervisor::Supervisor;
 use crate::workspace;
 
 /// What became of it.
@@ -59,14 +61,14 @@ pub(crate) fn is_shared(supervisor: &Supervisor, run: &Run) -> Result<bool, Erro
     let Some(name) = &run.spec.name else { return Ok(false) };
     let all = Filter { all: true, ..Filter::default() };
     let mut has_heir = false;
-    supervisor.store.visit_rows(&all, &mut |row| {
+    supervisor.ground.store.visit_rows(&all, &mut |row| {
         if row.id == run.id || row.created_at < run.created_at {
             return ControlFlow::Break(());
         }
         // What cannot be read may need it.
         let needs_it = |other: Run| is_same(&other) && has_workspace(&other);
-        has_heir =
-            row.name.as_ref() == Some(name) && supervisor.replay(&row.id).map_or(true, needs_it);
+        has_heir = row.name.as_ref() == Some(name)
+            && supervisor.ground.replay(&row.id).map_or(true, needs_it);
         if has_heir { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(has_heir)
@@ -83,7 +85,7 @@ pub(crate) fn remove(supervisor: &Arc<Supervisor>, id: &RunId) -> Result<Removed
     if let Some(handle) = under_way(supervisor, id) {
         tokio::runtime::Handle::current().block_on(until_over(handle.snapshot));
     }
-    let run = supervisor.replay(id)?;
+    let run = supervisor.ground.replay(id)?;
     if !has_workspace(&run) || is_shared(supervisor, &run).map_err(|error| error.to_string())? {
         return Ok(Removed::Gone);
     }
@@ -95,7 +97,7 @@ pub(crate) fn remove(supervisor: &Arc<Supervisor>, id: &RunId) -> Result<Removed
         return Ok(Removed::Kept { why: "something of the run is still alive".to_owned() });
     }
     tokio::runtime::Handle::current().block_on(conducted(supervisor, run));
-    match supervisor.replay(id)?.removal {
+    match supervisor.ground.replay(id)?.removal {
         Removal::Removed => Ok(Removed::Gone),
         Removal::Kept { why } => Ok(Removed::Kept { why }),
         Removal::Asked | Removal::NotAsked => {
@@ -106,8 +108,8 @@ pub(crate) fn remove(supervisor: &Arc<Supervisor>, id: &RunId) -> Result<Removed
 
 /// Gives the run a conductor for as long as its removal takes.
 async fn conducted(supervisor: &Arc<Supervisor>, run: Run) {
-    let seat = Seat::new(run, supervisor.epoch);
-    until_over(supervisor.seat(seat, Some(Input::RemovalAsked)).snapshot).await;
+    let seat = Seat::new(run, supervisor.ground.epoch);
+    until_over(conductor::start(supervisor, seat, Some(Input::RemovalAsked)).snapshot).await;
 }
 
 async fn until_over(mut snapshot: watch::Receiver<Snapshot>) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{RunId, Time};
-use outlast_store::{Error, Sqlite};
+use outlast_store::Sqlite;
 use outlast_wire::api::{ErrorInfo, Mode};
 use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
@@ -18,15 +18,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 
 use crate::door::Door;
+use crate::ground::{Ground, Parts};
 use crate::instance::{self, Instance};
 use crate::lanes::Lane;
+use crate::leaving::Leaving;
 use crate::lineage::{Lineage, Taken};
 use crate::options::Options;
 use crate::refusal::Refusal;
 use crate::service::{self, Before, Place, Service};
 use crate::settings::Settings;
 use crate::starts::Ended;
-use crate::supervisor::{Leaving, Parts, Storm, Supervisor};
+use crate::supervisor::{Storm, Supervisor};
 use crate::world::{self, World, files, host, limits, process};
 use crate::{api, custody, log, operator, reconciler, reserve, starts, timekeeper, view, waiter};
 
@@ -105,15 +107,14 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
         lineage,
         store: Arc::new(store),
         settings,
-        storm,
         mode: options.mode,
         service,
     };
-    let supervisor = Supervisor::new(parts);
+    let supervisor = Supervisor::new(Ground::new(parts), storm);
     with_room(layout, || door.say_epoch(epoch).map_err(|error| unusable(&lock, &error)))?;
     let kept = with_room(layout, || {
         let marked = instance::mark_running(layout, &options.env);
-        let kept = marked.and_then(|()| supervisor.keep_clock());
+        let kept = marked.and_then(|()| supervisor.ground.keep_clock());
         kept.map_err(|error| unusable(&layout.state, &error))
     });
     unless_full(kept)?;
@@ -139,7 +140,7 @@ fn this_daemon(options: &Options, world: &World) -> Holder {
 
 fn open_store(layout: &Layout, now: Time) -> Result<(Sqlite, u64, Lineage), Refusal> {
     let store = Sqlite::open(&layout.database())
-        .map_err(|error| custody::name_rescued(layout, database_refusal(error)))?;
+        .map_err(|error| custody::name_rescued(layout, Refusal::of_database(error)))?;
     let (epoch, lineage) = Lineage::take(layout, &store, journal_id, now)
         .map_err(|taken| lineage_refusal(layout, taken))?;
     Ok((store, epoch, lineage))
@@ -231,33 +232,43 @@ impl Daemon {
         let (listener, signals) = match listening {
             Ok(listening) => listening,
             Err(error) => {
-                tell(ready, &error_line(&unusable(&supervisor.layout.socket(), &error).info()));
+                tell(
+                    ready,
+                    &error_line(&unusable(&supervisor.ground.layout.socket(), &error).info()),
+                );
                 return ExitCode::from(2);
             }
         };
-        supervisor.listens_at(door.socket());
-        let loaded = supervisor.load();
-        let started = |open| crate::triggers::start(supervisor.clone()).map(|()| open);
+        supervisor.ground.listens_at(door.socket());
+        let loaded = reconciler::load(supervisor);
+        let started = |open| crate::triggers::start(supervisor.triggers.clone()).map(|()| open);
         let open = match loaded.and_then(started) {
             Ok(open) => open,
             Err(error) => {
-                tell(ready, &error_line(&database_refusal(error).info()));
+                tell(ready, &error_line(&Refusal::of_database(error).info()));
                 return ExitCode::from(2);
             }
         };
-        supervisor.needs.loaded(&supervisor.layout);
-        tracing::info!(open, epoch = supervisor.epoch, pid = std::process::id(), "ready");
+        supervisor.needs.loaded(&supervisor.ground.layout);
+        tracing::info!(open, epoch = supervisor.ground.epoch, pid = std::process::id(), "ready");
         supervisor.operator.readiness.loaded();
         hook!("daemon.listening");
         tell(ready, "ready\n");
-        supervisor.service.say_ready(open);
+        supervisor.ground.service.say_ready(open);
         sweep(supervisor.clone());
         give_back();
+        let ground = &supervisor.ground;
+        let daemon = waiter::Daemon {
+            layout: &ground.layout,
+            exe: &ground.exe,
+            mode: ground.mode,
+            leaving: ground.leaving(),
+        };
         let left = tokio::select! {
             left = answer(supervisor, door, listener, signals) => left,
             never = reconciler::run(supervisor) => match never {},
-            never = waiter::keep(supervisor) => match never {},
-            never = custody::keep(supervisor) => match never {},
+            never = waiter::keep(daemon) => match never {},
+            never = custody::keep(&supervisor.ground) => match never {},
             never = timekeeper::keep(supervisor) => match never {},
         };
         tracing::info!(?left, "leaving");
@@ -265,6 +276,15 @@ impl Daemon {
             Leaving::Asked | Leaving::Replaced => ExitCode::SUCCESS,
             Leaving::Fenced | Leaving::Parted => ExitCode::from(1),
         }
+    }
+}
+
+/// What the operator's tasks ask of the runs and of the API.
+fn above(supervisor: &Arc<Supervisor>) -> operator::Above {
+    let (runs, served) = (supervisor.clone(), supervisor.clone());
+    operator::Above {
+        obstacles: Box::new(move || runs.obstacles()),
+        router: Box::new(move |token| api::public::router(served.clone(), token)),
     }
 }
 
@@ -276,10 +296,10 @@ async fn answer(
     signals: Signals,
 ) -> Leaving {
     let (nudged, mut leaving, mut gone) =
-        (Notify::new(), supervisor.leaving(), supervisor.leaving());
+        (Notify::new(), supervisor.ground.leaving(), supervisor.ground.leaving());
     let asked = async {
         tokio::select! {
-            () = signals.heed(supervisor, &nudged) => supervisor.leave(Leaving::Asked),
+            () = signals.heed(supervisor, &nudged) => supervisor.ground.leave(Leaving::Asked),
             _ = leaving.wait_for(Option::is_some) => {}
         }
     };
@@ -289,25 +309,30 @@ async fn answer(
     });
     let left = async {
         asked.await;
-        supervisor.service.say_stopping();
+        supervisor.ground.service.say_stopping();
         tokio::time::sleep(LEAVE_WITHIN).await;
     };
     let keeping = async {
-        door.keep(supervisor, &listeners, &nudged).await;
+        door.keep(&supervisor.ground, &listeners, &nudged).await;
         std::future::pending::<()>().await;
     };
+    let tasks = Arc::new(operator::Tasks {
+        ground: supervisor.ground.clone(),
+        operator: supervisor.operator.clone(),
+        above: above(supervisor),
+    });
     // The server ends by itself once it was told to and nobody is being answered; or the time is over.
     tokio::select! {
         () = serving => {}
-        () = operator::follow(supervisor.clone()) => {}
+        () = operator::follow(tasks) => {}
         () = left => {}
         () = keeping => {}
-        () = supervisor.service.stay_alive() => {}
+        () = supervisor.ground.service.stay_alive() => {}
     }
-    if let Err(error) = supervisor.keep_clock() {
+    if let Err(error) = supervisor.ground.keep_clock() {
         tracing::error!(%error, "cannot leave the next daemon what the clock says");
     }
-    let left = supervisor.leaving().borrow().unwrap_or(Leaving::Asked);
+    let left = supervisor.ground.leaving().borrow().unwrap_or(Leaving::Asked);
     door.close(left);
     left
 }
@@ -346,7 +371,7 @@ impl Signals {
 /// Removes what a daemon left behind that died while it was making a run of which no client was told.
 fn sweep(supervisor: Arc<Supervisor>) {
     let sweeping = Lane::Chores.run(move || {
-        reserve::make(&supervisor.layout);
+        reserve::make(&supervisor.ground.layout);
         if let Err(error) = supervisor.sweep_strays() {
             tracing::error!(%error, "cannot look for directories that belong to no run");
         }
@@ -379,28 +404,7 @@ fn journal_id() -> io::Result<String> {
 
 fn lineage_refusal(layout: &Layout, taken: Taken) -> Refusal {
     match taken {
-        Taken::Store(error) => database_refusal(error),
+        Taken::Store(error) => Refusal::of_database(error),
         Taken::File(error) => unusable(&layout.journal(), &error),
-    }
-}
-
-pub(crate) fn database_refusal(error: Error) -> Refusal {
-    let message = error.to_string();
-    match error {
-        Error::Corrupt { .. } => Refusal::new("database_corrupt", message).hint(
-            "the file was left as it is; move it and its -wal away, start again, and `outlast recover` rebuilds the runs from their directories",
-        ),
-        Error::Newer { .. } => Refusal::new("database_newer", message)
-            .hint("a newer outlast wrote it; use that one, the file was left as it is"),
-        Error::ReadOnly(_) => {
-            Refusal::new("database_read_only", message).hint("make it writable for you")
-        }
-        Error::Locked(_) => {
-            Refusal::new("database_locked", message).hint(api::error::LOCKED)
-        }
-        Error::Full(_) => Refusal::new(DISK_FULL, message)
-            .hint("free some space in the state directory's file system"),
-        _ => Refusal::new("database_unusable", message)
-            .hint("`outlast doctor` looks at the state directory"),
     }
 }

@@ -13,7 +13,7 @@ const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Goes on for the daemon's life.
 pub(crate) async fn keep(supervisor: &Supervisor) -> Infallible {
-    let clock = supervisor.world.clock();
+    let clock = supervisor.ground.world.clock();
     let mut alarm = Alarm::default();
     let mut known = clock.moment().1;
     loop {
@@ -39,10 +39,10 @@ pub(crate) async fn keep(supervisor: &Supervisor) -> Infallible {
 impl Supervisor {
     /// Leaves the next daemon the line that holds now, and has everything look again that goes by it.
     fn clock_was_set(&self) {
-        if let Err(error) = self.keep_clock() {
+        if let Err(error) = self.ground.keep_clock() {
             tracing::error!(%error, "cannot leave the next daemon what the clock says");
         }
         self.handles().iter().for_each(|(id, _)| self.poke(id));
-        self.triggers.wake();
+        self.triggers.desk.wake();
     }
 }

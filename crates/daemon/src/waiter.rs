@@ -22,9 +22,11 @@ use outlast_wire::layout::Layout;
 use outlast_wire::shim::{NEEDED, NOT_NEEDED, Revive, Waiter, WaiterIdentity};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::supervisor::{Supervisor, lock};
+use crate::leaving::Leaving;
+use crate::sync::lock;
 use crate::world::files::{self, Lasting};
 use crate::world::limits;
 use crate::world::process::{self, Who};
@@ -106,35 +108,40 @@ impl Inner {
     }
 }
 
-impl Supervisor {
-    /// How a shim or the waiter starts a daemon again.
-    pub(crate) fn revive(&self) -> Revive {
-        let layout = &self.layout;
-        Revive {
-            exe: self.exe.clone(),
-            args: ["daemon", "run", "--detached"].map(str::to_owned).to_vec(),
-            env_file: layout.daemon_env(),
-            daemon_lock: layout.daemon_lock(),
-            revive_lock: layout.revive_lock(),
-            stopped_marker: layout.stopped_marker(),
-            soft_limits: limits::before(),
-        }
+/// How a shim or the waiter starts a daemon again.
+pub(crate) fn revive(layout: &Layout, exe: &Path) -> Revive {
+    Revive {
+        exe: exe.to_owned(),
+        args: ["daemon", "run", "--detached"].map(str::to_owned).to_vec(),
+        env_file: layout.daemon_env(),
+        daemon_lock: layout.daemon_lock(),
+        revive_lock: layout.revive_lock(),
+        stopped_marker: layout.stopped_marker(),
+        soft_limits: limits::before(),
     }
 }
 
+/// Whose waiter it is.
+pub(crate) struct Daemon<'d> {
+    pub(crate) layout: &'d Layout,
+    pub(crate) exe: &'d Path,
+    pub(crate) mode: Mode,
+    pub(crate) leaving: watch::Receiver<Option<Leaving>>,
+}
+
 /// Sees to it that there is a waiter, for the daemon's life.
-pub(crate) async fn keep(supervisor: &Supervisor) -> Infallible {
-    if supervisor.mode == Mode::Service {
-        end(&supervisor.layout);
+pub(crate) async fn keep(daemon: Daemon<'_>) -> Infallible {
+    if daemon.mode == Mode::Service {
+        end(daemon.layout);
         return std::future::pending().await;
     }
     let mut pause = FIRST_PAUSE;
     loop {
         let since = Instant::now();
-        if let Err(error) = follow(supervisor).await {
+        if let Err(error) = follow(&daemon).await {
             tracing::error!(%error, "cannot have a waiter; if this daemon dies while no shim lives, the next command starts one");
         }
-        if supervisor.leaving().borrow().is_some() {
+        if daemon.leaving.borrow().is_some() {
             return std::future::pending().await;
         }
         pause = if since.elapsed() > LONGEST_PAUSE { FIRST_PAUSE } else { pause };
@@ -144,10 +151,10 @@ pub(crate) async fn keep(supervisor: &Supervisor) -> Infallible {
 }
 
 /// Finds the waiter or starts one, and returns when it is gone.
-async fn follow(supervisor: &Supervisor) -> io::Result<()> {
-    let layout = &supervisor.layout;
-    let plan =
-        Waiter { revive: supervisor.revive(), lock: layout.waiter_lock(), needed: layout.needed() };
+async fn follow(daemon: &Daemon<'_>) -> io::Result<()> {
+    let layout = daemon.layout;
+    let revive = revive(layout, daemon.exe);
+    let plan = Waiter { revive, lock: layout.waiter_lock(), needed: layout.needed() };
     let json = serde_json::to_vec(&plan).map_err(io::Error::other)?;
     files::write_whole(&layout.waiter_plan(), &json, Lasting::Process)?;
     if let Some(who) = holder(&layout.waiter_lock()) {
@@ -156,7 +163,7 @@ async fn follow(supervisor: &Supervisor) -> io::Result<()> {
     }
     // Our own child tells us, by a signal, when it is frozen. So does every shim that ends, so little is asked.
     let mut children = signal(SignalKind::child())?;
-    let mut waiter = spawn::waiter(&supervisor.exe, &layout.waiter_plan())?;
+    let mut waiter = spawn::waiter(daemon.exe, &layout.waiter_plan())?;
     let pid = waiter.id();
     let rousing = async {
         while children.recv().await.is_some() {

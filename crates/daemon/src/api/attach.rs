@@ -13,9 +13,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use super::Daemon;
-use super::error::{Answer, bad_request};
 use super::runs::{resolve, snapshot_of};
 use crate::refusal::Refusal;
+use crate::refusal::{Answer, bad_request};
 use crate::socket::ShortPath;
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -41,12 +41,12 @@ pub(crate) async fn attach(
     let Some(live) = live else {
         let refusal =
             Refusal::new("no_terminal", format!("run {id} has no terminal to attach to just now"));
-        return Err(refusal.hint(format!("`outlast logs {id}` shows what it printed")).into());
+        return Err(refusal.hint(format!("`outlast logs {id}` shows what it printed")));
     };
-    let socket = supervisor.layout.run(id.as_str()).attempt(live.turn, live.number).socket();
+    let socket = supervisor.ground.layout.run(id.as_str()).attempt(live.turn, live.number).socket();
     let window = Window { rows: query.rows.max(1), cols: query.cols.max(1) };
     let mut shim =
-        dial(&socket, supervisor.lineage.shim_epoch(), window).await.map_err(|error| {
+        dial(&socket, supervisor.ground.lineage.shim_epoch(), window).await.map_err(|error| {
             Refusal::new(
                 "no_terminal",
                 format!("the terminal of run {id} does not answer: {error}"),

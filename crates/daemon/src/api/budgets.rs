@@ -7,9 +7,9 @@ use outlast_store::Amount;
 use outlast_wire::api::{BudgetView, Spent};
 
 use super::Daemon;
-use super::error::Answer;
-use super::runs::blocking;
 use crate::budgets::Standing;
+use crate::lanes::blocking;
+use crate::refusal::Answer;
 use crate::view;
 
 #[utoipa::path(get, path = "/v1/budgets", responses((status = 200, body = [BudgetView])))]

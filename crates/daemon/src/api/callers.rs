@@ -17,9 +17,9 @@ use outlast_wire::api::TOKEN_HEADER;
 use outlast_workflow::Approvals;
 
 use super::OwnUser;
-use super::error::Answer;
-use super::runs::blocking;
 use crate::children;
+use crate::lanes::blocking;
+use crate::refusal::Answer;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::world::peers::{self, Kin, Peer};
@@ -90,7 +90,7 @@ impl Caller {
         blocking(move || {
             let standing = self.standing(&supervisor);
             if let Standing::Inside(runs) = &standing {
-                let above = children::above(&*supervisor.store, &target)?;
+                let above = children::above(&*supervisor.ground.store, &target)?;
                 refuse_inside(&supervisor, runs, right, &target, &above)?;
             }
             if let (Standing::Command, Right::Answer) = (&standing, right)
@@ -98,12 +98,12 @@ impl Caller {
             {
                 let message = format!("a command of the daemon may not answer run {target}");
                 let hint = "approvals.commands_may_answer in config.toml allows it";
-                return Err(Refusal::new("not_a_person", message).hint(hint).into());
+                return Err(Refusal::new("not_a_person", message).hint(hint));
             }
             if let (Standing::Unknown { why }, Right::Answer) = (&standing, right) {
                 let message = format!("only a person may answer run {target}, and {why}");
                 let hint = "answer from a terminal that belongs to no run";
-                return Err(Refusal::new("caller_unknown", message).hint(hint).into());
+                return Err(Refusal::new("caller_unknown", message).hint(hint));
             }
             Ok(standing.by())
         })
@@ -124,7 +124,7 @@ impl Caller {
                 let from = names(&runs);
                 let message = format!("a call from inside {from} may not pause or resume all runs");
                 let hint = "a run may steer itself and the runs below it";
-                Err(Refusal::new("inside_a_run", message).hint(hint).into())
+                Err(Refusal::new("inside_a_run", message).hint(hint))
             }
             standing @ (Standing::Person { .. } | Standing::Command | Standing::Unknown { .. }) => {
                 Ok(standing.by())
@@ -152,7 +152,7 @@ impl Caller {
         kin.iter().flat_map(|kin| found_in(supervisor, kin, &sessions)).for_each(&mut add);
         // A process chooses its own environment, so what that says does not come before what was found.
         kin.iter().filter_map(|kin| marked_as(supervisor, kin)).for_each(&mut add);
-        let token = self.token.as_deref().map(|token| supervisor.tokens.run_of(token));
+        let token = self.token.as_deref().map(|token| supervisor.ground.tokens.run_of(token));
         let is_wrong = match token {
             None => false,
             Some(Ok(Some(run))) => {
@@ -208,7 +208,7 @@ fn sessions(supervisor: &Supervisor) -> Vec<Session> {
         let left = left
             .into_iter()
             .chain(run.errand.as_ref().filter(|_| run.has_survivors()).map(|it| &it.held));
-        let processes = live.chain(left).filter(|held| held.boot == supervisor.world.boot);
+        let processes = live.chain(left).filter(|held| held.boot == supervisor.ground.world.boot);
         let processes = processes.filter_map(|held| held.process);
         processes
             .map(|it| Session { pid: it.pid, start: it.start, run: run.id.clone() })
@@ -239,7 +239,7 @@ fn is_known(supervisor: &Supervisor, run: &RunId) -> bool {
     // What cannot be read may be there, and what the journal has forgotten may run.
     supervisor.handle(run).is_some()
         || supervisor.strays.get(run).is_some()
-        || !matches!(supervisor.store.row(run), Ok(None))
+        || !matches!(supervisor.ground.store.row(run), Ok(None))
 }
 
 fn refuse_inside(
@@ -273,7 +273,7 @@ fn refuse_inside(
 
 /// A config that is wrong allows nothing.
 fn approvals(supervisor: &Supervisor) -> Approvals {
-    supervisor.settings.current().map(|config| config.approvals).unwrap_or_default()
+    supervisor.ground.settings.current().map(|config| config.approvals).unwrap_or_default()
 }
 
 fn names(runs: &[RunId]) -> String {

@@ -13,10 +13,10 @@ use outlast_wire::api::{ReportUsage, SendMessage, Sent, Usage};
 
 use super::Daemon;
 use super::callers::Caller;
-use super::error::{Answer, bad_request};
 use super::runs::{resolve, snapshot_of};
 use crate::recovery;
 use crate::refusal::Refusal;
+use crate::refusal::{Answer, bad_request};
 use crate::supervisor::Supervisor;
 use crate::world;
 
@@ -44,7 +44,7 @@ pub(crate) async fn send(
         let done = taken.verb.done();
         let why = format!("the id {message:?} has {done} run {id} before, and is no message's");
         let hint = "choose a new id for each message";
-        return Err(Refusal::new("id_conflict", why).hint(hint).into());
+        return Err(Refusal::new("id_conflict", why).hint(hint));
     }
     let existed = before.inbox.has_had(&message);
     if !existed {
@@ -57,7 +57,7 @@ pub(crate) async fn send(
     if !after.inbox.has_had(&message) {
         refuse_ended(&after)?;
         refuse_full(&after)?;
-        return Err(not_taken(&id).into());
+        return Err(not_taken(&id));
     }
     Ok((StatusCode::ACCEPTED, Json(Sent { message, existed })))
 }
@@ -84,7 +84,7 @@ pub(crate) async fn usage(
     let Some((turn, attempt)) = live else {
         let message = format!("that attempt of run {id} is not alive");
         let hint = "an attempt that has ended is charged with the usage in its response";
-        return Err(Refusal::new("not_live", message).hint(hint).into());
+        return Err(Refusal::new("not_live", message).hint(hint));
     };
     let after = tell(&supervisor, &id, Input::UsageReported { turn, attempt, usage }).await?;
     Ok((StatusCode::ACCEPTED, Json(crate::view::usage(&after))))
@@ -123,7 +123,7 @@ pub(super) async fn tell(
 ) -> Answer<Arc<Run>> {
     let Some(handle) = supervisor.handle(id) else {
         if supervisor.resumes.is_lost(id) {
-            return Err(lost(supervisor, id).into());
+            return Err(lost(supervisor, id));
         }
         return Ok(snapshot_of(supervisor, id).await?.run);
     };
@@ -132,7 +132,7 @@ pub(super) async fn tell(
         // A conductor goes when its run is over. One that died before that has written nothing down.
         Ok(None) => {
             let run = snapshot_of(supervisor, id).await?.run;
-            if run.is_open() { Err(restarting(id).into()) } else { Ok(run) }
+            if run.is_open() { Err(restarting(id)) } else { Ok(run) }
         }
         Err(_elapsed) => {
             let trouble = supervisor
@@ -140,8 +140,7 @@ pub(super) async fn tell(
                 .map_or_else(|| "it does not answer".to_owned(), |trouble| trouble.message);
             let message = format!("this could not be written to the journal of {id}: {trouble}");
             Err(Refusal::new("disk_full", message)
-                .hint("it will be as soon as there is space; look with `outlast show`")
-                .into())
+                .hint("it will be as soon as there is space; look with `outlast show`"))
         }
     }
 }
@@ -190,7 +189,7 @@ pub(super) fn check_text(text: &str) -> Answer<&str> {
             "bad_request",
             format!("a message of {} bytes is longer than {LONGEST_MESSAGE}", text.len()),
         );
-        return Err(refusal.hint("put it into a file of the workspace and name that").into());
+        return Err(refusal.hint("put it into a file of the workspace and name that"));
     }
     Ok(text)
 }
@@ -200,7 +199,7 @@ pub(super) fn refuse_ended(run: &Run) -> Answer<()> {
         return Ok(());
     }
     let message = format!("run {} has ended: {}", run.id, run.state.name().word());
-    Err(Refusal::new("has_ended", message).hint("start another with `outlast run`").into())
+    Err(Refusal::new("has_ended", message).hint("start another with `outlast run`"))
 }
 
 pub(super) fn refuse_full(run: &Run) -> Answer<()> {
@@ -208,5 +207,5 @@ pub(super) fn refuse_full(run: &Run) -> Answer<()> {
         return Ok(());
     }
     let message = format!("the inbox of {} holds {} messages", run.id, run.inbox.unread.len());
-    Err(Refusal::new("inbox_full", message).hint("its next turn takes them").into())
+    Err(Refusal::new("inbox_full", message).hint("its next turn takes them"))
 }

@@ -6,6 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use outlast_engine::{Fact, RunId, RunSpec, Strategy};
 use outlast_store::{Entry, Error};
 use outlast_wire::api::{CreateRun, Created};
@@ -14,17 +16,23 @@ use outlast_wire::layout::RunDir;
 
 use super::Daemon;
 use super::control::tell;
-use super::error::{Answer, ApiError, bad_request};
-use super::runs::{blocking, in_lane, resolve};
-use super::spec::{self, Occasion, Wanted};
+use super::runs::resolve;
+use super::spec::{self, Wanted};
 use crate::children;
+use crate::conductor;
 use crate::conductor::append_to;
 use crate::driver::Seat;
 use crate::lanes::Lane;
+use crate::lanes::{blocking, in_lane};
+use crate::leaving::Leaving;
 use crate::notify::Words;
+use crate::occasion::Occasion;
+use crate::reconciler;
 use crate::refusal::Refusal;
-use crate::strays::{self, Standing};
-use crate::supervisor::{Claim, Leaving, Supervisor};
+use crate::refusal::{Answer, bad_request};
+use crate::supervisor::strays::{self, Standing};
+use crate::supervisor::{Claim, Supervisor};
+use crate::triggers::MakeRuns;
 use crate::world;
 use crate::world::files::{self, Lasting};
 
@@ -41,6 +49,25 @@ pub(crate) async fn create(
     let created = make(supervisor, asked, Occasion::Asked).await?;
     let status = if created.existed { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(created)))
+}
+
+impl MakeRuns for Supervisor {
+    fn make(
+        self: Arc<Self>,
+        run: CreateRun,
+        occasion: Occasion,
+    ) -> BoxFuture<'static, Answer<Created>> {
+        make(self, run, occasion).boxed()
+    }
+
+    fn try_out(&self, run: &CreateRun, occasion: &Occasion) -> Answer<Vec<String>> {
+        let id = RunId::from_random(world::random()?);
+        spec::of(self, &id, run, None, occasion).map(|wanted| wanted.warnings)
+    }
+
+    fn is_held(&self) -> bool {
+        self.held_since().is_some()
+    }
 }
 
 /// Makes the run that is asked for, or finds it.
@@ -89,17 +116,17 @@ struct Creation {
 
 impl Creation {
     async fn make(self) -> Answer<Created> {
-        let dir = self.supervisor.layout.run(self.id.as_str());
+        let dir = self.supervisor.ground.layout.run(self.id.as_str());
         match self.write(&dir).await? {
             Written::Now => {}
             Written::Before(id) => return self.same_as(&id).await,
         }
         hook!("daemon.create-files");
         let spec = &self.wanted.spec;
-        let slot = self.supervisor.take_slot(&self.id, spec, self.supervisor.world.now());
-        let epoch = self.supervisor.epoch;
+        let slot = self.supervisor.take_slot(&self.id, spec, self.supervisor.ground.world.now());
+        let epoch = self.supervisor.ground.epoch;
         let moment = self.supervisor.moment_for_new(&self.id, spec, slot);
-        let words = Words { layout: &self.supervisor.layout };
+        let words = Words { layout: &self.supervisor.ground.layout };
         let (append, seat) = Seat::create(&self.id, spec.clone(), &moment, epoch, &words);
         if seat.run().live().is_none() && lasting(spec) == Lasting::Process {
             // It may still wait when the machine goes down, and then needs what it was given.
@@ -114,9 +141,9 @@ impl Creation {
             Ok(()) => {
                 hook!("daemon.run-created");
                 strays::acknowledge(&dir);
-                self.supervisor.notices.wake(&self.supervisor, told.iter().map(String::as_str));
+                self.supervisor.notices.wake(told.iter().map(String::as_str));
                 let made = seat.run().clone();
-                self.supervisor.seat(seat, None);
+                conductor::start(&self.supervisor, seat, None);
                 self.supervisor.note_slot(&made);
                 self.announce(&self.id, &made.spec).await?;
                 self.supervisor.note_spent(&made, Entry::default());
@@ -143,7 +170,7 @@ impl Creation {
     /// The same of a run that was there before, and that may have outlived its parent.
     async fn announce_again(&self, id: &RunId, spec: &RunSpec) -> Answer<()> {
         let Some(parent) = spec.parent.clone() else { return Ok(()) };
-        let store = self.supervisor.store.clone();
+        let store = self.supervisor.ground.store.clone();
         let is_there = in_lane(Lane::Steps, move || Ok(store.row(&parent)?.is_some())).await?;
         if is_there { self.announce(id, spec).await } else { Ok(()) }
     }
@@ -161,7 +188,7 @@ impl Creation {
                 children::refuse_parent(&supervisor, parent)?;
             }
             write_new(&id, &dir, &wanted).map_err(|error| {
-                let runs = supervisor.layout.runs();
+                let runs = supervisor.ground.layout.runs();
                 error.about(&format!("cannot write the files of a new run to {}", runs.display()))
             })?;
             Ok(Written::Now)
@@ -184,11 +211,11 @@ impl Creation {
             Error::Conflict { .. } => self.same_as(&self.id).await,
             Error::StaleEpoch { .. } => {
                 // The directory may be another daemon's by now.
-                self.supervisor.leave(Leaving::Fenced);
+                self.supervisor.ground.leave(Leaving::Fenced);
                 Err(error.into())
             }
             Error::Gone { .. } => {
-                self.supervisor.heed_store(&error);
+                self.supervisor.ground.heed_store(&error);
                 Err(error.into())
             }
             refused if refused.is_refusal() => {
@@ -198,7 +225,7 @@ impl Creation {
             // Nobody knows whether it was written. If it was, it needs a conductor; if not, its files are
             // cleared away by the next daemon.
             _ => {
-                self.supervisor.seat_if_open(&self.id);
+                reconciler::take_over_if_open(&self.supervisor, &self.id);
                 Err(error.into())
             }
         }
@@ -206,22 +233,22 @@ impl Creation {
 
     /// The run that is there already, unless it is another one than was asked for.
     async fn same_as(&self, id: &RunId) -> Answer<Created> {
-        let (store, wanted) = (self.supervisor.store.clone(), id.clone());
+        let (store, wanted) = (self.supervisor.ground.store.clone(), id.clone());
         let first = in_lane(Lane::Steps, move || Ok(store.events(&wanted, 0, 1)?)).await?;
         let theirs = first.into_iter().find_map(|event| match event.fact {
             Fact::RunCreated { spec, .. } => Some(spec),
             _ => None,
         });
         if let Some(theirs) = theirs.filter(|theirs| is_same_work(theirs, &self.wanted.spec)) {
-            self.supervisor.seat_if_open(id);
-            strays::acknowledge(&self.supervisor.layout.run(id.as_str()));
+            reconciler::take_over_if_open(&self.supervisor, id);
+            strays::acknowledge(&self.supervisor.ground.layout.run(id.as_str()));
             self.announce_again(id, &theirs).await?;
             return Ok(Created { id: id.0.clone(), existed: true, warnings: Vec::new() });
         }
         let key = self.wanted.spec.key.as_deref().unwrap_or_default();
         let message = format!("run {id} has key {key:?} and is a different command or directory");
         let hint = format!("use another --key, or look at it with `outlast show {id}`");
-        Err(Refusal::new("key_conflict", message).hint(hint).into())
+        Err(Refusal::new("key_conflict", message).hint(hint))
     }
 }
 
@@ -234,10 +261,10 @@ enum Written {
 
 /// The run of this id or key that the journal has. Blocks.
 fn known(supervisor: &Supervisor, id: &RunId, key: Option<&str>) -> Result<Option<RunId>, Error> {
-    if supervisor.store.row(id)?.is_some() {
+    if supervisor.ground.store.row(id)?.is_some() {
         return Ok(Some(id.clone()));
     }
-    key.map_or(Ok(None), |key| supervisor.store.run_of_key(key))
+    key.map_or(Ok(None), |key| supervisor.ground.store.run_of_key(key))
 }
 
 async fn is_known(supervisor: &Arc<Supervisor>, id: &RunId, key: Option<&str>) -> Answer<bool> {
@@ -250,7 +277,7 @@ fn refuse_stray(supervisor: &Supervisor, id: &RunId, spec: &RunSpec) -> Answer<(
     let strays = &supervisor.strays;
     let by_key = spec.key.as_deref().and_then(|key| strays.of_key(key));
     let known = strays.get(id).map(|_| id.clone()).or(by_key);
-    known.map_or(Ok(()), |id| Err(strays::refusal(&id).into()))
+    known.map_or(Ok(()), |id| Err(strays::refusal(&id)))
 }
 
 fn is_same_work(theirs: &RunSpec, ours: &RunSpec) -> bool {
@@ -268,8 +295,8 @@ fn is_same_work(theirs: &RunSpec, ours: &RunSpec) -> bool {
 }
 
 /// The same request is being answered already, or what a dead daemon had made of it is being cleared away.
-fn busy(id: &RunId) -> ApiError {
-    ApiError(Refusal::new("busy", format!("run {id} is being made just now")).hint("ask again"))
+fn busy(id: &RunId) -> Refusal {
+    Refusal::new("busy", format!("run {id} is being made just now")).hint("ask again")
 }
 
 /// A new directory. One that is there already is another run's, unless its creation did not finish.
@@ -277,7 +304,7 @@ fn make_dir(id: &RunId, dir: &RunDir) -> Answer<()> {
     match files::new_private_dir(&dir.0) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             if strays::standing(dir)? != Standing::Unfinished {
-                return Err(strays::refusal(id).into());
+                return Err(strays::refusal(id));
             }
             strays::clear_unfinished(dir)?;
             Ok(files::new_private_dir(&dir.0)?)

@@ -15,9 +15,10 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::Daemon;
-use super::error::{Answer, ApiError};
 use super::pages::{self, Objects, Page, Shape};
-use super::runs::{blocking, resolve};
+use super::runs::resolve;
+use crate::lanes::blocking;
+use crate::refusal::Answer;
 use crate::supervisor::Supervisor;
 use crate::view;
 
@@ -67,7 +68,7 @@ fn follow(supervisor: Arc<Supervisor>, id: RunId, after: u64) -> Response {
     let (send, receive) = mpsc::channel(16);
     #[expect(clippy::disallowed_methods, reason = "ends when its client goes or its run has ended")]
     let _feeder = tokio::spawn(async move {
-        if let Err(ApiError(refusal)) = feed(&supervisor, &id, after, &send).await {
+        if let Err(refusal) = feed(&supervisor, &id, after, &send).await {
             let event = sse::Event::default().event("error").data(refusal.message);
             let _client_gone = send.send(event).await;
         }
@@ -85,7 +86,7 @@ async fn feed(
     mut last: u64,
     send: &mpsc::Sender<sse::Event>,
 ) -> Answer<()> {
-    let mut leaving = supervisor.leaving();
+    let mut leaving = supervisor.ground.leaving();
     loop {
         // Looked at before reading, so that nothing can come between.
         let handle = supervisor.handle(id);
@@ -116,7 +117,7 @@ async fn read(
     after: u64,
     most: usize,
 ) -> Answer<Vec<Event>> {
-    let (store, id) = (supervisor.store.clone(), id.clone());
+    let (store, id) = (supervisor.ground.store.clone(), id.clone());
     blocking(move || Ok(store.events(&id, after, most)?)).await
 }
 

@@ -11,10 +11,11 @@ use outlast_wire::api::{GcItem, GcReport};
 use serde::Deserialize;
 
 use super::Daemon;
-use super::error::Answer;
-use super::runs::{in_lane, remove_run};
+use super::runs::remove_run;
 use crate::children;
 use crate::lanes::Lane;
+use crate::lanes::in_lane;
+use crate::refusal::Answer;
 use crate::refusal::Refusal;
 use crate::removal::{self, Removed};
 use crate::supervisor::Supervisor;
@@ -42,8 +43,8 @@ pub(crate) async fn collect(
 fn sweep(supervisor: &Arc<Supervisor>, query: &GcQuery) -> Answer<GcReport> {
     let dry_run = query.dry_run.unwrap_or(false);
     let mut report = GcReport { dry_run, ..GcReport::default() };
-    let now = supervisor.world.now();
-    for row in supervisor.store.rows(&Filter { all: true, ..Filter::default() })? {
+    let now = supervisor.ground.world.now();
+    for row in supervisor.ground.store.rows(&Filter { all: true, ..Filter::default() })? {
         let workspace = sweep_workspace(supervisor, &row, now, query, &mut report)?;
         match verdict(&row, now, query.older_than_ms) {
             Ok(_) if workspace == Workspace::Stays => {}
@@ -51,7 +52,7 @@ fn sweep(supervisor: &Arc<Supervisor>, query: &GcQuery) -> Answer<GcReport> {
                 report.skipped.push(item(&row.id, refusal.message, 0));
             }
             Ok(why) => {
-                let bytes = files::disk_usage(&supervisor.layout.run(row.id.as_str()).0);
+                let bytes = files::disk_usage(&supervisor.ground.layout.run(row.id.as_str()).0);
                 if !dry_run {
                     remove_run(supervisor, &row.id, Remove::Ended)?;
                 }
@@ -91,7 +92,7 @@ fn sweep_workspace(
     if row.is_open || !may_have_workspace(supervisor, &row.id)? {
         return Ok(Workspace::None);
     }
-    let Ok(run) = supervisor.replay(&row.id) else { return Ok(Workspace::None) };
+    let Ok(run) = supervisor.ground.replay(&row.id) else { return Ok(Workspace::None) };
     if !removal::has_workspace(&run) {
         return Ok(Workspace::None);
     }
@@ -135,7 +136,7 @@ fn item(run: &RunId, why: String, bytes: u64) -> GcItem {
 
 /// Looked up in the run's first event, because most runs have none.
 fn may_have_workspace(supervisor: &Supervisor, id: &RunId) -> Answer<bool> {
-    let first = supervisor.store.events(id, 0, 1)?;
+    let first = supervisor.ground.store.events(id, 0, 1)?;
     Ok(first.first().is_some_and(|event| match &event.fact {
         Fact::RunCreated { spec, .. } => spec.workspace.strategy != Strategy::Inplace,
         _ => false,
@@ -144,7 +145,7 @@ fn may_have_workspace(supervisor: &Supervisor, id: &RunId) -> Answer<bool> {
 
 pub(super) fn remove_workspace(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<Removed> {
     removal::remove(supervisor, id).map_err(|message| {
-        Refusal::new("unreadable_run", format!("run {id} cannot be read: {message}")).into()
+        Refusal::new("unreadable_run", format!("run {id} cannot be read: {message}"))
     })
 }
 

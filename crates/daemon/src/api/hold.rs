@@ -17,12 +17,12 @@ use tokio::sync::oneshot;
 
 use super::callers::Caller;
 use super::control::order_id;
-use super::error::Answer;
 use super::orders::given;
-use super::runs::blocking;
 use super::{Daemon, to_the_end};
-use crate::conductor::Message;
+use crate::lanes::blocking;
+use crate::mailbox::Message;
 use crate::order_book::{Taken, Verb};
+use crate::refusal::Answer;
 use crate::supervisor::Supervisor;
 use crate::view;
 
@@ -84,7 +84,7 @@ async fn take(
     let existed = supervisor.orders.find(&id, verb, None)?.is_some();
     if !existed {
         let hold = if verb == Verb::ResumeAll { Hold::Off } else { Hold::On };
-        let at_ms = supervisor.world.now().0;
+        let at_ms = supervisor.ground.world.now().0;
         let taken = Taken { id: id.clone(), verb, trigger: None, trigger_id: None, by, at_ms };
         tracing::info!(
             order = id,

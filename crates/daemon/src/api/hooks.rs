@@ -36,7 +36,7 @@ pub(crate) async fn receive(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let Some(entry) = supervisor.triggers.entry(&name) else { return unknown() };
+    let Some(entry) = supervisor.triggers.desk.entry(&name) else { return unknown() };
     let TriggerSource::Webhook { secret, id_header, equal_bodies, .. } = &entry.brief.source else {
         return unknown();
     };
@@ -48,7 +48,7 @@ pub(crate) async fn receive(
         return later("too much waits already", 60);
     }
     let Ok(Ok(_room)) =
-        tokio::time::timeout(ROOM_WITHIN, supervisor.triggers.bodies.acquire()).await
+        tokio::time::timeout(ROOM_WITHIN, supervisor.triggers.desk.bodies.acquire()).await
     else {
         return later("too much comes at once", 5);
     };
@@ -58,9 +58,9 @@ pub(crate) async fn receive(
         Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come"),
     };
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
-    let now = supervisor.world.now();
+    let now = supervisor.ground.world.now();
     let secret = secret.as_deref().unwrap_or_default();
-    let proof = webhook::proof(secret, &header, &body, supervisor.world.now());
+    let proof = webhook::proof(secret, &header, &body, supervisor.ground.world.now());
     let Some(proof) = proof.filter(|_| !secret.is_empty()) else {
         let message = "it is not signed with the secret of this trigger";
         return refuse(StatusCode::UNAUTHORIZED, "bad_signature", message);
@@ -70,7 +70,7 @@ pub(crate) async fn receive(
     let item: Value = serde_json::from_slice(&body)
         .unwrap_or_else(|_| String::from_utf8_lossy(&body).into_owned().into());
     if !entry.filters.iter().all(|filter| filter.holds(&item)) {
-        supervisor.triggers.with(&name, |entry| entry.filtered += 1);
+        supervisor.triggers.desk.with(&name, |entry| entry.filtered += 1);
         return accepted(Received { delivery: id, filtered: true, duplicate: false });
     }
     let told: Map<String, Value> =
@@ -78,8 +78,10 @@ pub(crate) async fn receive(
     let body = json!({ "item": item, "headers": told }).to_string();
     let delivery = Delivery { id: id.clone(), at: now, body };
     let kept = match mark {
-        Some(mark) => triggers::keep_unless_marked(&supervisor, &name, delivery, mark).await,
-        None => triggers::keep(&supervisor, &name, vec![delivery], None).await,
+        Some(mark) => {
+            triggers::keep_unless_marked(&supervisor.triggers, &name, delivery, mark).await
+        }
+        None => triggers::keep(&supervisor.triggers, &name, vec![delivery], None).await,
     };
     match kept {
         Ok(new) => accepted(Received { delivery: id, duplicate: new == 0, filtered: false }),

@@ -45,7 +45,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 
 use self::client::{Client, READS_WITHIN};
-use self::error::Answer;
+use crate::refusal::Answer;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::world::limits;

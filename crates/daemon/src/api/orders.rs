@@ -17,12 +17,12 @@ use outlast_wire::api::{Answer as Said, AnswerRun, OrderRun, RunView, StopRun};
 use super::Daemon;
 use super::callers::{Caller, Right};
 use super::control::{check_text, not_taken, order_id, refuse_ended, refuse_full, tell};
-use super::error::{Answer, ApiError, bad_request};
 use super::runs::{resolve, snapshot_of, view_of};
 use crate::conductor::UNWRITABLE;
 use crate::keeper::GRACE_MS;
 use crate::recovery;
 use crate::refusal::Refusal;
+use crate::refusal::{Answer, bad_request};
 use crate::supervisor::Supervisor;
 
 type Done = Answer<(StatusCode, Json<RunView>)>;
@@ -106,11 +106,11 @@ pub(crate) async fn stop(
 }
 
 /// What is true of a stop that found no room in the journal.
-fn not_written(mut error: ApiError) -> ApiError {
-    if error.0.code == "disk_full" {
+fn not_written(mut error: Refusal) -> Refusal {
+    if error.code == "disk_full" {
         let hint = "its processes are ended all the same, and the order is written down once there is \
                     space; `outlast show` says how far it is";
-        error.0.hint = Some(hint.to_owned());
+        error.hint = Some(hint.to_owned());
     }
     error
 }
@@ -142,11 +142,11 @@ async fn to_stop(
                 trouble.message
             );
             let refusal = Refusal::new("unwritable_run", message);
-            return Err(refusal.hint(format!("`outlast rm {id}` removes it")).into());
+            return Err(refusal.hint(format!("`outlast rm {id}` removes it")));
         }
         Some(trouble) if trouble.code != recovery::BEHIND => {
             let message = format!("run {id} cannot be read: {}", trouble.message);
-            return Err(Refusal::new("unreadable_run", message).into());
+            return Err(Refusal::new("unreadable_run", message));
         }
         None if !is_stray => return Ok(id),
         Some(_) | None => {}
@@ -209,7 +209,7 @@ impl Given {
             let after = tell(supervisor, run, input(order)).await?;
             if !self.is_taken(&after)? {
                 refuse(&after, seq)?;
-                return Err(not_taken(run).into());
+                return Err(not_taken(run));
             }
         }
         Ok((StatusCode::ACCEPTED, Json(view_of(supervisor, run).await?)))
@@ -219,9 +219,9 @@ impl Given {
     fn is_taken(&self, run: &Run) -> Answer<bool> {
         match run.orders.get(&self.id) {
             Some(taken) if taken.verb == self.verb => Ok(true),
-            Some(taken) => Err(id_conflict(run, &self.id, taken.verb.done()).into()),
+            Some(taken) => Err(id_conflict(run, &self.id, taken.verb.done())),
             None if run.inbox.has_had(&self.id) => {
-                Err(id_conflict(run, &self.id, "sent a message").into())
+                Err(id_conflict(run, &self.id, "sent a message"))
             }
             None => Ok(false),
         }
@@ -230,10 +230,10 @@ impl Given {
 
 fn refuse_answer(run: &Run, decision: Decision, seq: Option<u64>) -> Answer<()> {
     let Some(open) = run.asks().filter(|open| seq.is_none_or(|seq| seq == open.seq)) else {
-        return Err(not_open(run, seq).into());
+        return Err(not_open(run, seq));
     };
     match (open.kind, decision) {
-        (Asked::Approval, Decision::Reply) => Err(needs_decision(&run.id).into()),
+        (Asked::Approval, Decision::Reply) => Err(needs_decision(&run.id)),
         (Asked::Approval, Decision::Approve | Decision::Deny) => Ok(()),
         (Asked::Block, _) => refuse_full(run),
     }
@@ -246,7 +246,7 @@ fn not_open(run: &Run, seq: Option<u64>) -> Refusal {
         return already_answered(run, seq, taken);
     }
     if let Err(ended) = refuse_ended(run) {
-        return ended.0;
+        return ended;
     }
     match (run.asks(), seq) {
         (Some(open), Some(seq)) => {
@@ -271,20 +271,20 @@ fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
         let message =
             format!("run {} was paused or blocked since, by event {since}, after {seq}", run.id);
         let hint = format!("look: `outlast show {}`", run.id);
-        return Err(Refusal::new("stale_order", message).hint(hint).into());
+        return Err(Refusal::new("stale_order", message).hint(hint));
     }
     if run.asks().is_some_and(|open| open.kind == Asked::Approval) {
-        return Err(needs_decision(&run.id).into());
+        return Err(needs_decision(&run.id));
     }
     if run.is_held && run.state != RunState::Blocked {
         let message = format!("run {} is paused with every other run", run.id);
         let hint = "`outlast resume --all` lets everything go on";
-        return Err(Refusal::new("held", message).hint(hint).into());
+        return Err(Refusal::new("held", message).hint(hint));
     }
     if run.state == RunState::Blocked
         && let Some(taken) = run.orders.answer_to(run.state_seq)
     {
-        return Err(already_answered(run, run.state_seq, taken).into());
+        return Err(already_answered(run, run.state_seq, taken));
     }
     let state = run.state.name().word();
     let message = format!("run {} is {state}, neither paused nor blocked", run.id);
@@ -292,7 +292,7 @@ fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
         Some(taken) => format!("it was {}{} (event {})", taken.verb.done(), by(taken), taken.seq),
         None => "there is nothing to resume".to_owned(),
     };
-    Err(Refusal::new("not_paused", message).hint(hint).into())
+    Err(Refusal::new("not_paused", message).hint(hint))
 }
 
 fn refuse_pause(run: &Run, seq: Option<u64>) -> Answer<()> {
@@ -300,14 +300,14 @@ fn refuse_pause(run: &Run, seq: Option<u64>) -> Answer<()> {
     if run.is_being_ended() {
         let message = format!("run {} is being ended and cannot rest", run.id);
         let hint = "`outlast show` says why it ends";
-        return Err(Refusal::new("is_ending", message).hint(hint).into());
+        return Err(Refusal::new("is_ending", message).hint(hint));
     }
     if run.may_pause(seq) {
         return Ok(());
     }
     let message = format!("run {} was resumed after what this order has seen", run.id);
     let hint = format!("look: `outlast show {}`", run.id);
-    Err(Refusal::new("stale_order", message).hint(hint).into())
+    Err(Refusal::new("stale_order", message).hint(hint))
 }
 
 fn already_answered(run: &Run, seq: u64, taken: &Taken) -> Refusal {

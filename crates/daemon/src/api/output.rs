@@ -18,14 +18,17 @@ use serde::Deserialize;
 use tokio::sync::{mpsc, watch};
 
 use super::Daemon;
-use super::error::{Answer, bad_request};
 use super::heard::Heard;
-use super::runs::{blocking, resolve};
-use crate::conductor::Snapshot;
-use crate::keeper::Following;
+use super::runs::resolve;
+use crate::lanes::blocking;
+use crate::mailbox::Following;
+use crate::mailbox::Handle;
+use crate::mailbox::Snapshot;
 use crate::output::{Piece, Reader};
 use crate::refusal::Refusal;
-use crate::supervisor::{Handle, Supervisor, lock};
+use crate::refusal::{Answer, bad_request};
+use crate::supervisor::Supervisor;
+use crate::sync::lock;
 use crate::world::files;
 
 #[derive(Debug, Clone, Deserialize, utoipa::IntoParams)]
@@ -62,7 +65,7 @@ pub(crate) async fn read(
         blocking(move || {
             attempts(&supervisor, &id, &wanted, &heard).map_err(|error| {
                 let message = format!("the output of run {id} cannot be read: {error}");
-                Refusal::new("output_unreadable", message).into()
+                Refusal::new("output_unreadable", message)
             })
         })
         .await?
@@ -70,8 +73,7 @@ pub(crate) async fn read(
     if attempts.is_empty() && (wanted.turn.is_some() || wanted.attempt.is_some()) && !wanted.follow
     {
         return Err(Refusal::new("unknown_attempt", format!("run {id} has no such attempt"))
-            .hint(format!("`outlast events {id}` lists them"))
-            .into());
+            .hint(format!("`outlast events {id}` lists them")));
     }
     let (send, receive) = mpsc::channel(4);
     let feed = Feed { supervisor, id, wanted, is_framed, heard, send };
@@ -136,8 +138,8 @@ fn attempts(
     heard: &Mutex<Heard>,
 ) -> std::io::Result<Vec<(u32, u32)>> {
     let mut heard = lock(heard);
-    heard.read_on(&*supervisor.store, id).map_err(std::io::Error::other)?;
-    let mut attempts: Vec<(u32, u32)> = files::names(&supervisor.layout.run(id.as_str()).0)?
+    heard.read_on(&*supervisor.ground.store, id).map_err(std::io::Error::other)?;
+    let mut attempts: Vec<(u32, u32)> = files::names(&supervisor.ground.layout.run(id.as_str()).0)?
         .iter()
         .filter_map(|name| number(name.to_str()?))
         .chain(heard.attempts())
@@ -285,7 +287,7 @@ impl Feed {
         is_first: bool,
         is_settled: bool,
     ) -> Result<Option<Reader>, Gone> {
-        let dir = self.supervisor.layout.run(self.id.as_str()).attempt(turn, attempt);
+        let dir = self.supervisor.ground.layout.run(self.id.as_str()).attempt(turn, attempt);
         let wanted = self.wanted.clone();
         self.blocking(move || {
             let Some(reader) = Reader::open(&dir)? else { return Ok(None) };
@@ -352,13 +354,14 @@ impl Feed {
     /// Says that there is no log, unless there was nothing in it; or that it is shorter than it was.
     async fn gone(&self, attempt: (u32, u32)) -> Result<(), Gone> {
         let (turn, number) = attempt;
-        let log = self.supervisor.layout.run(self.id.as_str()).attempt(turn, number).output();
+        let log =
+            self.supervisor.ground.layout.run(self.id.as_str()).attempt(turn, number).output();
         let (supervisor, id, heard) =
             (self.supervisor.clone(), self.id.clone(), self.heard.clone());
         let lost = self
             .blocking(move || {
                 let mut heard = lock(&heard);
-                heard.read_on(&*supervisor.store, &id).map_err(std::io::Error::other)?;
+                heard.read_on(&*supervisor.ground.store, &id).map_err(std::io::Error::other)?;
                 Ok(heard.lost(attempt, &log))
             })
             .await?;
@@ -412,7 +415,7 @@ impl Feed {
         mut snapshot: watch::Receiver<Snapshot>,
         is: impl Fn(&Snapshot) -> bool,
     ) -> Result<(), Gone> {
-        let mut leaving = self.supervisor.leaving();
+        let mut leaving = self.supervisor.ground.leaving();
         tokio::select! {
             _ = snapshot.wait_for(|seen| is(seen)) => Ok(()),
             () = self.send.closed() => Err(Gone),
@@ -428,8 +431,8 @@ impl Feed {
         match blocking(move || Ok(work()?)).await {
             Ok(value) => Ok(value),
             Err(error) => {
-                tracing::error!(run = %self.id, message = error.0.message, "cannot read output");
-                let message = error.0.message;
+                tracing::error!(run = %self.id, message = error.message, "cannot read output");
+                let message = error.message;
                 let last = match self.is_framed {
                     true => Ok(OutputFrame::Failed { message }.encode(&[]).into()),
                     false => Err(std::io::Error::other(message)),

@@ -16,7 +16,7 @@ use outlast_wire::api::LINES;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use super::error::{Answer, ApiError};
+use crate::refusal::Answer;
 
 /// How a list of objects is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ where
                 let bytes = writing.write(page.objects, next.is_none());
                 Some((Ok(bytes), next.map(|next| (writing, next))))
             }
-            Err(ApiError(refusal)) => {
+            Err(refusal) => {
                 tracing::error!(message = refusal.message, "an answer was cut short");
                 Some((Err(io::Error::other(refusal.message)), None))
             }

@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response};
 use outlast_wire::api::{Alive, Ready, Unready};
 
 use super::Daemon;
-use super::error::Answer;
-use super::runs::{blocking, in_lane};
 use crate::lanes::Lane;
-use crate::operator::{metrics, readiness};
+use crate::lanes::{blocking, in_lane};
+use crate::operator::metrics;
+use crate::refusal::Answer;
 use crate::supervisor::Supervisor;
 
 /// Answers while the event loop does.
@@ -24,7 +24,7 @@ pub(crate) async fn healthz() -> Json<Alive> {
 
 #[utoipa::path(get, path = "/readyz", responses((status = 200, body = Ready), (status = 503, body = Ready)))]
 pub(crate) async fn readyz(State(supervisor): Daemon) -> Answer<Response> {
-    let obstacles = blocking(move || Ok(readiness::obstacles(&supervisor))).await?;
+    let obstacles = blocking(move || Ok(supervisor.obstacles())).await?;
     let (status, word) = match obstacles.is_empty() {
         true => (StatusCode::OK, "ready"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "not_ready"),
@@ -41,11 +41,11 @@ pub(crate) async fn metrics(State(supervisor): Daemon) -> Answer<Response> {
 }
 
 fn render(supervisor: &Arc<Supervisor>) -> Answer<String> {
-    let census = supervisor.store.census()?;
-    let waits = |handle: &crate::supervisor::Handle| handle.snapshot.borrow().run.wants_slot();
+    let census = supervisor.ground.store.census()?;
+    let waits = |handle: &crate::mailbox::Handle| handle.snapshot.borrow().run.wants_slot();
     let queue_depth = supervisor.handles().iter().filter(|(_, handle)| waits(handle)).count();
     let pending = |state: &outlast_store::SinkState| state.pending;
-    let notices_pending = supervisor.store.sink_states()?.iter().map(pending).sum();
+    let notices_pending = supervisor.ground.store.sink_states()?.iter().map(pending).sum();
     let left = |it: &crate::budgets::Standing| (it.rule.name.clone(), it.left());
     let budgets = supervisor.budgets().iter().map(left).collect();
     let sight = metrics::Sight { census, queue_depth, notices_pending, budgets };

@@ -11,7 +11,6 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::error::ApiError;
 use super::{hooks, probes};
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
@@ -54,10 +53,10 @@ fn unauthorized() -> Response {
     (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], body).into_response()
 }
 
-async fn nothing_else(uri: axum::http::Uri) -> ApiError {
+async fn nothing_else(uri: axum::http::Uri) -> Refusal {
     let message = format!("there is no {} here", uri.path());
     let hint = "runs are looked at and ordered about over the unix socket only";
-    ApiError(Refusal::new("unknown_path", message).hint(hint))
+    Refusal::new("unknown_path", message).hint(hint)
 }
 
 #[cfg(test)]

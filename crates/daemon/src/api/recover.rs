@@ -10,9 +10,9 @@ use outlast_wire::api::{RecoverItem, RecoverReport, RecoverRuns};
 
 use super::Daemon;
 use super::callers::{Caller, Right};
-use super::error::{Answer, bad_request};
 use super::runs::{resolve, snapshot_of};
 use crate::refusal::Refusal;
+use crate::refusal::{Answer, bad_request};
 
 #[utoipa::path(post, path = "/v1/recover", request_body = RecoverRuns,
     responses((status = 200, description = "what was rebuilt, and what is kept as it is", body = RecoverReport)))]
@@ -39,7 +39,7 @@ pub(crate) async fn recover(
             }
             let refusal =
                 Refusal::new("nothing_to_recover", format!("the journal knows run {id} as it is"));
-            return Err(refusal.hint(format!("look at it with `outlast show {id}`")).into());
+            return Err(refusal.hint(format!("look at it with `outlast show {id}`")));
         }
         wanted.insert(id);
     }

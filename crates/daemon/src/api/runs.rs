@@ -14,22 +14,22 @@ use serde::Deserialize;
 
 use super::Daemon;
 use super::callers::{Caller, Right};
-use super::error::{Answer, ApiError, bad_request, unknown_run};
 use super::gc;
 use super::pages::{self, Objects, Page, Shape};
 use crate::children;
-use crate::conductor::Snapshot;
 use crate::directory::Contents;
-use crate::lanes::Lane;
+use crate::lanes::{Lane, blocking, in_lane};
+use crate::mailbox::Snapshot;
 use crate::output;
 use crate::refusal::Refusal;
+use crate::refusal::{Answer, bad_request};
 use crate::removal::{self, Removed};
-use crate::service;
-use crate::strays::{self, Stray};
+
 use crate::supervisor::Supervisor;
+use crate::supervisor::strays::{self, Stray};
 use crate::tail;
 use crate::view::{self, Beside, Doing};
-use crate::world::{files, orphans};
+use crate::world::{files, orphans, peers};
 
 /// One long poll; the client asks again.
 const LONGEST_WAIT_MS: u64 = 60_000;
@@ -48,7 +48,7 @@ pub(crate) async fn list(
     let filter = filter(&query)?;
     let held_since = supervisor.held_since().map(view::rfc3339);
     let (forgotten, is_broken) =
-        (supervisor.forgotten().len(), supervisor.lineage.broken().is_some());
+        (supervisor.forgotten().len(), supervisor.ground.lineage.broken().is_some());
     let shape = Shape::wanted(&headers);
     let begin = Listing { shape, left: filter.most.unwrap_or(usize::MAX), before: None };
     let read = move |at: Listing| {
@@ -75,7 +75,7 @@ struct Listing {
 
 impl Listing {
     fn page(self, supervisor: &Supervisor, filter: &Filter) -> Answer<Page<Self>> {
-        let read = supervisor.store.rows_page(filter, self.before, self.left.min(PAGE))?;
+        let read = supervisor.ground.store.rows_page(filter, self.before, self.left.min(PAGE))?;
         let left = self.left - read.rows.len();
         let mut objects = Objects::new(self.shape);
         // What the journal has forgotten comes before all that it knows.
@@ -101,7 +101,7 @@ pub(super) fn doing(supervisor: &Supervisor, row: &Row) -> Doing {
     match (supervisor.handle(&row.id), supervisor.trouble_of(&row.id)) {
         (Some(handle), trouble) => {
             let run = handle.snapshot.borrow().run.clone();
-            Doing::of(&run, trouble, supervisor.world.now())
+            Doing::of(&run, trouble, supervisor.ground.world.now())
         }
         (None, Some(trouble)) => Doing::unknown(trouble),
         (None, None) => Doing::default(),
@@ -140,10 +140,9 @@ fn state_named(word: &str) -> Answer<StateName> {
     ];
     all.into_iter().find(|state| state.word() == word).ok_or_else(|| {
         let words: Vec<&str> = all.iter().map(|state| state.word()).collect();
-        ApiError(
-            Refusal::new("bad_request", format!("{word:?} is not a state"))
-                .hint(format!("one of {}", words.join(", "))),
-        )
+
+        Refusal::new("bad_request", format!("{word:?} is not a state"))
+            .hint(format!("one of {}", words.join(", ")))
     })
 }
 
@@ -173,10 +172,10 @@ pub(crate) async fn show(
 
 /// A run that the journal does not know, as `recover` would rebuild it.
 fn preview(supervisor: &Supervisor, stray: Stray) -> Answer<Json<RunView>> {
-    let run = supervisor.rebuild(&stray.row.id)?.preview(&supervisor.world);
+    let run = supervisor.rebuild(&stray.row.id)?.preview(&supervisor.ground.world);
     let root = run.spec.parent.as_ref().map_or_else(|| run.id.0.clone(), |parent| parent.0.clone());
     let beside = Beside { trouble: Some(stray.trouble), root, ..Beside::default() };
-    Ok(Json(view::run(&run, beside, supervisor.world.now())))
+    Ok(Json(view::run(&run, beside, supervisor.ground.world.now())))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -209,7 +208,7 @@ pub(crate) async fn wait(
     let mut timed_out = false;
     if let Some(handle) = supervisor.handle(&id) {
         let mut snapshot = handle.snapshot;
-        let mut leaving = supervisor.leaving();
+        let mut leaving = supervisor.ground.leaving();
         tokio::select! {
             // A conductor that is gone has nothing more to say: the journal has it.
             _ = snapshot.wait_for(|seen| is_over(&seen.run)) => {}
@@ -233,7 +232,7 @@ pub(crate) struct RemoveQuery {
 
 /// What a run worked in goes with it, unless work would be lost by that.
 fn remove_workspace_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<()> {
-    let is_open = supervisor.store.row(id)?.is_none_or(|row| row.is_open);
+    let is_open = supervisor.ground.store.row(id)?.is_none_or(|row| row.is_open);
     if is_open && removal::under_way(supervisor, id).is_none() {
         // Refused below, in the store's own words.
         return Ok(());
@@ -243,9 +242,7 @@ fn remove_workspace_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<()> {
         Removed::Kept { why } => {
             let refusal =
                 Refusal::new("workspace_kept", format!("the workspace of {id} stays: {why}"));
-            Err(refusal
-                .hint(format!("`outlast rm --keep-workspace {id}` removes only the run"))
-                .into())
+            Err(refusal.hint(format!("`outlast rm --keep-workspace {id}` removes only the run")))
         }
     }
 }
@@ -282,12 +279,10 @@ pub(crate) async fn remove(
 /// is alive.
 fn remove_stray(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<StatusCode> {
     let Some(_claim) = supervisor.claim(id) else {
-        return Err(Refusal::new("busy", format!("run {id} is being changed"))
-            .hint("ask again")
-            .into());
+        return Err(Refusal::new("busy", format!("run {id} is being changed")).hint("ask again"));
     };
     refuse_alive(supervisor, id, |_| format!("`outlast stop {id}` ends it first"))?;
-    std::fs::remove_dir_all(supervisor.layout.run(id.as_str()).0)?;
+    std::fs::remove_dir_all(supervisor.ground.layout.run(id.as_str()).0)?;
     supervisor.strays.forget(id);
     supervisor.watchers.note(id);
     Ok(StatusCode::NO_CONTENT)
@@ -299,7 +294,7 @@ fn refuse_alive(
     id: &RunId,
     hint: impl FnOnce(&[String]) -> String,
 ) -> Answer<()> {
-    let dir = supervisor.layout.run(id.as_str());
+    let dir = supervisor.ground.layout.run(id.as_str());
     let is_held = match Contents::read(&dir) {
         Ok(contents) => strays::is_alive(&dir, &contents),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
@@ -313,21 +308,21 @@ fn refuse_alive(
         alive.iter().map(|one| format!("pid {} ({})", one.pid, one.command)).collect();
     let pids: Vec<String> = alive.iter().map(|one| one.pid.to_string()).collect();
     let message = format!("run {id} cannot be read and is alive: {}", names.join(", "));
-    Err(Refusal::new("run_is_live", message).hint(hint(&pids)).into())
+    Err(Refusal::new("run_is_live", message).hint(hint(&pids)))
 }
 
 /// The journal first: a journal without its directory is a lie. The directory says before that its removal was
 /// asked for, so that the next daemon can finish it.
 pub(super) fn remove_run(supervisor: &Supervisor, id: &RunId, how: Remove) -> Answer<()> {
     children::refuse_removal(supervisor, id)?;
-    let dir = supervisor.layout.run(id.as_str());
+    let dir = supervisor.ground.layout.run(id.as_str());
     match files::write(&dir.removing(), b"") {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound && !is_full(&error) => {
             return Err(error.into());
         }
         Ok(()) | Err(_) => {}
     }
-    if let Err(error) = supervisor.store.remove(id, supervisor.epoch, how) {
+    if let Err(error) = supervisor.ground.store.remove(id, supervisor.ground.epoch, how) {
         files::remove(&dir.removing())?;
         return Err(error.into());
     }
@@ -335,7 +330,7 @@ pub(super) fn remove_run(supervisor: &Supervisor, id: &RunId, how: Remove) -> An
     supervisor.watchers.note(id);
     if how == Remove::Any {
         // One that could not be read was open until now.
-        supervisor.triggers.runs_may_have_ended();
+        supervisor.triggers.desk.runs_may_have_ended();
     }
     match std::fs::remove_dir_all(dir.0) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
@@ -354,27 +349,27 @@ pub(super) async fn resolve(supervisor: &Arc<Supervisor>, text: &str) -> Answer<
     if supervisor.handle(&exact).is_some() {
         return Ok(exact);
     }
-    let store = supervisor.store.clone();
+    let store = supervisor.ground.store.clone();
     let asked = text.to_owned();
     match blocking(move || Ok(store.resolve(&asked)?)).await? {
         Resolved::One(id) => Ok(id),
         Resolved::None if let Some(stray) = supervisor.strays.resolve(text) => {
-            Err(strays::refusal(&stray).into())
+            Err(strays::refusal(&stray))
         }
         Resolved::None if text.len() < Resolved::SHORTEST_PREFIX => {
-            let refusal = unknown_run(format!("there is no run {text}"));
+            let refusal = Refusal::unknown_run(format!("there is no run {text}"));
             let hint = format!(
                 "the start of an id needs {} characters or more; `outlast ps -a` lists every run",
                 Resolved::SHORTEST_PREFIX
             );
-            Err(refusal.hint(hint).into())
+            Err(refusal.hint(hint))
         }
-        Resolved::None => Err(unknown_run(format!("there is no run {text}")).into()),
+        Resolved::None => Err(Refusal::unknown_run(format!("there is no run {text}"))),
         Resolved::Many(some) => {
             let ids: Vec<&str> = some.iter().map(RunId::as_str).collect();
             let refusal =
                 Refusal::new("ambiguous_run", format!("{text} is the start of several runs"));
-            Err(refusal.hint(format!("for example {}", ids.join(", "))).into())
+            Err(refusal.hint(format!("for example {}", ids.join(", "))))
         }
     }
 }
@@ -387,11 +382,11 @@ pub(super) async fn snapshot_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Ans
     }
     let (reader, wanted) = (supervisor.clone(), id.clone());
     let run = blocking(move || {
-        reader.replay(&wanted).map_err(|message| {
+        reader.ground.replay(&wanted).map_err(|message| {
             let refusal =
                 Refusal::new("unreadable_run", format!("run {wanted} cannot be read: {message}"));
             let hint = "`outlast doctor` shows it; `outlast rm` removes it";
-            refusal.hint(hint).run(&wanted).into()
+            refusal.hint(hint).run(&wanted)
         })
     });
     Ok(Snapshot { trouble: supervisor.trouble_of(id), ..Snapshot::of(&run.await?) })
@@ -402,12 +397,13 @@ pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
     let supervisor = supervisor.clone();
     blocking(move || {
         let last = run.attempt.as_ref();
-        let dir =
-            last.map(|last| supervisor.layout.run(run.id.as_str()).attempt(last.turn, last.number));
+        let dir = last.map(|last| {
+            supervisor.ground.layout.run(run.id.as_str()).attempt(last.turn, last.number)
+        });
         let (output_bytes, last_output_at) = dir.as_ref().map_or((0, None), output::extent);
         let last_line = dir.as_ref().and_then(tail::last_line);
-        let scope = shim_pid.and_then(service::scope_of);
-        let notices = view::notices(supervisor.store.notice_counts(&run.id)?);
+        let scope = shim_pid.and_then(peers::scope_of);
+        let notices = view::notices(supervisor.ground.store.notice_counts(&run.id)?);
         let root = root_of(&supervisor, &run)?;
         let beside = Beside {
             shim_pid,
@@ -419,7 +415,7 @@ pub(super) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
             notices,
             root,
         };
-        Ok(view::run(&run, beside, supervisor.world.now()))
+        Ok(view::run(&run, beside, supervisor.ground.world.now()))
     })
     .await
 }
@@ -429,23 +425,5 @@ fn root_of(supervisor: &Supervisor, run: &Run) -> Answer<String> {
     if run.spec.parent.is_none() {
         return Ok(run.id.0.clone());
     }
-    Ok(children::root(&*supervisor.store, run)?.0)
-}
-
-/// What a client waits for alone.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Answer<T> + Send + 'static,
-) -> Answer<T> {
-    in_lane(Lane::Clients, work).await
-}
-
-/// Work that waits for the disk, among work of its own kind.
-pub(crate) async fn in_lane<T: Send + 'static>(
-    lane: Lane,
-    work: impl FnOnce() -> Answer<T> + Send + 'static,
-) -> Answer<T> {
-    match lane.run(work).await {
-        Ok(answer) => answer,
-        Err(error) => Err(Refusal::new("bug", format!("a reader died: {error}")).into()),
-    }
+    Ok(children::root(&*supervisor.ground.store, run)?.0)
 }

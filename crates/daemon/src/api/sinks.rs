@@ -11,9 +11,9 @@ use outlast_wire::api::{NamedSink, SinkRow, SinkTested};
 use outlast_workflow::notify::{Sink, shown};
 
 use super::Daemon;
-use super::error::{Answer, bad_request};
-use super::runs::blocking;
+use crate::lanes::blocking;
 use crate::notify::{self, Outcome};
+use crate::refusal::{Answer, bad_request};
 use crate::supervisor::Supervisor;
 use crate::view::rfc3339;
 
@@ -25,7 +25,7 @@ pub(crate) async fn list(State(supervisor): Daemon) -> Answer<Json<Vec<SinkRow>>
 /// Every sink of the config, and every other that something was told or is to be told.
 fn rows(supervisor: &Supervisor) -> Answer<Vec<SinkRow>> {
     let config = supervisor.config().map_err(|problems| notify::unreadable(&problems))?;
-    let states = supervisor.store.sink_states()?;
+    let states = supervisor.ground.store.sink_states()?;
     let mut states: BTreeMap<String, SinkState> =
         states.into_iter().map(|state| (state.sink.clone(), state)).collect();
     let named = config.sinks.iter().map(|(name, sink)| row(name, Some(sink), states.remove(name)));
@@ -75,8 +75,8 @@ pub(crate) async fn test(
     body: Result<Json<NamedSink>, JsonRejection>,
 ) -> Answer<Json<SinkTested>> {
     let Json(NamedSink { sink }) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
-    let found = notify::known(&supervisor, &sink)?;
-    let (id, outcome) = notify::test(&supervisor, &found).await?;
+    let found = notify::known(&supervisor.ground, &sink)?;
+    let (id, outcome) = supervisor.notices.test(&found).await?;
     let (delivered, detail) = match outcome {
         Outcome::Delivered { said } => (true, said),
         Outcome::Refused { why, .. }
@@ -99,9 +99,9 @@ pub(crate) async fn enable(
     body: Result<Json<NamedSink>, JsonRejection>,
 ) -> Answer<Json<SinkRow>> {
     let Json(NamedSink { sink }) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
-    let found = notify::known(&supervisor, &sink)?;
+    let found = notify::known(&supervisor.ground, &sink)?;
     let_go(&supervisor, &sink).await?;
-    let (store, name) = (supervisor.store.clone(), sink.clone());
+    let (store, name) = (supervisor.ground.store.clone(), sink.clone());
     let states = blocking(move || Ok(store.sink_states()?)).await?;
     let state = states.into_iter().find(|state| state.sink == name);
     Ok(Json(row(&sink, Some(&found), state)))
@@ -112,9 +112,9 @@ async fn let_go(supervisor: &Arc<Supervisor>, sink: &str) -> Answer<()> {
     let (writer, name) = (supervisor.clone(), sink.to_owned());
     blocking(move || {
         let change = Change::Enable { sink: name };
-        Ok(writer.store.change_wait(writer.epoch, change)?)
+        Ok(writer.ground.store.change_wait(writer.ground.epoch, change)?)
     })
     .await?;
-    supervisor.notices.wake(supervisor, [sink]);
+    supervisor.notices.wake([sink]);
     Ok(())
 }

@@ -5,8 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use outlast_engine::{
-    Origin, OutputPolicy, Run, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window,
-    Workspace,
+    OutputPolicy, Run, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window, Workspace,
 };
 use outlast_wire::api::CreateRun;
 use outlast_wire::shim::EnvVar;
@@ -16,9 +15,10 @@ use outlast_workflow::{
 
 use serde_json::Value;
 
-use super::error::{Answer, ApiError, bad_request};
 use crate::notify;
+use crate::occasion::Occasion;
 use crate::refusal::Refusal;
+use crate::refusal::{Answer, bad_request};
 use crate::request;
 use crate::supervisor::Supervisor;
 use crate::{watch, workspace};
@@ -43,26 +43,6 @@ pub(crate) struct Wanted {
     /// Written beside a run that a trigger makes.
     pub(super) told: Option<Value>,
     pub(crate) warnings: Vec<String>,
-}
-
-/// What a run is made on.
-#[derive(Debug, Clone)]
-pub(crate) enum Occasion {
-    /// A person's request.
-    Asked,
-    /// Something that came to a trigger, and what the run is told of it.
-    Came { origin: Origin, told: Value },
-    /// Nothing yet: only whether runs of this kind can be made.
-    Tried,
-}
-
-impl Occasion {
-    fn told(&self) -> Option<&Value> {
-        match self {
-            Self::Came { told, .. } => Some(told),
-            Self::Asked | Self::Tried => None,
-        }
-    }
 }
 
 /// Blocks: reads the config and looks at directories.
@@ -123,7 +103,7 @@ fn load(supervisor: &Supervisor, asked: &CreateRun) -> Answer<Loaded> {
         home: home.as_deref(),
         env: &|name| variable(&asked.env, name),
         temp_dir: &std::env::temp_dir(),
-        default_root: &supervisor.layout.workspaces(),
+        default_root: &supervisor.ground.layout.workspaces(),
     };
     let source = Source { path, text: &file.text };
     workflow::load(&source, &config, &overrides, &around).map_err(|problems| refusal(&problems))
@@ -131,15 +111,13 @@ fn load(supervisor: &Supervisor, asked: &CreateRun) -> Answer<Loaded> {
 
 /// An agent could write there what the next run is allowed to do.
 fn refuse_own_file(supervisor: &Supervisor, path: &Path) -> Answer<()> {
-    let roots = [supervisor.layout.workspaces(), supervisor.layout.runs()];
+    let roots = [supervisor.ground.layout.workspaces(), supervisor.ground.layout.runs()];
     if !roots.iter().any(|root| path.starts_with(root)) {
         return Ok(());
     }
     let message =
         format!("{} is in a workspace of Outlast, where an agent can change it", path.display());
-    Err(Refusal::new("workflow_in_workspace", message)
-        .hint("use the file of your repository")
-        .into())
+    Err(Refusal::new("workflow_in_workspace", message).hint("use the file of your repository"))
 }
 
 fn try_prompt(
@@ -149,13 +127,12 @@ fn try_prompt(
     told: Option<&Value>,
 ) -> Answer<()> {
     let Some(workflow) = &spec.workflow else { return Ok(()) };
-    let moment = supervisor.world.moment(Slot::Taken);
+    let moment = supervisor.ground.world.moment(Slot::Taken);
     let events = outlast_engine::create(id, spec.clone(), &moment);
     let run = Run::replay(id, &events).map_err(|error| Refusal::new("bug", error.to_string()))?;
     request::try_out(&run, told, moment.now).map_err(|error| {
         Refusal::new("template_render_error", format!("{}: {error}", workflow.path))
             .hint("what is not there in every turn is asked for first: {% if note %}…{% endif %}")
-            .into()
     })
 }
 
@@ -183,8 +160,7 @@ fn strategy(word: &str) -> Answer<Strategy> {
         "dir" => Ok(Strategy::Dir),
         "worktree" => Ok(Strategy::Worktree),
         other => Err(Refusal::new("bad_request", format!("{other:?} is not a workspace strategy"))
-            .hint("one of inplace, dir, worktree")
-            .into()),
+            .hint("one of inplace, dir, worktree")),
     }
 }
 
@@ -230,8 +206,8 @@ fn spec(
     let (dir, workspace) = place(supervisor, id, asked, &effective)?;
     let config = supervisor.config().map_err(|problems| refusal(&problems))?;
     let always = config.notify.default.clone();
-    let notify = notify::pinned(supervisor, &[asked.notify.clone(), always].concat())?;
-    let emit_to = notify::pinned(supervisor, &effective.output.emit_to)?;
+    let notify = notify::pinned(&supervisor.ground, &[asked.notify.clone(), always].concat())?;
+    let emit_to = notify::pinned(&supervisor.ground, &effective.output.emit_to)?;
     Ok(RunSpec {
         name: asked.name.clone(),
         key: asked.key.clone(),
@@ -274,7 +250,7 @@ fn place(
         let workspace = Workspace { strategy, root: None, repository: None, retain };
         return Ok((asked.dir.clone(), workspace));
     }
-    let root = effective.root.clone().unwrap_or_else(|| supervisor.layout.workspaces());
+    let root = effective.root.clone().unwrap_or_else(|| supervisor.ground.layout.workspaces());
     let key = workspace::sanitised(asked.name.as_deref().unwrap_or(id.as_str()));
     let dir = workspace::path(&root, &key).map_err(|escape| {
         Refusal::new("workspace_escapes", escape.to_string()).hint(escape.hint())
@@ -289,21 +265,20 @@ fn place(
 }
 
 /// Everything that is wrong, the first of it as the message and its hint.
-fn refusal(problems: &[Problem]) -> ApiError {
+fn refusal(problems: &[Problem]) -> Refusal {
     let code = problems.first().map_or("bad_request", |problem| problem.code);
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let mut refusal = Refusal::new(code, lines.join("\n"));
     refusal.hint = problems.iter().find_map(|problem| problem.hint.clone());
-    refusal.into()
+    refusal
 }
 
 /// A command without a file has no lines to point at.
-fn plain_refusal(problems: &[Problem]) -> ApiError {
+fn plain_refusal(problems: &[Problem]) -> Refusal {
     match problems {
         [problem] if problem.code == "missing_command" => {
             Refusal::new("bad_command", "there is no command to run")
                 .hint("put the command after `--`")
-                .into()
         }
         problems => refusal(problems),
     }
@@ -323,7 +298,7 @@ fn check_labels(asked: &CreateRun) -> Answer<()> {
             let message = format!("a label has a key of {key} bytes and a value of {value}");
             let hint =
                 format!("a key has 1 to {LONGEST_LABEL} bytes, a value up to {LONGEST_LABEL}");
-            Err(Refusal::new("bad_request", message).hint(hint).into())
+            Err(Refusal::new("bad_request", message).hint(hint))
         }
         None => Ok(()),
     }
@@ -334,8 +309,7 @@ fn check_task(task: Option<&str>) -> Answer<()> {
         Some(bytes) if bytes > LONGEST_TASK => {
             let message = format!("a task of {bytes} bytes is longer than {LONGEST_TASK}");
             Err(Refusal::new("bad_request", message)
-                .hint("put the long part into a file, and name the file in the task")
-                .into())
+                .hint("put the long part into a file, and name the file in the task"))
         }
         Some(_) | None => Ok(()),
     }
@@ -349,17 +323,17 @@ fn check_watches(asked: &CreateRun) -> Answer<()> {
     for text in &asked.watch {
         if text.is_empty() || text.len() > LONGEST_PATTERN {
             let refusal = Refusal::new("bad_watch", "a watch has a pattern of 1 to 1024 bytes");
-            return Err(refusal.hint("a regular expression, such as '^(error|warning):'").into());
+            return Err(refusal.hint("a regular expression, such as '^(error|warning):'"));
         }
         if let Err(why) = watch::pattern(text) {
             let message = format!("{text:?} is not a regular expression to watch for");
-            return Err(Refusal::new("bad_watch", message).hint(why).into());
+            return Err(Refusal::new("bad_watch", message).hint(why));
         }
     }
     match asked.heartbeat_ms {
         Some(ms) if ms < SHORTEST_HEARTBEAT_MS => {
             let refusal = Refusal::new("bad_heartbeat", format!("{ms} ms is no heartbeat"));
-            Err(refusal.hint("at least 1s").into())
+            Err(refusal.hint("at least 1s"))
         }
         Some(_) | None => Ok(()),
     }
@@ -376,7 +350,9 @@ fn check_name(name: Option<&str>) -> Answer<()> {
         || name.starts_with('-')
     {
         let refusal = Refusal::new("bad_request", format!("{name:?} is not a name for a run"));
-        return Err(refusal.hint(format!("letters, digits, `.` `_` `-` `/` `:` `@` `#` and spaces, up to {LONGEST_NAME} bytes")).into());
+        return Err(refusal.hint(format!(
+            "letters, digits, `.` `_` `-` `/` `:` `@` `#` and spaces, up to {LONGEST_NAME} bytes"
+        )));
     }
     Ok(())
 }
@@ -386,7 +362,7 @@ fn check_key(key: Option<&str>) -> Answer<()> {
         Some(key) if key.is_empty() || key.len() > LONGEST_KEY => {
             let message = format!("a key has 1 to {LONGEST_KEY} bytes, and this one {}", key.len());
             let refusal = Refusal::new("bad_request", message);
-            Err(refusal.hint("any text that names the work, such as build-42").into())
+            Err(refusal.hint("any text that names the work, such as build-42"))
         }
         Some(_) | None => Ok(()),
     }
@@ -400,10 +376,8 @@ fn check_dir(dir: &str) -> Answer<()> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(Refusal::new("no_directory", format!("{dir} is not a directory"))
-            .hint("--dir names the directory to run in")
-            .into()),
+            .hint("--dir names the directory to run in")),
         Err(error) => Err(Refusal::new("no_directory", format!("cannot run in {dir}: {error}"))
-            .hint("--dir names the directory to run in")
-            .into()),
+            .hint("--dir names the directory to run in")),
     }
 }

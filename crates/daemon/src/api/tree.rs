@@ -8,9 +8,10 @@ use outlast_engine::{DEEPEST, Row};
 use outlast_wire::api::RunTree;
 
 use super::Daemon;
-use super::error::{Answer, unknown_run};
 use super::runs;
-use super::runs::{blocking, resolve};
+use super::runs::resolve;
+use crate::lanes::blocking;
+use crate::refusal::Answer;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::view;
@@ -25,8 +26,8 @@ pub(crate) async fn tree(
 ) -> Answer<Json<RunTree>> {
     let id = resolve(&supervisor, &run).await?;
     blocking(move || {
-        let row = supervisor.store.row(&id)?;
-        let row = row.ok_or_else(|| unknown_run(format!("there is no run {id}")))?;
+        let row = supervisor.ground.store.row(&id)?;
+        let row = row.ok_or_else(|| Refusal::unknown_run(format!("there is no run {id}")))?;
         let mut left = LARGEST;
         Ok(Json(below(&supervisor, row, 0, &mut left)?))
     })
@@ -41,10 +42,11 @@ fn below(
 ) -> Answer<RunTree> {
     let Some(fewer) = left.checked_sub(1) else {
         let message = format!("these are more than {LARGEST} runs");
-        return Err(Refusal::new("too_many", message).hint("ask for one of its children").into());
+        return Err(Refusal::new("too_many", message).hint("ask for one of its children"));
     };
     *left = fewer;
-    let children = if depth < DEEPEST { supervisor.store.children(&row.id)? } else { Vec::new() };
+    let children =
+        if depth < DEEPEST { supervisor.ground.store.children(&row.id)? } else { Vec::new() };
     let children = children
         .into_iter()
         .map(|child| below(supervisor, child, depth + 1, left))

@@ -9,10 +9,10 @@ use outlast_wire::api::{OrderTrigger, TriggerAdded, TriggerView};
 
 use super::callers::Caller;
 use super::control::order_id;
-use super::error::Answer;
-use super::runs::blocking;
 use super::triggers::missing;
+use crate::lanes::blocking;
 use crate::order_book::{self, Taken, Turn, Verb};
+use crate::refusal::Answer;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::triggers::{self, Entry, view};
@@ -43,7 +43,7 @@ impl Given {
     }
 
     pub(super) fn taken_before(&self, supervisor: &Supervisor) -> Answer<Option<Taken>> {
-        Ok(supervisor.orders.find(&self.id, self.verb, Some(&self.trigger))?)
+        supervisor.orders.find(&self.id, self.verb, Some(&self.trigger))
     }
 
     /// Of an addition: what it has added, if it was taken before.
@@ -52,7 +52,7 @@ impl Given {
         supervisor: &Arc<Supervisor>,
     ) -> Answer<Option<TriggerAdded>> {
         let taken = self.taken_before(supervisor)?;
-        let there = supervisor.triggers.entry(&self.trigger);
+        let there = supervisor.triggers.desk.entry(&self.trigger);
         match there.filter(|there| there.id() == self.id) {
             Some(_there) => {
                 let trigger = view_of(supervisor, &self.trigger).await?;
@@ -82,11 +82,11 @@ impl Given {
             trigger: Some(self.trigger.clone()),
             trigger_id,
             by: self.by.clone(),
-            at_ms: supervisor.world.now().0,
+            at_ms: supervisor.ground.world.now().0,
         });
         let (change, note) = (Box::new(change), order_book::NOTE.to_owned());
         let noted = TriggerChange::Noted { change, note, value: page.json() };
-        triggers::change(supervisor, noted).await?;
+        triggers::change(&supervisor.triggers, noted).await?;
         turn.turn_to(page);
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Given {
 /// Refuses an order for another trigger than the one that has the name now.
 pub(super) fn check_seen(supervisor: &Supervisor, name: &str, seen: Option<&str>) -> Answer<()> {
     let Some(seen) = seen else { return Ok(()) };
-    let there = supervisor.triggers.entry(name);
+    let there = supervisor.triggers.desk.entry(name);
     match there.is_some_and(|there| there.id() == seen) {
         true => Ok(()),
         false => Err(not_there(supervisor, name, seen)),
@@ -103,10 +103,10 @@ pub(super) fn check_seen(supervisor: &Supervisor, name: &str, seen: Option<&str>
 }
 
 /// Why the trigger of this id does not have the name any more.
-fn not_there(supervisor: &Supervisor, name: &str, id: &str) -> super::error::ApiError {
+fn not_there(supervisor: &Supervisor, name: &str, id: &str) -> crate::refusal::Refusal {
     let removed = supervisor.orders.last_of(Verb::RemoveTrigger, id);
     let removed = removed.map(|taken| format!("was removed {}", taken.when_and_who()));
-    let other = supervisor.triggers.entry(name);
+    let other = supervisor.triggers.desk.entry(name);
     let other =
         other.map(|there| format!("another one has its name, {}", since(supervisor, &there)));
     let why = match (removed, other) {
@@ -116,7 +116,7 @@ fn not_there(supervisor: &Supervisor, name: &str, id: &str) -> super::error::Api
         (Some(removed), Some(other)) => format!("{removed}; {other}"),
     };
     let message = format!("trigger {name:?} with the id {id} {why}");
-    Refusal::new("stale_order", message).hint("look: `outlast trigger ls`").into()
+    Refusal::new("stale_order", message).hint("look: `outlast trigger ls`")
 }
 
 /// Since when a trigger is there and who has added it, for people.
@@ -129,6 +129,6 @@ pub(super) fn since(supervisor: &Supervisor, entry: &Entry) -> String {
 
 pub(super) async fn view_of(supervisor: &Arc<Supervisor>, name: &str) -> Answer<TriggerView> {
     let (supervisor, of) = (supervisor.clone(), name.to_owned());
-    let found = blocking(move || Ok(view::one(&supervisor, &of)?)).await?;
+    let found = blocking(move || Ok(view::one(&supervisor.triggers, &of)?)).await?;
     found.ok_or_else(|| missing(name))
 }

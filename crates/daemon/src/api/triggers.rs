@@ -15,13 +15,13 @@ use outlast_wire::api::{
 };
 
 use super::callers::Caller;
-use super::error::{Answer, ApiError, bad_request, unknown_trigger};
 use super::pages::{self, Objects, Page, Shape};
-use super::runs::blocking;
 use super::trigger_orders::{Given, check_seen, since, view_of};
 use super::{Daemon, orders, to_the_end};
+use crate::lanes::blocking;
 use crate::order_book::Verb;
 use crate::refusal::Refusal;
+use crate::refusal::{Answer, bad_request};
 use crate::supervisor::Supervisor;
 use crate::triggers::make::{self, Unmade};
 use crate::triggers::schedule::Schedule;
@@ -46,7 +46,7 @@ pub(crate) async fn list(State(supervisor): Daemon, headers: HeaderMap) -> Respo
 }
 
 fn page(supervisor: &Supervisor, after: &str, shape: Shape) -> Answer<Page<String>> {
-    let views = view::page(supervisor, after, PAGE)?;
+    let views = view::page(&supervisor.triggers, after, PAGE)?;
     let last = views.last().filter(|_| views.len() == PAGE);
     let next = last.map(|last| last.name.clone());
     let mut objects = Objects::new(shape);
@@ -60,7 +60,7 @@ pub(crate) async fn show(
     Path(name): Path<String>,
 ) -> Answer<Json<TriggerView>> {
     let of = name.clone();
-    let found = blocking(move || Ok(view::one(&supervisor, &of)?)).await?;
+    let found = blocking(move || Ok(view::one(&supervisor.triggers, &of)?)).await?;
     found.map(Json).ok_or_else(|| missing(&name))
 }
 
@@ -89,23 +89,23 @@ async fn add_checked(
         return Ok(added);
     }
     let checker = supervisor.clone();
-    let checked = blocking(move || add::check(&checker, asked)).await?;
+    let checked = blocking(move || add::check(&checker.triggers, asked)).await?;
     let turn = supervisor.orders.turn().await;
     if let Some(added) = given.added_before(&supervisor).await? {
         return Ok(added);
     }
     let name = given.trigger.clone();
-    if let Some(there) = supervisor.triggers.entry(&name) {
+    if let Some(there) = supervisor.triggers.desk.entry(&name) {
         let message =
             format!("there is a trigger {name:?} already, {}", since(&supervisor, &there));
         let hint = "choose another name, or `outlast trigger rm` it first";
-        return Err(Refusal::new("trigger_taken", message).hint(hint).into());
+        return Err(Refusal::new("trigger_taken", message).hint(hint));
     }
     let change = TriggerChange::Add(checked.stored);
     given.take(&supervisor, &turn, Some(given.id.clone()), change).await?;
     let entry = checked.entry;
     let kind = entry.brief.source.kind();
-    supervisor.triggers.insert(entry);
+    supervisor.triggers.desk.insert(entry);
     tracing::info!(trigger = name, kind, "added");
     let trigger = view_of(&supervisor, &name).await?;
     let (secret, warnings) = (checked.secret, checked.warnings);
@@ -132,10 +132,10 @@ pub(crate) async fn remove(
             return Ok(StatusCode::NO_CONTENT);
         }
         given.check_seen(&supervisor)?;
-        let id = supervisor.triggers.entry(&name).map(|entry| entry.id());
+        let id = supervisor.triggers.desk.entry(&name).map(|entry| entry.id());
         let change = TriggerChange::Remove { trigger: name.clone() };
         given.take(&supervisor, &turn, id, change).await?;
-        supervisor.triggers.forget(&name);
+        supervisor.triggers.desk.forget(&name);
         tracing::info!(trigger = name, "removed");
         Ok(StatusCode::NO_CONTENT)
     })
@@ -181,7 +181,7 @@ async fn set_paused(
         return view_of(&supervisor, &name).await;
     }
     given.check_seen(&supervisor)?;
-    let now = supervisor.world.now();
+    let now = supervisor.ground.world.now();
     let entry = entry(&supervisor, &name)?;
     let is_news = entry.paused != paused;
     let mut progress = entry.progress.succeeded();
@@ -197,11 +197,11 @@ async fn set_paused(
     };
     given.take(&supervisor, &turn, Some(entry.id()), change).await?;
     if is_news {
-        supervisor.triggers.with(&name, |entry| {
+        supervisor.triggers.desk.with(&name, |entry| {
             (entry.paused, entry.progress) = (paused, progress);
             (entry.trouble, entry.stuck) = (None, None);
         });
-        supervisor.triggers.look_at(entry.name());
+        supervisor.triggers.desk.look_at(entry.name());
     }
     view_of(&supervisor, &name).await
 }
@@ -214,7 +214,7 @@ pub(crate) async fn run(
     body: Result<Json<TriggerRun>, JsonRejection>,
 ) -> Answer<(StatusCode, Json<TriggerRan>)> {
     let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
-    let now = supervisor.world.now();
+    let now = supervisor.ground.world.now();
     let occurrence = asked.occurrence.unwrap_or_else(|| rfc3339(now));
     if occurrence.len() > LONGEST_OCCURRENCE || occurrence.contains(char::is_control) {
         return Err(bad_request("an occurrence has up to 200 bytes of text"));
@@ -229,7 +229,7 @@ pub(crate) async fn run(
     let delivery = Delivery { id: id.clone(), at: now, body: make::by_hand(asked.item) };
     // Made first and then written down, since nobody but whoever asked waits for it.
     let run = to_the_end(async move {
-        let run = make::make(&supervisor, &entry, &delivery).await.map_err(unmade)?;
+        let run = make::make(&supervisor.triggers, &entry, &delivery).await.map_err(unmade)?;
         match record(&supervisor, &name, delivery, run.clone()).await {
             // Removed in that moment. The run is there, and knows what it was made of.
             Ok(()) | Err(Error::UnknownTrigger { .. }) => Ok(run),
@@ -246,7 +246,7 @@ async fn made_before(
     name: &str,
     occurrence: &str,
 ) -> Answer<Option<RunId>> {
-    let (store, key) = (supervisor.store.clone(), make::key(name, occurrence));
+    let (store, key) = (supervisor.ground.store.clone(), triggers::run_of::key(name, occurrence));
     let (name, occurrence) = (name.to_owned(), occurrence.to_owned());
     blocking(move || match store.made_of(&name, &occurrence)? {
         Some(run) => Ok(Some(run)),
@@ -264,15 +264,15 @@ async fn record(
     let (trigger, id) = (name.to_owned(), delivery.id.clone());
     let kept =
         TriggerChange::Keep { trigger: trigger.clone(), deliveries: vec![delivery], state: None };
-    triggers::change(supervisor, kept).await?;
+    triggers::change(&supervisor.triggers, kept).await?;
     let settled = Settlement::Made { run };
-    triggers::change(supervisor, TriggerChange::Settle { trigger, id, settled }).await
+    triggers::change(&supervisor.triggers, TriggerChange::Settle { trigger, id, settled }).await
 }
 
-fn unmade(why: Unmade) -> ApiError {
+fn unmade(why: Unmade) -> Refusal {
     match why {
-        Unmade::Never(message) => Refusal::new("template_render_error", message).into(),
-        Unmade::NotNow { message, .. } => Refusal::new("not_made", message).into(),
+        Unmade::Never(message) => Refusal::new("template_render_error", message),
+        Unmade::NotNow { message, .. } => Refusal::new("not_made", message),
     }
 }
 
@@ -292,7 +292,7 @@ pub(crate) async fn next(
         None => Ok(None),
     };
     let n = usize::try_from(number("n")?.unwrap_or(5)).unwrap_or(MOST_NEXT).min(MOST_NEXT);
-    let now = supervisor.world.now();
+    let now = supervisor.ground.world.now();
     let (schedule, from, tz) = if let Some(name) = get("trigger") {
         let entry = entry(&supervisor, &name)?;
         let TriggerSource::Schedule { tz, .. } = entry.brief.source.clone() else {
@@ -317,9 +317,9 @@ fn times(schedule: &Schedule, from: Time) -> impl Iterator<Item = Time> {
 }
 
 fn entry(supervisor: &Supervisor, name: &str) -> Answer<Entry> {
-    supervisor.triggers.entry(name).ok_or_else(|| missing(name))
+    supervisor.triggers.desk.entry(name).ok_or_else(|| missing(name))
 }
 
-pub(super) fn missing(name: &str) -> ApiError {
-    unknown_trigger(format!("there is no trigger {name:?}")).into()
+pub(super) fn missing(name: &str) -> Refusal {
+    Refusal::unknown_trigger(format!("there is no trigger {name:?}"))
 }

@@ -13,9 +13,10 @@ use outlast_wire::layout::{AttemptDir, RunDir};
 use serde_json::{Value, json};
 
 use super::Daemon;
-use super::error::Answer;
 use super::heard::Heard;
-use super::runs::{blocking, resolve};
+use super::runs::resolve;
+use crate::lanes::blocking;
+use crate::refusal::Answer;
 use crate::refusal::Refusal;
 use crate::{tail, view};
 
@@ -36,11 +37,11 @@ pub(crate) async fn show(
 ) -> Answer<Json<TurnView>> {
     let id = resolve(&supervisor, &run).await?;
     blocking(move || {
-        let dir = supervisor.layout.run(id.as_str());
+        let dir = supervisor.ground.layout.run(id.as_str());
         let mut heard = Heard::default();
         let looking = Looking { turn, dir: &dir, view: empty(&id, turn) };
         let mut view = looking.through(|after| {
-            let page = supervisor.store.events(&id, after, PAGE)?;
+            let page = supervisor.ground.store.events(&id, after, PAGE)?;
             page.iter().for_each(|event| heard.hear(&event.fact));
             Ok::<_, outlast_store::Error>(page)
         })?;
@@ -50,9 +51,7 @@ pub(crate) async fn show(
         }
         if view.attempts.is_empty() && view.errands.is_empty() {
             let refusal = Refusal::new("unknown_turn", format!("run {id} has no turn {turn}"));
-            return Err(refusal
-                .hint(format!("`outlast show {id}` says how many there are"))
-                .into());
+            return Err(refusal.hint(format!("`outlast show {id}` says how many there are")));
         }
         Ok(Json(view))
     })

@@ -19,11 +19,12 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Daemon;
-use super::error::{Answer, ApiError};
 use super::runs;
-use super::runs::blocking;
-use crate::keeper::Following;
-use crate::supervisor::{Handle, Supervisor};
+use crate::lanes::blocking;
+use crate::mailbox::Following;
+use crate::mailbox::Handle;
+use crate::refusal::{Answer, Refusal};
+use crate::supervisor::Supervisor;
 use crate::watchers::Watcher;
 use crate::{tail, view};
 
@@ -51,7 +52,7 @@ pub(crate) async fn watch(State(supervisor): Daemon, Query(query): Query<WatchQu
     let mut feed = Feed { supervisor, watcher, lines: Lines::default(), send };
     #[expect(clippy::disallowed_methods, reason = "ends when its client goes or the daemon does")]
     let _feeder = tokio::spawn(async move {
-        if let Err(Over::Failed(ApiError(refusal))) = feed.run(ended).await {
+        if let Err(Over::Failed(refusal)) = feed.run(ended).await {
             let event = sse::Event::default().event("error").data(refusal.message);
             let _client_gone = feed.send.send(event).await;
         }
@@ -66,11 +67,11 @@ pub(crate) async fn watch(State(supervisor): Daemon, Query(query): Query<WatchQu
 enum Over {
     /// The client has gone, or the daemon goes.
     Gone,
-    Failed(ApiError),
+    Failed(Refusal),
 }
 
-impl From<ApiError> for Over {
-    fn from(error: ApiError) -> Self {
+impl From<Refusal> for Over {
+    fn from(error: Refusal) -> Self {
         Self::Failed(error)
     }
 }
@@ -103,7 +104,7 @@ impl Feed {
         WatchNews::Hello {
             pid: std::process::id(),
             version: outlast_wire::version::BUILD.to_owned(),
-            started_at: self.supervisor.started_at.clone(),
+            started_at: self.supervisor.ground.started_at.clone(),
         }
     }
 
@@ -128,7 +129,7 @@ impl Feed {
     }
 
     async fn changed(&self) -> Result<BTreeSet<RunId>, Over> {
-        let mut leaving = self.supervisor.leaving();
+        let mut leaving = self.supervisor.ground.leaving();
         tokio::select! {
             changed = self.watcher.unseen() => Ok(changed),
             () = self.send.closed() => Err(Over::Gone),
@@ -138,7 +139,7 @@ impl Feed {
 
     /// What changes meanwhile is told together.
     async fn pause(&self) -> Result<(), Over> {
-        let mut leaving = self.supervisor.leaving();
+        let mut leaving = self.supervisor.ground.leaving();
         tokio::select! {
             () = tokio::time::sleep(PACE) => Ok(()),
             _ = leaving.wait_for(Option::is_some) => Err(Over::Gone),
@@ -148,9 +149,9 @@ impl Feed {
 
 /// Every open run and the newest ended ones, and whether there are more of those.
 fn listed(supervisor: &Supervisor, ended: usize) -> Answer<(Vec<RunId>, bool)> {
-    let open = supervisor.store.open_runs()?;
+    let open = supervisor.ground.store.open_runs()?;
     let most = Some(open.len() + ended + 1);
-    let newest = supervisor.store.rows(&Filter { all: true, most, ..Filter::default() })?;
+    let newest = supervisor.ground.store.rows(&Filter { all: true, most, ..Filter::default() })?;
     let closed: Vec<RunId> =
         newest.into_iter().filter(|row| !row.is_open).map(|row| row.id).collect();
     let truncated = closed.len() > ended;
@@ -172,7 +173,7 @@ fn news_of(supervisor: &Supervisor, id: &RunId) -> Answer<WatchNews> {
 fn row_of(supervisor: &Supervisor, id: &RunId) -> Answer<Option<RunRow>> {
     let row = match supervisor.handle(id) {
         Some(handle) => handle.snapshot.borrow().run.row(),
-        None => match supervisor.store.row(id)? {
+        None => match supervisor.ground.store.row(id)? {
             Some(row) => row,
             None => {
                 let stray = supervisor.strays.get(id);
@@ -181,7 +182,7 @@ fn row_of(supervisor: &Supervisor, id: &RunId) -> Answer<Option<RunRow>> {
         },
     };
     let last_line = (row.attempt > 0)
-        .then(|| supervisor.layout.run(id.as_str()).attempt(row.turn, row.attempt))
+        .then(|| supervisor.ground.layout.run(id.as_str()).attempt(row.turn, row.attempt))
         .and_then(|dir| tail::last_line(&dir));
     let doing = runs::doing(supervisor, &row);
     Ok(Some(RunRow { last_line, ..view::row(row, doing) }))

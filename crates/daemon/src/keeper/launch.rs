@@ -34,12 +34,11 @@ impl Work {
         files::write(&self.dir.spec(), &spec)?;
         self.note_launch()?;
         hook!("daemon.attempt-spec");
-        let shim = spawn::shim(&self.supervisor.exe, &self.dir.0)?;
+        let shim = spawn::shim(&self.ground.exe, &self.dir.0)?;
         hook!("daemon.shim-spawned");
         self.enclose(shim.pid).await;
         let stream = tokio::net::UnixStream::from_std(shim.stream)?;
-        match Session::over(stream, self.supervisor.lineage.shim_epoch(), self.start_order()).await
-        {
+        match Session::over(stream, self.ground.lineage.shim_epoch(), self.start_order()).await {
             Ok(mut session) => {
                 session.is_ours = true;
                 Ok(Some(session))
@@ -58,7 +57,7 @@ impl Work {
         let called = run.spec.name.as_deref().unwrap_or(run.id.as_str());
         let (name, description) =
             (scope_name(&run.id, self.task.step), format!("Outlast run {called}"));
-        self.supervisor.scopes.enclose(&name, &description, pid).await;
+        self.ground.scopes.enclose(&name, &description, pid).await;
     }
 
     /// A loop's first attempt shows what there was before it.
@@ -87,9 +86,9 @@ impl Work {
     /// that a long one holds up no other run. A plain command has neither, and does not wait for a thread.
     async fn request(&self) -> io::Result<Option<request::Request>> {
         let Step::Attempt { .. } = self.task.step else { return Ok(None) };
-        let (run, store) = (self.task.run.clone(), self.supervisor.store.clone());
-        let now = self.supervisor.world.now();
-        let run_dir = self.supervisor.layout.run(run.id.as_str());
+        let (run, store) = (self.task.run.clone(), self.ground.store.clone());
+        let now = self.ground.world.now();
+        let run_dir = self.ground.layout.run(run.id.as_str());
         let places = request::Places { attempt: self.dir.clone(), run: run_dir };
         let is_plain = run.spec.workflow.is_none()
             && run.spec.origin.is_none()
@@ -136,8 +135,8 @@ impl Work {
             spool: Spool::default(),
             stdin: order.stdin,
             heartbeat: order.heartbeat,
-            revive: self.supervisor.revive(),
-            booted_at_ms: Some(self.supervisor.world.booted_at_ms()),
+            revive: self.ground.revive(),
+            booted_at_ms: Some(self.ground.world.booted_at_ms()),
         })
     }
 
@@ -172,7 +171,7 @@ impl Work {
         Ok(Order {
             argv: plan.argv,
             dir: run.spec.dir.clone().into(),
-            env_file: self.supervisor.layout.run(run.id.as_str()).env(),
+            env_file: self.ground.layout.run(run.id.as_str()).env(),
             env: self.attempt_env(),
             tty: run.spec.tty.map(|window| Window { rows: window.rows, cols: window.cols }),
             stall_window_ms: run.spec.limits.stall_window_ms,
@@ -209,7 +208,7 @@ impl Work {
 
     /// The run's own environment; once that is gone with the run's end, the few names that commands need.
     fn errand_env_file(&self) -> io::Result<PathBuf> {
-        let of_run = self.supervisor.layout.run(self.task.run.id.as_str()).env();
+        let of_run = self.ground.layout.run(self.task.run.id.as_str()).env();
         if !self.task.run.has_ended() {
             return Ok(of_run);
         }
@@ -222,13 +221,13 @@ impl Work {
     /// What every step is told about itself.
     fn step_env(&self) -> Vec<EnvVar> {
         let run = &self.task.run;
-        let layout = &self.supervisor.layout;
+        let layout = &self.ground.layout;
         let turn = run.attempt.as_ref().map_or(0, |attempt| attempt.turn);
         let mut env = vec![
             set("OUTLAST_RUN_ID", run.id.0.clone()),
             set("OUTLAST_TURN", turn.to_string()),
             set("OUTLAST_WORKSPACE", run.spec.dir.clone()),
-            set("OUTLAST_SOCKET", self.supervisor.socket()),
+            set("OUTLAST_SOCKET", self.ground.socket()),
             set("OUTLAST_KEY_BASE", format!("{}/t{turn}", run.id)),
         ];
         if let Some(origin) = &run.spec.origin {
@@ -238,7 +237,7 @@ impl Work {
                 set("OUTLAST_TRIGGER_FILE", layout.run(run.id.as_str()).trigger()),
             ]);
         }
-        match self.supervisor.tokens.of(&run.id, self.task.step) {
+        match self.ground.tokens.of(&run.id, self.task.step) {
             Ok(token) => env.push(set("OUTLAST_TOKEN", token)),
             // Its calls are known by the other marks.
             Err(error) => tracing::error!(run = %run.id, %error, "no token for this step"),

@@ -159,7 +159,7 @@ impl Work {
             }
             Some(_other) => false,
             // A daemon that took no notes may have launched it.
-            None => self.task.run.created_at < self.supervisor.began || !run.0.try_exists()?,
+            None => self.task.run.created_at < self.ground.began || !run.0.try_exists()?,
         };
         // A shim makes these for a command that it was told to start, after a record that is gone now.
         let is_there = dir.0.try_exists()?;
@@ -185,7 +185,7 @@ impl Work {
     }
 
     fn run_dir(&self) -> outlast_wire::layout::RunDir {
-        self.supervisor.layout.run(self.task.run.id.as_str())
+        self.ground.layout.run(self.task.run.id.as_str())
     }
 }
 

@@ -24,13 +24,14 @@ use outlast_engine::{
 use outlast_wire::api::Trouble;
 use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{NeverStarted, Record};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::conductor::Message;
+use crate::ground::Ground;
 use crate::lanes::Lane;
+use crate::mailbox::{Handle, Message};
 use crate::records;
-use crate::supervisor::{Handle, Supervisor};
+use crate::resumes::Resumes;
 use crate::watch::Watcher;
 use crate::world::host;
 use ending::Ending;
@@ -69,42 +70,20 @@ pub(crate) struct Keeper {
     task: AbortHandle,
 }
 
-/// How much output there is, for those who follow it.
-#[derive(Debug, Default)]
-pub(crate) struct OutputWatch {
-    /// How many follow.
-    pub(crate) followers: watch::Sender<usize>,
-    pub(crate) bytes: watch::Sender<u64>,
-    /// A client wants to know how the step is doing.
-    pub(crate) asked: Notify,
-}
-
-/// Asks the shim to say when there is more, for as long as this is kept.
-pub(crate) struct Following {
-    handle: Handle,
-}
-
-impl Following {
-    pub(crate) fn new(handle: Handle) -> Self {
-        handle.output.followers.send_modify(|count| *count += 1);
-        Self { handle }
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.handle.output.followers.send_modify(|count| *count -= 1);
-    }
-}
-
 impl Keeper {
-    pub(crate) fn start(supervisor: Arc<Supervisor>, task: Task, handle: Handle) -> Self {
+    pub(crate) fn start(
+        ground: Arc<Ground>,
+        resumes: Arc<Resumes>,
+        task: Task,
+        handle: Handle,
+    ) -> Self {
         let step = task.step;
         let (stop, ordered) = watch::channel(None);
-        let dir = step_dir(&supervisor.layout.run(task.run.id.as_str()), step);
-        let watcher = Watcher::start(&supervisor, &handle, &task.run, step, &dir);
+        let dir = step_dir(&ground.layout.run(task.run.id.as_str()), step);
+        let watcher = Watcher::start(&ground, &handle, &task.run, step, &dir);
         let work = Work {
-            supervisor,
+            ground,
+            resumes,
             task,
             dir,
             handle,
@@ -144,7 +123,8 @@ impl Drop for Keeper {
 }
 
 struct Work {
-    supervisor: Arc<Supervisor>,
+    ground: Arc<Ground>,
+    resumes: Arc<Resumes>,
     task: Task,
     dir: AttemptDir,
     handle: Handle,
@@ -188,11 +168,11 @@ pub(crate) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> std::io::R
 
 /// Has the shim of a step that no journal knows end its tree, and returns once the shim has gone.
 pub(crate) async fn end(
-    supervisor: &Arc<Supervisor>,
+    ground: &Arc<Ground>,
     dir: &AttemptDir,
     grace_ms: u64,
 ) -> std::io::Result<()> {
-    let mut session = connect(supervisor, dir).await?;
+    let mut session = connect(ground, dir).await?;
     session.end(grace_ms).await?;
     // A shim hangs up before it is gone, and only its lock says that it is.
     for _ in 0..GONE_LOOKS {
@@ -218,7 +198,7 @@ enum Sight {
 
 impl Work {
     async fn keep(mut self) {
-        if self.task.boot != self.supervisor.world.boot {
+        if self.task.boot != self.ground.world.boot {
             return self.keep_rebooted().await;
         }
         let mut retry_in = FIRST_RETRY;
@@ -301,13 +281,13 @@ impl Work {
 
     /// True if the run may start nothing yet. One that is to be stopped is seen to at once.
     fn is_held_back(&self) -> bool {
-        self.stop.borrow().is_none() && self.supervisor.resumes.is_held(&self.task.run.id)
+        self.stop.borrow().is_none() && self.resumes.is_held(&self.task.run.id)
     }
 
     async fn await_turn(&mut self) {
-        let supervisor = self.supervisor.clone();
+        let resumes = self.resumes.clone();
         loop {
-            let released = supervisor.resumes.released();
+            let released = resumes.released();
             if !self.is_held_back() {
                 return;
             }
@@ -319,7 +299,7 @@ impl Work {
     }
 
     fn has_gone_on(&self) {
-        self.supervisor.resumes.has_gone_on(&self.task.run.id);
+        self.resumes.has_gone_on(&self.task.run.id);
     }
 
     async fn look(&self) -> Result<Sight, records::Unreadable> {
@@ -331,7 +311,7 @@ impl Work {
             let path = self.dir.socket().display().to_string();
             records::Unreadable::Io { path, error }
         })?;
-        match connect(&self.supervisor, &self.dir).await {
+        match connect(&self.ground, &self.dir).await {
             Ok(session) => return Ok(Sight::Met(session)),
             Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
                 return Ok(Sight::Foreign(error.to_string()));
@@ -380,7 +360,7 @@ impl Work {
 
     /// Writes down that nothing ran, where a late shim would read it; the next look finds it there.
     async fn fence(&self, code: NeverStarted, why: String) {
-        let at_ms = self.supervisor.world.now().0;
+        let at_ms = self.ground.world.now().0;
         tracing::error!(run = %self.task.run.id, %why, "step not launched");
         if let Err(error) = launch::fence(&self.dir, at_ms, code, why) {
             let code = host::failure(&error).unwrap_or("unreadable");
@@ -398,14 +378,14 @@ impl Work {
         self.look_at_end(&mut report).await;
         self.look_at_output(&mut report).await;
         // Times of another boot are the wall's of then: there is no line from that boot to this.
-        let line = line.filter(|_| self.task.boot == self.supervisor.world.boot);
-        records::in_our_time(&mut report, line, &self.supervisor.world);
+        let line = line.filter(|_| self.task.boot == self.ground.world.boot);
+        records::in_our_time(&mut report, line, &self.ground.world);
         let input = Input::Reported(Box::new(report));
         self.post(Message::Input { input, done: None }).await;
     }
 
     async fn say_trouble(&self, code: &str, message: impl Into<String>) {
-        let trouble = self.supervisor.trouble(code, message);
+        let trouble = self.ground.trouble(code, message);
         let is_told =
             |known: &Trouble| known.code == trouble.code && known.message == trouble.message;
         // Told again it would look as if it had only begun.
@@ -432,13 +412,13 @@ impl Work {
 
 /// Greets the shim, with a higher epoch if it has met one: we hold the lock and the journal, so a shim that knows
 /// better has outlived a journal that was lost.
-async fn connect(supervisor: &Arc<Supervisor>, dir: &AttemptDir) -> std::io::Result<Session> {
+async fn connect(ground: &Arc<Ground>, dir: &AttemptDir) -> std::io::Result<Session> {
     let socket = dir.socket();
     for _ in 0..RAISES {
-        match Session::connect(&socket, supervisor.lineage.shim_epoch()).await {
+        match Session::connect(&socket, ground.lineage.shim_epoch()).await {
             Err(error) if session::is_stale(&error) => {
-                let supervisor = supervisor.clone();
-                let raised = Lane::Steps.run(move || supervisor.raise_shim_epoch());
+                let ground = ground.clone();
+                let raised = Lane::Steps.run(move || ground.raise_shim_epoch());
                 raised.await.map_err(std::io::Error::other)??;
             }
             other => return other,

@@ -61,7 +61,7 @@ pub(super) async fn keep(mut work: Work, mut records: Vec<Record>) {
         if seen.is_over() {
             return;
         }
-        let until_limit = limit.map(|(at, _)| at.ms_since(work.supervisor.world.steady()));
+        let until_limit = limit.map(|(at, _)| at.ms_since(work.ground.world.steady()));
         let ordered = *work.stop.borrow_and_update();
         match (ordered, limit) {
             (Some(mode), _) if ended != Ended::ByOrder => {
@@ -178,7 +178,7 @@ impl Work {
 
     /// When so much time has passed since then, by the clock that nothing moves.
     pub(super) fn steady_after(&self, since: Time, ms: u64) -> Time {
-        let world = &self.supervisor.world;
+        let world = &self.ground.world;
         let age_ms = world.now().ms_since(since);
         world.steady().plus_ms(ms.saturating_sub(age_ms))
     }
@@ -187,7 +187,7 @@ impl Work {
     pub(super) fn started_at(&self, records: &[Record]) -> Option<Time> {
         let journalled = self.task.run.held(self.task.step).and_then(|held| held.process);
         let started = records::report(self.task.step, Custody::Orphan, records, 0).started;
-        let world = &self.supervisor.world;
+        let world = &self.ground.world;
         let ours = started.map(|it| world.of_shim(it.at, records::line(records)));
         ours.or(journalled.map(|it| it.at))
     }
@@ -217,7 +217,7 @@ impl Work {
         cause.is_cause_of(&mut known);
         // Found by its marks: when it began was not seen, and it was not later than now.
         let found = main.filter(|_| seen.is_main_alive);
-        let at = self.supervisor.world.now();
+        let at = self.ground.world.now();
         let found = found.map(|Who { pid, start }| Started { at, pid, start });
         let started = known.started.or(found);
         let report = Report { tree, ended_for, started, ..known };

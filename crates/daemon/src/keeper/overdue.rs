@@ -25,7 +25,7 @@ impl Work {
             return Some(None);
         }
         let (at, cause) = self.limit_due(records)?;
-        (at <= self.supervisor.world.steady()).then_some(Some(cause))
+        (at <= self.ground.world.steady()).then_some(Some(cause))
     }
 
     /// When a limit is overdue by the clock that nothing moves, and which: the turn's time, or its silence as far as the files tell.
@@ -41,14 +41,14 @@ impl Work {
     fn silence_limit(&self, records: &[Record]) -> Option<(Time, EndCause)> {
         let window_ms = self.stall_window_ms()?;
         let started = self.started_at(records)?;
-        let heard = ear::last_sign(&self.dir, &self.supervisor.world).unwrap_or(started);
+        let heard = ear::last_sign(&self.dir, &self.ground.world).unwrap_or(started);
         let at = self.steady_after(heard.max(started), window_ms.saturating_add(SLACK_MS));
         Some((at, EndCause::Stalled))
     }
 
     /// The shim holds its lock, or has just been started, and could not be asked.
     pub(super) async fn note_silence(&mut self, message: &str) {
-        let now_ms = self.supervisor.world.awake_ms();
+        let now_ms = self.ground.world.awake_ms();
         let silent_ms = now_ms - *self.silent_since_ms.get_or_insert(now_ms);
         if silent_ms >= ANSWER_WITHIN_MS {
             self.say_trouble("unreachable", message).await;

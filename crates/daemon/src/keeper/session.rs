@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use super::launch::GRACE_MS;
 use super::pulse::{ANSWER_WITHIN_MS, Do, Pulse};
 use super::{Work, orphan, records};
-use crate::conductor::Message;
+use crate::mailbox::Message;
 use crate::socket::ShortPath;
 use crate::world::process::Who;
 
@@ -193,12 +193,12 @@ impl Work {
     /// What is to be stopped is not started first.
     pub(super) fn start_order(&self) -> Option<Order> {
         let ((turn, attempt), epoch) =
-            (on_the_wire(self.task.step), self.supervisor.lineage.shim_epoch());
+            (on_the_wire(self.task.step), self.ground.lineage.shim_epoch());
         self.stop.borrow().is_none().then_some(Order::Start { turn, attempt, epoch })
     }
 
     async fn converse(&mut self, session: &mut Session) -> io::Result<()> {
-        let (step, epoch) = (self.task.step, self.supervisor.epoch);
+        let (step, epoch) = (self.task.step, self.ground.epoch);
         self.say_shim(Some(session.shim_pid)).await;
         hook!("daemon.shim-hello");
         if !records::is_begun(&session.records) {
@@ -218,7 +218,7 @@ impl Work {
         let is_ordered = self.stop.borrow().is_some();
         let mut stops_before = if is_ordered { records::failed_stops(&session.records) } else { 0 };
         self.report(Custody::Shim, &session.records, stops_before).await;
-        let mut pulse = Pulse::new(self.supervisor.world.awake_ms());
+        let mut pulse = Pulse::new(self.ground.world.awake_ms());
         self.order(session, &mut pulse, &mut stops_before).await?;
         // Whoever looked before the shim was met has not heard of what was written since.
         self.handle.output.bytes.send_replace(session.output_bytes);
@@ -269,7 +269,7 @@ impl Work {
 
     /// Notes that the shim has said something: one that had been called unreachable is no longer.
     async fn heard(&self, news: Option<News>, pulse: &mut Pulse) -> Option<News> {
-        if news.is_some() && pulse.heard(self.supervisor.world.awake_ms()) {
+        if news.is_some() && pulse.heard(self.ground.world.awake_ms()) {
             self.say_no_trouble().await;
         }
         news
@@ -277,14 +277,14 @@ impl Work {
 
     /// Has the shim say that it is there: it answers each Hello.
     async fn ask(&self, session: &mut Session, pulse: &mut Pulse, asker: Asker) -> io::Result<()> {
-        if pulse.wants_to_know(self.supervisor.world.awake_ms(), asker == Asker::Order) {
+        if pulse.wants_to_know(self.ground.world.awake_ms(), asker == Asker::Order) {
             self.greet_again(session).await?;
         }
         Ok(())
     }
 
     async fn greet_again(&self, session: &mut Session) -> io::Result<()> {
-        let epoch = self.supervisor.lineage.shim_epoch();
+        let epoch = self.ground.lineage.shim_epoch();
         session.say(Order::Hello { proto: version::SHIM, epoch, role: Role::Daemon }).await
     }
 
@@ -295,7 +295,7 @@ impl Work {
         pulse: &mut Pulse,
         is_due: bool,
     ) -> io::Result<Tended> {
-        while let Some(what) = pulse.due(self.supervisor.world.awake_ms(), is_due) {
+        while let Some(what) = pulse.due(self.ground.world.awake_ms(), is_due) {
             match what {
                 Do::Ask => self.greet_again(session).await?,
                 Do::SayUnreachable => self.say_trouble("unreachable", NO_ANSWER).await,
@@ -309,7 +309,7 @@ impl Work {
     /// When to look at the shim again, if nothing happens before: when its silence is to be acted on, or when a
     /// limit is reached that it should have ended the step for.
     fn look_in(&self, pulse: &Pulse, records: &[Record]) -> Option<Duration> {
-        let (now, awake_ms) = (self.supervisor.world.steady(), self.supervisor.world.awake_ms());
+        let (now, awake_ms) = (self.ground.world.steady(), self.ground.world.awake_ms());
         let is_due = self.overdue(records).is_some();
         let pulse_in = pulse.wake_at(is_due).map(|at_ms| at_ms.saturating_sub(awake_ms));
         let limit_in = self.limit_due(records).filter(|_| !is_due);

@@ -5,17 +5,17 @@ use outlast_store::SinkState;
 use outlast_wire::api::{Finding, Level};
 use outlast_workflow::notify::shown;
 
-use crate::supervisor::Supervisor;
+use crate::ground::Ground;
 use crate::view;
 
 /// How long it is worth a word that something was given up.
 const RECENT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// Sinks that are disabled, fail, or have missed something for good. Blocks.
-pub(crate) fn findings(supervisor: &Supervisor) -> Vec<Finding> {
-    match supervisor.store.sink_states() {
+pub(crate) fn findings(ground: &Ground) -> Vec<Finding> {
+    match ground.store.sink_states() {
         Ok(states) => {
-            let now = supervisor.world.now();
+            let now = ground.world.now();
             states.iter().flat_map(|state| of_sink(state, now)).collect()
         }
         Err(error) => {

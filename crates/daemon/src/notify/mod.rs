@@ -19,14 +19,44 @@ mod send;
 mod slack;
 mod target;
 mod teller;
+mod tellers;
 mod text;
 mod webhook;
+
+use futures_util::future::BoxFuture;
+use outlast_engine::RunId;
 
 pub(crate) use body::Words;
 pub(crate) use dispatch::Dispatch;
 pub(crate) use findings::findings;
-pub(crate) use send::test;
 pub(crate) use target::{known, pinned, unreadable};
+
+/// The way to a run's inbox. A sink reaches a run by this alone.
+pub(crate) trait Inbox: Send + Sync {
+    /// Puts a message into a run's journal, once for each id. Answers when the journal has it, or why it does not.
+    fn put<'a>(&'a self, run: &'a RunId, message: Message) -> BoxFuture<'a, Put>;
+}
+
+/// What is put into an inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// Known again by this.
+    pub(crate) id: String,
+    pub(crate) from: String,
+    pub(crate) text: String,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// It is in the run's journal, now or since before.
+    There,
+    /// The run has ended, and did not get it.
+    Ended,
+    Unreadable,
+    Full,
+    NotTaken,
+}
 
 /// What became of one try to tell a sink something.
 #[derive(Debug, Clone, PartialEq, Eq)]

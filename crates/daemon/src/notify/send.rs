@@ -1,22 +1,23 @@
 //! The way to a sink, by its kind.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_workflow::notify::{Sink, Way};
 
 use super::body::Telling;
+use super::tellers::Tellers;
 use super::{Outcome, command, desktop, discord, email, ntfy, other_run, slack, webhook};
 use crate::refusal::Refusal;
-use crate::supervisor::Supervisor;
 use crate::world;
 
 /// Tells one thing, within the sink's time.
-pub(super) async fn send(supervisor: &Arc<Supervisor>, sink: &Sink, telling: &Telling) -> Outcome {
+pub(super) async fn send(tellers: &Tellers, sink: &Sink, telling: &Telling) -> Outcome {
     let within = Duration::from_millis(sink.timeout_ms);
-    let time = (supervisor.world.now(), within);
+    let time = (tellers.ground.world.now(), within);
     match &sink.way {
-        Way::Command { command } => command::send(&supervisor.exe, command, telling, within).await,
+        Way::Command { command } => {
+            command::send(&tellers.ground.exe, command, telling, within).await
+        }
         Way::Webhook { url, secrets, headers } => {
             webhook::send(&webhook::To { url, secrets, headers }, telling, time).await
         }
@@ -27,23 +28,21 @@ pub(super) async fn send(supervisor: &Arc<Supervisor>, sink: &Sink, telling: &Te
         Way::Slack { url } => slack::send(url, telling, time).await,
         Way::Discord { url } => discord::send(url, telling, time).await,
         Way::Email { command, to, from } => {
-            let letter = email::Letter { to, from: from.as_deref(), now: supervisor.world.now() };
-            email::send(&supervisor.exe, command, &letter, telling, within).await
+            let letter =
+                email::Letter { to, from: from.as_deref(), now: tellers.ground.world.now() };
+            email::send(&tellers.ground.exe, command, &letter, telling, within).await
         }
-        Way::Desktop => desktop::send(&supervisor.exe, telling, within).await,
-        Way::Run { run } => other_run::send(supervisor, run, telling, within).await,
+        Way::Desktop => desktop::send(&tellers.ground.exe, telling, within).await,
+        Way::Run { run } => other_run::send(tellers, run, telling, within).await,
     }
 }
 
 /// Tells a sink that telling works, and says under which id.
-pub(crate) async fn test(
-    supervisor: &Arc<Supervisor>,
-    sink: &Sink,
-) -> Result<(String, Outcome), Refusal> {
+pub(super) async fn test(tellers: &Tellers, sink: &Sink) -> Result<(String, Outcome), Refusal> {
     let bytes: [u8; 6] = world::random()
         .map_err(|error| Refusal::new("io", format!("there is no randomness: {error}")))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let telling = Telling::test(&format!("test/{digits}"), supervisor.world.now());
-    let outcome = send(supervisor, sink, &telling).await;
+    let telling = Telling::test(&format!("test/{digits}"), tellers.ground.world.now());
+    let outcome = send(tellers, sink, &telling).await;
     Ok((telling.id, outcome))
 }

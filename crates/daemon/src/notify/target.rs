@@ -4,8 +4,8 @@ use outlast_store::Resolved;
 use outlast_workflow::Problem;
 use outlast_workflow::notify::{self, LOG, Secret, Settings, Sink, Way};
 
+use crate::ground::Ground;
 use crate::refusal::Refusal;
-use crate::supervisor::Supervisor;
 use crate::world;
 
 /// Bounds on what is written into every journal.
@@ -19,8 +19,8 @@ const MOST_NAMED: usize = 20;
 const LONGEST_SECRET: usize = 4096;
 
 /// The sink and what holds for all of them, as the config has it now.
-pub(super) fn find(supervisor: &Supervisor, sink: &str) -> Result<(Sink, Settings), String> {
-    let config = supervisor.config().map_err(|problems| {
+pub(super) fn find(ground: &Ground, sink: &str) -> Result<(Sink, Settings), String> {
+    let config = ground.settings.current().map_err(|problems| {
         let first = problems.first().map(ToString::to_string).unwrap_or_default();
         format!("the config cannot be read: {first}")
     })?;
@@ -35,8 +35,8 @@ pub(super) fn find(supervisor: &Supervisor, sink: &str) -> Result<(Sink, Setting
 }
 
 /// What was meant by a name or an address that somebody typed; refused if nothing can be.
-pub(crate) fn known(supervisor: &Supervisor, sink: &str) -> Result<Sink, Refusal> {
-    let config = supervisor.config().map_err(|problems| unreadable(&problems))?;
+pub(crate) fn known(ground: &Ground, sink: &str) -> Result<Sink, Refusal> {
+    let config = ground.settings.current().map_err(|problems| unreadable(&problems))?;
     if sink.len() > LONGEST_SINK {
         let message = format!("a sink's address has at most {LONGEST_SINK} bytes");
         return Err(Refusal::new("bad_sink", message).hint("`cmd:` may name a script"));
@@ -76,10 +76,10 @@ pub(crate) fn unreadable(problems: &[Problem]) -> Refusal {
 }
 
 /// The sinks that a run is made with, each once; a run that is named is pinned to its id. Blocks.
-pub(crate) fn pinned(supervisor: &Supervisor, sinks: &[String]) -> Result<Vec<String>, Refusal> {
+pub(crate) fn pinned(ground: &Ground, sinks: &[String]) -> Result<Vec<String>, Refusal> {
     let mut pinned: Vec<String> = Vec::new();
     for sink in sinks {
-        let sink = if sink == LOG { sink.clone() } else { pin(supervisor, sink)? };
+        let sink = if sink == LOG { sink.clone() } else { pin(ground, sink)? };
         if !pinned.contains(&sink) {
             pinned.push(sink);
         }
@@ -91,17 +91,17 @@ pub(crate) fn pinned(supervisor: &Supervisor, sinks: &[String]) -> Result<Vec<St
     Ok(pinned)
 }
 
-fn pin(supervisor: &Supervisor, sink: &str) -> Result<String, Refusal> {
-    let found = known(supervisor, sink)?;
+fn pin(ground: &Ground, sink: &str) -> Result<String, Refusal> {
+    let found = known(ground, sink)?;
     match (&found.way, sink.strip_prefix("run:")) {
-        (Way::Run { .. }, Some(run)) => Ok(format!("run:{}", run_meant(supervisor, run)?)),
+        (Way::Run { .. }, Some(run)) => Ok(format!("run:{}", run_meant(ground, run)?)),
         _ => Ok(sink.to_owned()),
     }
 }
 
 /// The run that is meant by an id, the beginning of one, or a name.
-pub(super) fn run_meant(supervisor: &Supervisor, run: &str) -> Result<String, Refusal> {
-    let resolved = supervisor
+pub(super) fn run_meant(ground: &Ground, run: &str) -> Result<String, Refusal> {
+    let resolved = ground
         .store
         .resolve(run)
         .map_err(|error| Refusal::new("journal_unusable", error.to_string()))?;

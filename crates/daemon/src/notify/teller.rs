@@ -15,9 +15,9 @@ use outlast_workflow::notify::{Settings, Sink, WhenPresent, shown};
 use tokio::sync::{Notify, oneshot};
 
 use super::body::Telling;
-use super::dispatch::Leave;
+use super::tellers::{Leave, Tellers};
 use super::{Outcome, backoff, send, target};
-use crate::supervisor::{Leaving, Supervisor};
+use crate::leaving::Leaving;
 
 /// What is looked at before the store is asked again.
 const PAGE: usize = 64;
@@ -39,7 +39,7 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 const PRUNE_EVERY: u32 = 256;
 
 pub(super) struct Teller {
-    supervisor: Arc<Supervisor>,
+    tellers: Arc<Tellers>,
     sink: String,
     bell: Arc<Notify>,
     settled: u32,
@@ -58,17 +58,17 @@ enum Next {
 struct Over;
 
 impl Teller {
-    pub(super) fn new(supervisor: Arc<Supervisor>, sink: String, bell: Arc<Notify>) -> Self {
-        Self { supervisor, sink, bell, settled: 0 }
+    pub(super) fn new(tellers: Arc<Tellers>, sink: String, bell: Arc<Notify>) -> Self {
+        Self { tellers, sink, bell, settled: 0 }
     }
 
     pub(super) async fn tell(mut self) {
         loop {
-            self.supervisor.notices.look(&self.sink);
+            self.tellers.look(&self.sink);
             match self.step().await {
                 Ok(Next::Again) => {}
                 Ok(Next::At(at)) => self.sleep(at).await,
-                Ok(Next::Leave) => match self.supervisor.notices.leave(&self.sink) {
+                Ok(Next::Leave) => match self.tellers.leave(&self.sink) {
                     Leave::Left => return,
                     Leave::ThereIsNews => {}
                 },
@@ -100,7 +100,7 @@ impl Teller {
         if due.is_empty() {
             return self.nothing_due(now);
         }
-        let (sink, settings) = match target::find(&self.supervisor, &self.sink) {
+        let (sink, settings) = match target::find(&self.tellers.ground, &self.sink) {
             Ok(found) => found,
             Err(why) => {
                 self.failed(&due[..1], &health, why, None).await?;
@@ -202,9 +202,9 @@ impl Teller {
     }
 
     async fn send(&self, sink: &Sink, telling: &Telling) -> Outcome {
-        let _room = self.supervisor.notices.room.acquire().await;
+        let _room = self.tellers.room.acquire().await;
         hook!("daemon.notice-before-send");
-        let told = send::send(&self.supervisor, sink, telling).await;
+        let told = send::send(&self.tellers, sink, telling).await;
         hook!("daemon.notice-sent");
         told
     }
@@ -236,20 +236,20 @@ impl Teller {
         self.settled = self.settled.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
         if self.settled >= PRUNE_EVERY {
             self.settled = 0;
-            self.supervisor.notices.prune(&self.supervisor);
+            self.tellers.prune();
         }
     }
 
     /// This moment, which the next daemon will not find in its future.
     fn now(&self) -> Time {
-        self.supervisor.moment(Slot::Taken).now
+        self.tellers.ground.moment(Slot::Taken).now
     }
 
     fn read<T>(
         &self,
         ask: impl FnOnce(&dyn outlast_store::Journal, &str) -> Result<T, Error>,
     ) -> Result<T, Over> {
-        ask(&*self.supervisor.store, &self.sink).map_err(|error| {
+        ask(&*self.tellers.ground.store, &self.sink).map_err(|error| {
             tracing::error!(sink = shown(&self.sink), %error, "cannot see what is to be told; the next notice or daemon looks again");
             Over
         })
@@ -264,17 +264,17 @@ impl Teller {
                 // The teller may have been told to go meanwhile.
                 let _gone = done.send(result);
             });
-            self.supervisor.store.change(self.supervisor.epoch, change.clone(), answer);
+            self.tellers.ground.store.change(self.tellers.ground.epoch, change.clone(), answer);
             match durable.await.unwrap_or(Err(Error::Closed)) {
                 Ok(()) => return Ok(()),
                 Err(error @ (Error::StaleEpoch { .. } | Error::Closed)) => {
                     tracing::error!(sink = shown(&self.sink), %error, "this daemon may no longer write");
-                    self.supervisor.leave(Leaving::Fenced);
+                    self.tellers.ground.leave(Leaving::Fenced);
                     return Err(Over);
                 }
                 Err(error @ Error::Gone { .. }) => {
                     tracing::error!(sink = shown(&self.sink), %error, "the journal is gone");
-                    self.supervisor.heed_store(&error);
+                    self.tellers.ground.heed_store(&error);
                     return Err(Over);
                 }
                 Err(error) => {
@@ -289,7 +289,7 @@ impl Teller {
 
 impl Drop for Teller {
     fn drop(&mut self) {
-        self.supervisor.notices.forget(&self.sink, &self.bell);
+        self.tellers.forget(&self.sink, &self.bell);
     }
 }
 

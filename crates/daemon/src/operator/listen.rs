@@ -15,8 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use crate::api::public;
-use crate::supervisor::Supervisor;
+use super::Tasks;
 
 /// Connections at once; whoever comes then waits in the kernel's queue.
 const MOST_CONNECTIONS: usize = 64;
@@ -78,21 +77,21 @@ impl Listening {
 }
 
 /// Listens where the config says, as long as it says so.
-pub(super) async fn follow(supervisor: &Arc<Supervisor>) {
+pub(super) async fn follow(tasks: &Arc<Tasks>) {
     // Whoever is being answered is answered, also if the listener moves meanwhile.
     let mut connections = JoinSet::new();
     super::with_each(
-        supervisor,
+        tasks,
         |config| config.listen.clone(),
         async |listen: Listen| {
-            let listening = &supervisor.operator.listening;
+            let listening = &tasks.operator.listening;
             match wanted(&listen) {
                 Err(standing) => listening.is(standing),
                 Ok(address) => {
-                    let Some(listener) = bind(supervisor, address).await else { return };
+                    let Some(listener) = bind(tasks, address).await else { return };
                     let address = listener.local_addr().unwrap_or(address);
                     listening.is(Standing::On { address, is_remote: !address.ip().is_loopback() });
-                    serve(supervisor, &listener, listen.token, &mut connections).await;
+                    serve(tasks, &listener, listen.token, &mut connections).await;
                 }
             }
         },
@@ -116,14 +115,14 @@ fn wanted(listen: &Listen) -> Result<SocketAddr, Standing> {
     Ok(address)
 }
 
-async fn bind(supervisor: &Supervisor, address: SocketAddr) -> Option<TcpListener> {
+async fn bind(tasks: &Tasks, address: SocketAddr) -> Option<TcpListener> {
     let mut retry_in = FIRST_RETRY;
     for tries in 1..=MOST_TRIES {
         match TcpListener::bind(address).await {
             Ok(listener) => return Some(listener),
             Err(error) => {
                 let error = error.to_string();
-                supervisor.operator.listening.is(Standing::Failing { address, error, tries });
+                tasks.operator.listening.is(Standing::Failing { address, error, tries });
             }
         }
         tokio::time::sleep(retry_in).await;
@@ -134,12 +133,12 @@ async fn bind(supervisor: &Supervisor, address: SocketAddr) -> Option<TcpListene
 
 /// Answers for ever.
 async fn serve(
-    supervisor: &Arc<Supervisor>,
+    tasks: &Arc<Tasks>,
     listener: &TcpListener,
     token: Option<String>,
     connections: &mut JoinSet<()>,
 ) {
-    let router = public::router(supervisor.clone(), token);
+    let router = (tasks.above.router)(token);
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let place = room.clone().acquire_owned().await.expect("nobody closes it");

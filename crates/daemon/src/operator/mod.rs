@@ -18,8 +18,8 @@ use outlast_workflow::Config;
 use self::listen::Listening;
 use self::metrics::Metrics;
 use self::ping::Pinging;
-use self::readiness::Readiness;
-use crate::supervisor::Supervisor;
+use self::readiness::{Obstacle, Readiness};
+use crate::ground::Ground;
 
 /// What is kept for the operator while the daemon lives.
 #[derive(Default)]
@@ -46,23 +46,38 @@ impl Operator {
     }
 }
 
+/// What the operator's tasks work with.
+pub(crate) struct Tasks {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) operator: Arc<Operator>,
+    pub(crate) above: Above,
+}
+
+/// What the operator's tasks ask of the layers above: they know neither the runs nor the API.
+pub(crate) struct Above {
+    /// What keeps this daemon from new work. May wait for the disk.
+    pub(crate) obstacles: Box<dyn Fn() -> Vec<Obstacle> + Send + Sync>,
+    /// What other programs meet on the TCP listener, given the token that they have to show.
+    pub(crate) router: Box<dyn Fn(Option<String>) -> axum::Router + Send + Sync>,
+}
+
 /// Sees to listeners, pings and traces, as the config says; never ends.
-pub(crate) async fn follow(supervisor: Arc<Supervisor>) {
+pub(crate) async fn follow(tasks: Arc<Tasks>) {
     #[cfg(feature = "otlp")]
-    let traces = otlp::export(&supervisor);
+    let traces = otlp::export(&tasks);
     #[cfg(not(feature = "otlp"))]
     let traces = std::future::pending::<()>();
-    tokio::join!(listen::follow(&supervisor), ping::follow(&supervisor), traces);
+    tokio::join!(listen::follow(&tasks), ping::follow(&tasks), traces);
 }
 
 /// Does `act` with a part of the config, and again with the new one whenever that part has changed.
 async fn with_each<T: PartialEq + Clone>(
-    supervisor: &Supervisor,
+    tasks: &Tasks,
     part: impl Fn(&Config) -> T,
     mut act: impl AsyncFnMut(T),
 ) {
-    let mut changes = supervisor.settings.changes();
-    let now = || supervisor.settings.current().as_deref().map(&part).ok();
+    let mut changes = tasks.ground.settings.changes();
+    let now = || tasks.ground.settings.current().as_deref().map(&part).ok();
     let mut held = now();
     loop {
         let changed = async {

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use outlast_workflow::Ping;
 
-use super::readiness;
+use super::Tasks;
 use crate::lanes::Lane;
-use crate::supervisor::Supervisor;
 use crate::{http, view};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -61,29 +60,29 @@ impl Pinging {
 }
 
 /// Pings as the config says, as long as it says so.
-pub(super) async fn follow(supervisor: &Arc<Supervisor>) {
+pub(super) async fn follow(tasks: &Arc<Tasks>) {
     super::with_each(
-        supervisor,
+        tasks,
         |config| config.ping.clone(),
         async |wanted: Option<Ping>| {
-            supervisor.operator.pinging.off();
+            tasks.operator.pinging.off();
             if let Some(wanted) = wanted {
-                ping(supervisor, &wanted).await;
+                ping(tasks, &wanted).await;
             }
         },
     )
     .await;
 }
 
-async fn ping(supervisor: &Arc<Supervisor>, wanted: &Ping) {
-    let pinging = &supervisor.operator.pinging;
-    let at = || view::rfc3339(supervisor.world.now());
+async fn ping(tasks: &Arc<Tasks>, wanted: &Ping) {
+    let pinging = &tasks.operator.pinging;
+    let at = || view::rfc3339(tasks.ground.world.now());
     if let Some(why) = http::refuse(&wanted.url) {
         return pinging.went(at(), Err(format!("ping.url cannot be used: {why}")));
     }
     let every = Duration::from_millis(wanted.every_ms);
     loop {
-        let answer = match unready(supervisor).await {
+        let answer = match unready(tasks).await {
             Some(why) => Err(format!("no ping was sent, because this daemon is not ready: {why}")),
             None => judged(http::get(&wanted.url, ANSWER_WITHIN).await),
         };
@@ -100,9 +99,9 @@ fn judged(answer: Result<http::Answer, String>) -> Result<(), String> {
 }
 
 /// What keeps this daemon from new work, if something does.
-async fn unready(supervisor: &Arc<Supervisor>) -> Option<String> {
-    let looked_at = supervisor.clone();
-    let obstacles = Lane::Surveys.run(move || readiness::obstacles(&looked_at)).await;
+async fn unready(tasks: &Arc<Tasks>) -> Option<String> {
+    let looked_at = tasks.clone();
+    let obstacles = Lane::Surveys.run(move || (looked_at.above.obstacles)()).await;
     match obstacles {
         Ok(obstacles) => obstacles.into_iter().next().map(|obstacle| obstacle.message),
         Err(error) => Some(error.to_string()),

@@ -1,12 +1,13 @@
 //! Whether this daemon can take on work, and if not, why not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_store::Error;
 use outlast_wire::api::Trouble;
+use outlast_wire::layout::Layout;
 
-use crate::supervisor::Supervisor;
+use crate::ground::Ground;
 use crate::world::files;
 
 /// With less than this a new run's files and events have no room.
@@ -69,24 +70,28 @@ impl Readiness {
     }
 }
 
-/// What keeps this daemon from new work; nothing if it is ready. May wait for the disk.
-pub(crate) fn obstacles(supervisor: &Arc<Supervisor>) -> Vec<Obstacle> {
-    let readiness = &supervisor.operator.readiness;
+/// What keeps this daemon from new work; nothing if it is ready. `suspended` says of a run that waits for the
+/// journal. May wait for the disk.
+pub(crate) fn obstacles(
+    ground: &Ground,
+    readiness: &Readiness,
+    suspended: impl Fn() -> Option<Trouble>,
+) -> Vec<Obstacle> {
     let mut found = Vec::new();
     if !readiness.is_loaded.load(Ordering::Relaxed) {
         found.push(Obstacle::new("loading", "the open runs are being taken over"));
     }
-    if supervisor.leaving().borrow().is_some() {
+    if ground.leaving().borrow().is_some() {
         found.push(Obstacle::new("leaving", "this daemon is about to go"));
     }
     let journal = readiness.journal().clone();
-    if let Some(trouble) = journal.or_else(|| suspended(supervisor)) {
-        // Without a run that tries again by itself, nobody else would find out that there is room again.
-        match probe(supervisor) {
-            Ok(()) if suspended(supervisor).is_none() => *readiness.journal() = None,
+    if let Some(trouble) = journal.or_else(&suspended) {
+        // Without a run that tries again by itself, nothing else would find out that there is room again.
+        match probe(&ground.layout) {
+            Ok(()) if suspended().is_none() => *readiness.journal() = None,
             _ => found.push(Obstacle::new(&trouble.code, trouble.message)),
         }
-    } else if let Some(free) = free_bytes(supervisor).filter(|free| *free < LEAST_BYTES) {
+    } else if let Some(free) = free_bytes(&ground.layout).filter(|free| *free < LEAST_BYTES) {
         let message = format!("{} KiB free for the state directory", free >> 10);
         found.push(Obstacle::new("disk_full", message));
     }
@@ -94,22 +99,14 @@ pub(crate) fn obstacles(supervisor: &Arc<Supervisor>) -> Vec<Obstacle> {
 }
 
 /// What the file system of the state directory has left; `None` if it does not say.
-fn free_bytes(supervisor: &Supervisor) -> Option<u64> {
-    let stat = rustix::fs::statvfs(&supervisor.layout.state).ok()?;
+fn free_bytes(layout: &Layout) -> Option<u64> {
+    let stat = rustix::fs::statvfs(&layout.state).ok()?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// A run that waits for the journal.
-fn suspended(supervisor: &Supervisor) -> Option<Trouble> {
-    supervisor.handles().into_iter().find_map(|(_, handle)| {
-        let trouble = handle.snapshot.borrow().trouble.clone()?;
-        matches!(trouble.code.as_str(), "disk_full" | "journal_unwritable").then_some(trouble)
-    })
-}
-
 /// Whether the state directory takes as much as a small append.
-fn probe(supervisor: &Supervisor) -> std::io::Result<()> {
-    let path = supervisor.layout.state.join("ready.probe");
+fn probe(layout: &Layout) -> std::io::Result<()> {
+    let path = layout.state.join("ready.probe");
     let written = files::write(&path, &[0; 16 << 10]);
     files::remove(&path)?;
     written

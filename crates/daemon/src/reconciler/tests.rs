@@ -6,11 +6,11 @@ use outlast_wire::api::Mode;
 use outlast_wire::layout::Layout;
 
 use super::*;
+use crate::ground::{Ground, Parts};
 use crate::lineage::Lineage;
 use crate::notify::Words;
 use crate::service::Service;
 use crate::settings::Settings;
-use crate::supervisor::Parts;
 use crate::world::World;
 
 /// A daemon without a door, over a run that is paused, so that nothing is ever launched.
@@ -42,12 +42,11 @@ impl Stage {
             lineage: Lineage::of_epoch(epoch),
             store: Arc::new(store.clone()),
             settings,
-            storm: None,
             mode,
             service,
         };
         Self {
-            supervisor: Supervisor::new(parts),
+            supervisor: Supervisor::new(Ground::new(parts), None),
             store,
             id: RunId("k3v9d2m7q0xa".to_owned()),
             _home: home,
@@ -60,8 +59,9 @@ impl Stage {
         let spec = RunSpec::command(agent, "/".to_owned());
         let mut moment = Moment::new(Time(1), BootId("another".to_owned()));
         moment.slot = outlast_engine::Slot::Taken;
-        let words = Words { layout: &self.supervisor.layout };
-        let (append, seat) = Seat::create(&self.id, spec, &moment, self.supervisor.epoch, &words);
+        let words = Words { layout: &self.supervisor.ground.layout };
+        let (append, seat) =
+            Seat::create(&self.id, spec, &moment, self.supervisor.ground.epoch, &words);
         self.store.append_wait(append).unwrap();
         let pause = seat
             .propose(&Input::PauseAsked(outlast_engine::Order::default()), &moment, &words)
@@ -79,11 +79,11 @@ fn on_one_thread(work: impl Future<Output = ()>) {
 fn a_run_that_is_open_and_has_nobody_is_found_by_the_next_look() {
     on_one_thread(async {
         let stage = Stage::new(0);
-        assert_eq!(stage.supervisor.load(), Ok(0));
+        assert_eq!(load(&stage.supervisor), Ok(0));
         stage.make_run();
         assert!(stage.supervisor.handle(&stage.id).is_none());
-        stage.supervisor.look_for_missed().await;
-        stage.supervisor.reconcile();
+        look_for_missed(&stage.supervisor).await;
+        reconcile(&stage.supervisor);
         assert!(stage.supervisor.handle(&stage.id).is_some());
         assert!(!stage.supervisor.resumes.is_lost(&stage.id));
     });
@@ -95,8 +95,8 @@ fn a_run_that_is_being_made_is_left_to_whoever_makes_it() {
         let stage = Stage::new(0);
         let _claim = stage.supervisor.claim(&stage.id).expect("nobody has it");
         stage.make_run();
-        stage.supervisor.look_for_missed().await;
-        stage.supervisor.reconcile();
+        look_for_missed(&stage.supervisor).await;
+        reconcile(&stage.supervisor);
         assert!(stage.supervisor.handle(&stage.id).is_none());
     });
 }
@@ -106,17 +106,17 @@ fn a_run_that_cannot_be_read_is_kept_in_sight_and_taken_over_when_it_can() {
     on_one_thread(async {
         let stage = Stage::new(2);
         stage.make_run();
-        assert_eq!(stage.supervisor.load(), Ok(1));
+        assert_eq!(load(&stage.supervisor), Ok(1));
         assert!(stage.supervisor.quarantined().contains_key(&stage.id));
         assert!(stage.supervisor.handle(&stage.id).is_none());
-        let look_at = stage.supervisor.reconcile().expect("it is looked at again");
-        assert!(look_at > stage.supervisor.world.now());
+        let look_at = reconcile(&stage.supervisor).expect("it is looked at again");
+        assert!(look_at > stage.supervisor.ground.world.now());
         // What time would bring.
-        stage.supervisor.take_over(&stage.id);
+        take_over(&stage.supervisor, &stage.id);
         assert!(stage.supervisor.quarantined().contains_key(&stage.id), "it is damaged still");
-        let later = stage.supervisor.reconcile().expect("it is looked at again");
+        let later = reconcile(&stage.supervisor).expect("it is looked at again");
         assert!(later > look_at, "each time it takes longer");
-        stage.supervisor.take_over(&stage.id);
+        take_over(&stage.supervisor, &stage.id);
         assert!(stage.supervisor.handle(&stage.id).is_some());
         assert!(stage.supervisor.quarantined().is_empty());
     });
@@ -127,11 +127,11 @@ fn a_run_that_was_removed_meanwhile_is_not_missed() {
     on_one_thread(async {
         let stage = Stage::new(1);
         stage.make_run();
-        assert_eq!(stage.supervisor.load(), Ok(1));
-        stage.store.remove(&stage.id, stage.supervisor.epoch, Remove::Any).unwrap();
-        stage.supervisor.take_over(&stage.id);
+        assert_eq!(load(&stage.supervisor), Ok(1));
+        stage.store.remove(&stage.id, stage.supervisor.ground.epoch, Remove::Any).unwrap();
+        take_over(&stage.supervisor, &stage.id);
         assert!(stage.supervisor.quarantined().is_empty());
-        assert_eq!(stage.supervisor.reconcile(), None);
+        assert_eq!(reconcile(&stage.supervisor), None);
         assert!(!stage.supervisor.has_open());
     });
 }

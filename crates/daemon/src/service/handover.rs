@@ -18,7 +18,6 @@ use outlast_wire::layout::Layout;
 use super::Service;
 use crate::instance::{self, Instance};
 use crate::refusal::Refusal;
-use crate::serve::database_refusal;
 use crate::settings::Settings;
 use crate::socket::ShortPath;
 
@@ -101,7 +100,7 @@ pub(crate) fn replace(layout: &Layout) -> Result<Place, Refusal> {
 
 /// What keeps a daemon of this build from doing its work here, found out before another one leaves for it.
 fn must_be_able(layout: &Layout) -> Result<(), Refusal> {
-    Sqlite::look(&layout.database()).map_err(database_refusal)?;
+    Sqlite::look(&layout.database()).map_err(Refusal::of_database)?;
     let config = Settings::read(layout.config_file());
     config.current().map(drop).map_err(|problems| {
         let first = problems.first().map(ToString::to_string).unwrap_or_default();

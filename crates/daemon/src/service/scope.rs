@@ -197,17 +197,6 @@ pub(crate) fn name(run: &RunId, step: Step) -> String {
     }
 }
 
-/// The scope of ours that a process lives in, by the kernel's word.
-pub(crate) fn of_process(pid: u32) -> Option<String> {
-    in_listing(&std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
-}
-
-/// One line for each hierarchy; below the scope there may be groups of the command's own.
-fn in_listing(groups: &str) -> Option<String> {
-    let is_ours = |name: &&str| name.starts_with("outlast-") && name.ends_with(".scope");
-    groups.lines().flat_map(|line| line.split('/')).find(is_ours).map(str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,14 +227,5 @@ mod tests {
                 assert!(then >= now + LEFT_ALONE);
             }
         });
-    }
-
-    #[test]
-    fn the_scope_is_found_in_what_the_kernel_says() {
-        let listing = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-outlast.slice/\
-                       outlast-k3m-t1a1.scope/inner\n";
-        assert_eq!(in_listing(listing).as_deref(), Some("outlast-k3m-t1a1.scope"));
-        assert_eq!(in_listing("0::/app.slice/outlast.service\n"), None);
-        assert_eq!(in_listing("0::/session-2.scope\n"), None);
     }
 }

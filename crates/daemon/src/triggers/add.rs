@@ -3,19 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outlast_engine::{RunId, Time};
+use outlast_engine::Time;
 use outlast_store::Trigger;
 use outlast_wire::api::{AddTrigger, TriggerSource};
 use outlast_workflow::template;
 
 use super::progress::Progress;
+use super::run_of::asked as run_of;
 use super::schedule::Schedule;
 use super::webhook::{self, Condition};
-use super::{Brief, Entry, make, view};
-use crate::api::error::{Answer, bad_request};
-use crate::api::spec::{self as run_spec, Occasion};
+use super::{Brief, Entry, Triggers, view};
+use crate::occasion::Occasion;
 use crate::refusal::Refusal;
-use crate::supervisor::Supervisor;
+use crate::refusal::{Answer, bad_request};
 use crate::world;
 
 const LONGEST_NAME: usize = 64;
@@ -32,10 +32,10 @@ pub(crate) struct Checked {
 }
 
 /// Blocks: looks at files and directories.
-pub(crate) fn check(supervisor: &Supervisor, mut asked: AddTrigger) -> Answer<Checked> {
+pub(crate) fn check(triggers: &Triggers, mut asked: AddTrigger) -> Answer<Checked> {
     check_name(&asked.name)?;
     check_run(&asked)?;
-    let now = supervisor.world.now();
+    let now = triggers.ground.world.now();
     let mut made = None;
     if let TriggerSource::Webhook { secret, .. } = &mut asked.source {
         match secret {
@@ -47,8 +47,8 @@ pub(crate) fn check(supervisor: &Supervisor, mut asked: AddTrigger) -> Answer<Ch
             }
         }
     }
-    check_source(supervisor, &asked.source)?;
-    let warnings = try_out(supervisor, &asked)?;
+    check_source(triggers, &asked.source)?;
+    let warnings = try_out(triggers, &asked)?;
     // Nothing that was due before is made up for.
     let cursor_ms = match asked.source {
         TriggerSource::Schedule { .. } => now.0,
@@ -63,8 +63,7 @@ pub(crate) fn check(supervisor: &Supervisor, mut asked: AddTrigger) -> Answer<Ch
         && schedule.next_after(now).is_none()
     {
         return Err(Refusal::new("bad_schedule", "that time has passed")
-            .hint("`outlast run` starts it now")
-            .into());
+            .hint("`outlast run` starts it now"));
     }
     let stored = stored(&asked, &entry)?;
     Ok(Checked { entry, stored, secret: made, warnings })
@@ -174,59 +173,54 @@ fn check_run(asked: &AddTrigger) -> Answer<()> {
     Ok(())
 }
 
-fn check_source(supervisor: &Supervisor, source: &TriggerSource) -> Answer<()> {
+fn check_source(triggers: &Triggers, source: &TriggerSource) -> Answer<()> {
     match source {
         TriggerSource::Schedule { .. } => Ok(()),
         TriggerSource::Webhook { filters, .. } if filters.len() > MOST_FILTERS => {
             Err(bad_request(format!("{} filters are more than {MOST_FILTERS}", filters.len())))
         }
         TriggerSource::Webhook { .. } => Ok(()),
-        TriggerSource::Folder { dir, .. } => check_folder(supervisor, Path::new(dir)),
+        TriggerSource::Folder { dir, .. } => check_folder(triggers, Path::new(dir)),
         TriggerSource::Poll { command, every_ms, .. } => {
             if command.trim().is_empty() {
                 return Err(bad_request("there is no command to poll with"));
             }
             if *every_ms < SHORTEST_POLL_MS {
                 return Err(Refusal::new("bad_request", "a poll is made each second at most")
-                    .hint("--every 5m")
-                    .into());
+                    .hint("--every 5m"));
             }
             Ok(())
         }
     }
 }
 
-fn check_folder(supervisor: &Supervisor, dir: &Path) -> Answer<()> {
+fn check_folder(triggers: &Triggers, dir: &Path) -> Answer<()> {
     if !dir.is_absolute() || !dir.is_dir() {
         return Err(Refusal::new("no_directory", format!("{} is not a directory", dir.display()))
-            .hint("--folder names a directory that is there")
-            .into());
+            .hint("--folder names a directory that is there"));
     }
     let is_ours = dir.canonicalize().is_ok_and(|dir| {
-        supervisor.layout.state.canonicalize().is_ok_and(|state| dir.starts_with(state))
+        triggers.ground.layout.state.canonicalize().is_ok_and(|state| dir.starts_with(state))
     });
     if is_ours {
         let message = format!("{} belongs to Outlast itself", dir.display());
-        return Err(Refusal::new("no_directory", message)
-            .hint("use a directory of your own")
-            .into());
+        return Err(Refusal::new("no_directory", message).hint("use a directory of your own"));
     }
     Ok(())
 }
 
 /// Whether a run could be made now, as far as that can be known before there is anything to make it of.
-fn try_out(supervisor: &Supervisor, asked: &AddTrigger) -> Answer<Vec<String>> {
-    let id = RunId::from_random(world::random()?);
+fn try_out(triggers: &Triggers, asked: &AddTrigger) -> Answer<Vec<String>> {
     let is_known = matches!(asked.source, TriggerSource::Schedule { .. });
     let (run, occasion) = if is_known {
         let delivery = outlast_store::Delivery {
             id: "0".to_owned(),
-            at: supervisor.world.now(),
+            at: triggers.ground.world.now(),
             body: "{}".to_owned(),
         };
-        make::asked(asked, &delivery).map_err(|why| Refusal::new("bad_task", why))?
+        run_of(asked, &delivery).map_err(|why| Refusal::new("bad_task", why))?
     } else {
         (asked.run.clone(), Occasion::Tried)
     };
-    run_spec::of(supervisor, &id, &run, None, &occasion).map(|wanted| wanted.warnings)
+    triggers.maker()?.try_out(&run, &occasion)
 }

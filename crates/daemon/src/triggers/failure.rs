@@ -5,10 +5,10 @@ use std::sync::Arc;
 use outlast_engine::Time;
 use outlast_store::{Error, TriggerChange};
 
-use super::change;
 use super::progress::Progress;
-use crate::api::error::ApiError;
-use crate::supervisor::{Leaving, Supervisor};
+use super::{Triggers, change};
+use crate::leaving::Leaving;
+use crate::refusal::Refusal;
 
 /// Why a trigger cannot go on just now.
 pub(super) struct Failure {
@@ -18,39 +18,39 @@ pub(super) struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let ApiError(refusal) = error.into();
+        let refusal = Refusal::from(error);
         Self { code: refusal.code.to_owned(), message: refusal.message }
     }
 }
 
-impl From<ApiError> for Failure {
-    fn from(ApiError(refusal): ApiError) -> Self {
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
         Self { code: refusal.code.to_owned(), message: refusal.message }
     }
 }
 
 /// True if another daemon has taken over.
-pub(super) fn is_fenced(supervisor: &Supervisor, failure: &Failure) -> bool {
+pub(super) fn is_fenced(triggers: &Triggers, failure: &Failure) -> bool {
     let is_fenced = failure.code == "daemon_leaving";
     if is_fenced {
-        supervisor.leave(Leaving::Fenced);
+        triggers.ground.leave(Leaving::Fenced);
     }
     is_fenced
 }
 
 /// Says what keeps the trigger, and when it is tried again.
 pub(super) async fn failed(
-    supervisor: &Arc<Supervisor>,
+    triggers: &Arc<Triggers>,
     name: &str,
     failure: Failure,
     least_ms: u64,
 ) -> Option<Time> {
-    if is_fenced(supervisor, &failure) {
+    if is_fenced(triggers, &failure) {
         return None;
     }
-    let now = supervisor.world.now();
-    let trouble = supervisor.trouble(&failure.code, failure.message);
-    let progress = supervisor.triggers.with(name, |entry| {
+    let now = triggers.ground.world.now();
+    let trouble = triggers.ground.trouble(&failure.code, failure.message);
+    let progress = triggers.desk.with(name, |entry| {
         let is_news = entry.trouble.as_ref().is_none_or(|known| known.message != trouble.message);
         if is_news {
             let (code, message) = (&trouble.code, &trouble.message);
@@ -60,27 +60,27 @@ pub(super) async fn failed(
         entry.progress = entry.progress.failed(now, least_ms);
         entry.progress
     })?;
-    save(supervisor, name, progress).await;
+    save(triggers, name, progress).await;
     progress.retry_at()
 }
 
 /// Nothing keeps the trigger any more.
-pub(super) async fn recovered(supervisor: &Arc<Supervisor>, name: &str) {
-    let progress = supervisor.triggers.with(name, |entry| {
+pub(super) async fn recovered(triggers: &Arc<Triggers>, name: &str) {
+    let progress = triggers.desk.with(name, |entry| {
         entry.trouble = None;
         let had_failed = entry.progress.failures > 0;
         entry.progress = entry.progress.succeeded();
         had_failed.then_some(entry.progress)
     });
     if let Some(progress) = progress.flatten() {
-        save(supervisor, name, progress).await;
+        save(triggers, name, progress).await;
     }
 }
 
-async fn save(supervisor: &Arc<Supervisor>, name: &str, progress: Progress) {
+async fn save(triggers: &Arc<Triggers>, name: &str, progress: Progress) {
     let state = Some(progress.json());
     let order = TriggerChange::Update { trigger: name.to_owned(), spec: None, state, paused: None };
-    if let Err(error) = change(supervisor, order).await {
+    if let Err(error) = change(triggers, order).await {
         tracing::error!(trigger = name, %error, "cannot write down how far it has come");
     }
 }

@@ -3,21 +3,18 @@
 use std::io;
 use std::sync::Arc;
 
-use outlast_engine::{Origin, RunId};
+use outlast_engine::RunId;
 use outlast_store::{Delivery, TriggerChange};
 use outlast_wire::api::{AddTrigger, CreateRun, TriggerSource, Trouble, WorkflowFile};
-use outlast_workflow::{LARGEST_FILE, template};
-use serde_json::{Map, Value, json};
+use outlast_workflow::LARGEST_FILE;
+use serde_json::{Value, json};
 
-use super::{Entry, add, folder};
-use crate::api::creation;
-use crate::api::error::{ApiError, unknown_trigger};
-use crate::api::runs::in_lane;
-use crate::api::spec::Occasion;
+use super::run_of::asked;
+use super::{Entry, Triggers, add, folder};
 use crate::lanes::Lane;
+use crate::lanes::in_lane;
+use crate::occasion::Occasion;
 use crate::refusal::Refusal;
-use crate::supervisor::Supervisor;
-use crate::view;
 use crate::world::files;
 
 /// Why there is no run.
@@ -29,8 +26,8 @@ pub(crate) enum Unmade {
     NotNow { code: String, message: String },
 }
 
-impl From<ApiError> for Unmade {
-    fn from(ApiError(refusal): ApiError) -> Self {
+impl From<Refusal> for Unmade {
+    fn from(refusal: Refusal) -> Self {
         match refusal.code {
             // What came does not have what the prompt speaks of.
             "template_render_error" => Self::Never(refusal.message),
@@ -41,31 +38,31 @@ impl From<ApiError> for Unmade {
 
 /// Makes the run, or finds the one that was made of this before.
 pub(crate) async fn make(
-    supervisor: &Arc<Supervisor>,
+    triggers: &Arc<Triggers>,
     entry: &Entry,
     delivery: &Delivery,
 ) -> Result<RunId, Unmade> {
-    let spec = spec_of(supervisor, entry.name()).await?;
+    let spec = spec_of(triggers, entry.name()).await?;
     let (mut run, occasion) = asked(&spec, delivery).map_err(Unmade::Never)?;
     if let TriggerSource::Folder { .. } = spec.source
         && let Occasion::Came { told, .. } = &occasion
     {
         take(told["item"].clone()).await?;
     }
-    let Some(known) = &spec.run.workflow else { return create(supervisor, run, occasion).await };
+    let Some(known) = &spec.run.workflow else { return create(triggers, run, occasion).await };
     // The file as it is now; if that is wrong, as it was when it was last right.
     let why = match read(known.path.clone()).await {
         Ok(text) if text == known.text => {
-            note(supervisor, &spec.name, None);
-            return create(supervisor, run, occasion).await;
+            note(triggers, &spec.name, None);
+            return create(triggers, run, occasion).await;
         }
         Ok(text) => {
             let file = WorkflowFile { path: known.path.clone(), text };
             run.workflow = Some(file.clone());
-            match create(supervisor, run.clone(), occasion.clone()).await {
+            match create(triggers, run.clone(), occasion.clone()).await {
                 Ok(id) => {
-                    note(supervisor, &spec.name, None);
-                    remember(supervisor, &spec, file).await;
+                    note(triggers, &spec.name, None);
+                    remember(triggers, &spec, file).await;
                     return Ok(id);
                 }
                 Err(Unmade::Never(why) | Unmade::NotNow { message: why, .. }) => why,
@@ -74,74 +71,27 @@ pub(crate) async fn make(
         Err(error) => format!("{}: {error}", known.path),
     };
     run.workflow = Some(known.clone());
-    let id = create(supervisor, run, occasion).await?;
+    let id = create(triggers, run, occasion).await?;
     let message = format!("{why}; runs are made with the file as it was last right");
-    note(supervisor, &spec.name, Some(supervisor.trouble("workflow_broken", message)));
+    note(triggers, &spec.name, Some(triggers.ground.trouble("workflow_broken", message)));
     Ok(id)
 }
 
 /// What the trigger's runs are, as the store has it.
-pub(super) async fn spec_of(
-    supervisor: &Supervisor,
-    name: &Arc<str>,
-) -> Result<AddTrigger, ApiError> {
-    let (store, name) = (supervisor.store.clone(), name.clone());
+pub(super) async fn spec_of(triggers: &Triggers, name: &Arc<str>) -> Result<AddTrigger, Refusal> {
+    let (store, name) = (triggers.ground.store.clone(), name.clone());
     in_lane(Lane::Steps, move || {
         let Some(trigger) = store.trigger(&name)? else {
-            return Err(unknown_trigger(format!("there is no trigger {name:?}")).into());
+            return Err(Refusal::unknown_trigger(format!("there is no trigger {name:?}")));
         };
-        Ok(add::spec(&trigger).map_err(|what| Refusal::new("unreadable", what))?)
+        add::spec(&trigger).map_err(|what| Refusal::new("unreadable", what))
     })
     .await
 }
 
-async fn create(
-    supervisor: &Arc<Supervisor>,
-    run: CreateRun,
-    occasion: Occasion,
-) -> Result<RunId, Unmade> {
-    let created = creation::make(supervisor.clone(), run, occasion).await?;
+async fn create(triggers: &Triggers, run: CreateRun, occasion: Occasion) -> Result<RunId, Unmade> {
+    let created = triggers.maker()?.make(run, occasion).await?;
     Ok(RunId(created.id))
-}
-
-/// The run that is to be made of a delivery, and what it is told of it; or why there can be none.
-pub(crate) fn asked(
-    trigger: &AddTrigger,
-    delivery: &Delivery,
-) -> Result<(CreateRun, Occasion), String> {
-    let came: Value = serde_json::from_str(&delivery.body).map_err(|error| error.to_string())?;
-    let mut told = Map::new();
-    told.insert("trigger".to_owned(), trigger.name.clone().into());
-    told.insert("kind".to_owned(), trigger.source.kind().into());
-    told.insert("occurrence".to_owned(), delivery.id.clone().into());
-    told.insert("at".to_owned(), view::rfc3339(delivery.at).into());
-    told.insert("item".to_owned(), came["item"].clone());
-    if let Some(headers) = came.get("headers") {
-        told.insert("headers".to_owned(), headers.clone());
-    }
-    let mut run = trigger.run.clone();
-    run.key = Some(key(&trigger.name, &delivery.id));
-    run.task = match &run.task {
-        Some(text) => Some(task(text, &came["item"])?),
-        None => None,
-    };
-    let origin = Origin { trigger: trigger.name.clone(), occurrence: delivery.id.clone() };
-    Ok((run, Occasion::Came { origin, told: told.into() }))
-}
-
-/// One occurrence has one run.
-pub(crate) fn key(trigger: &str, occurrence: &str) -> String {
-    format!("trigger/{trigger}/{occurrence}")
-}
-
-/// A task that names nothing is taken as it is.
-fn task(text: &str, item: &Value) -> Result<String, String> {
-    if !text.contains("{{") && !text.contains("{%") {
-        return Ok(text.to_owned());
-    }
-    let variables = template::Variables { item: item.clone(), ..template::Variables::default() };
-    let rendered = template::render(text, &variables);
-    rendered.map_err(|problem| format!("the task cannot be rendered: {}", problem.message))
 }
 
 async fn take(item: Value) -> Result<(), Unmade> {
@@ -162,12 +112,12 @@ async fn read(path: String) -> Result<String, String> {
         let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
         Ok(text.map_err(|error| error.to_string()))
     });
-    read.await.unwrap_or_else(|error| Err(error.0.message))
+    read.await.unwrap_or_else(|error| Err(error.message))
 }
 
 /// Says what is odd about the trigger, or that nothing is any more.
-fn note(supervisor: &Supervisor, trigger: &str, note: Option<Trouble>) {
-    supervisor.triggers.with(trigger, |entry| {
+fn note(triggers: &Triggers, trigger: &str, note: Option<Trouble>) {
+    triggers.desk.with(trigger, |entry| {
         // Since when it is so stays as it was.
         let is_news =
             note.as_ref().map(|it| &it.message) != entry.note.as_ref().map(|it| &it.message);
@@ -181,7 +131,7 @@ fn note(supervisor: &Supervisor, trigger: &str, note: Option<Trouble>) {
 }
 
 /// The next daemon falls back to this file, and not to that of long ago.
-async fn remember(supervisor: &Supervisor, spec: &AddTrigger, file: WorkflowFile) {
+async fn remember(triggers: &Triggers, spec: &AddTrigger, file: WorkflowFile) {
     let mut spec = spec.clone();
     spec.run.workflow = Some(file);
     let Ok(json) = serde_json::to_string(&spec) else { return };
@@ -192,7 +142,7 @@ async fn remember(supervisor: &Supervisor, spec: &AddTrigger, file: WorkflowFile
         state: None,
         paused: None,
     };
-    if let Err(error) = super::change(supervisor, change).await {
+    if let Err(error) = super::change(triggers, change).await {
         tracing::error!(trigger = name, %error, "cannot keep its new loop file");
     }
 }

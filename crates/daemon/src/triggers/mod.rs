@@ -14,6 +14,7 @@ pub(crate) mod make;
 pub(crate) mod poll;
 mod polls;
 pub(crate) mod progress;
+pub(crate) mod run_of;
 pub(crate) mod schedule;
 pub(crate) mod view;
 mod watch;
@@ -22,15 +23,19 @@ mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, Weak};
 
+use futures_util::future::BoxFuture;
 use outlast_engine::Time;
 use outlast_store::{Delivery, Error, Trigger, TriggerChange};
-use outlast_wire::api::{Missed, Overlap, TriggerSource, Trouble};
+use outlast_wire::api::{CreateRun, Created, Missed, Overlap, TriggerSource, Trouble};
 use outlast_wire::hook;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use crate::supervisor::Supervisor;
+use crate::ground::Ground;
+use crate::occasion::Occasion;
+use crate::refusal::{Answer, Refusal};
+use crate::sync::lock;
 use agenda::{Agenda, Line};
 use progress::Progress;
 use schedule::Schedule;
@@ -43,6 +48,47 @@ const MOST_BODIES: usize = 16;
 
 /// Triggers that are read from the store at once when a daemon starts.
 const LOAD_PAGE: usize = 1000;
+
+/// The way to make runs. A trigger reaches the runs by this alone, and makes none itself.
+pub(crate) trait MakeRuns: Send + Sync {
+    /// Makes the run that is asked for, or finds it.
+    fn make(
+        self: Arc<Self>,
+        run: CreateRun,
+        occasion: Occasion,
+    ) -> BoxFuture<'static, Answer<Created>>;
+
+    /// Whether such a run could be made now, and what is to be said of it. Blocks.
+    fn try_out(&self, run: &CreateRun, occasion: &Occasion) -> Answer<Vec<String>>;
+
+    /// While everything is paused nothing is made, polled or let in; what comes is kept.
+    fn is_held(&self) -> bool;
+}
+
+/// The triggers of this daemon, and what they stand on.
+pub(crate) struct Triggers {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) desk: Desk,
+    maker: Weak<dyn MakeRuns>,
+}
+
+impl Triggers {
+    pub(crate) fn new(ground: Arc<Ground>, maker: Weak<dyn MakeRuns>) -> Arc<Self> {
+        Arc::new(Self { ground, desk: Desk::default(), maker })
+    }
+
+    /// Who makes the runs; refused by a daemon that is about to go.
+    fn maker(&self) -> Answer<Arc<dyn MakeRuns>> {
+        let gone =
+            || Refusal::new("daemon_leaving", "this daemon is about to go").hint("try again");
+        self.maker.upgrade().ok_or_else(gone)
+    }
+
+    /// True while everything is paused.
+    fn is_held(&self) -> bool {
+        self.maker.upgrade().is_none_or(|maker| maker.is_held())
+    }
+}
 
 /// All triggers, as the whole daemon sees them.
 pub(crate) struct Desk {
@@ -142,11 +188,11 @@ impl Default for Desk {
 
 impl Desk {
     /// Takes over what the store has, page by page, and says when each trigger is to be looked at first.
-    fn load(&self, supervisor: &Supervisor) -> Result<Agenda, Error> {
+    fn load(&self, ground: &Ground) -> Result<Agenda, Error> {
         let mut agenda = Agenda::default();
         let mut after = String::new();
         loop {
-            let page = supervisor.store.triggers_page(&after, LOAD_PAGE)?;
+            let page = ground.store.triggers_page(&after, LOAD_PAGE)?;
             for (trigger, waiting) in &page {
                 match add::read(trigger) {
                     Ok(entry) => {
@@ -154,7 +200,7 @@ impl Desk {
                         agenda.put(entry.name(), worker::first_look(&entry));
                         self.put(entry);
                     }
-                    Err(what) => self.quarantine(supervisor, trigger, what),
+                    Err(what) => self.quarantine(ground, trigger, what),
                 }
             }
             match page.last() {
@@ -164,9 +210,9 @@ impl Desk {
         }
     }
 
-    fn quarantine(&self, supervisor: &Supervisor, trigger: &Trigger, what: String) {
+    fn quarantine(&self, ground: &Ground, trigger: &Trigger, what: String) {
         tracing::error!(trigger = trigger.name, %what, "cannot read this trigger; it is left alone");
-        let trouble = supervisor.trouble("unreadable", what);
+        let trouble = ground.trouble("unreadable", what);
         lock(&self.unreadable).insert(trigger.name.clone(), (trigger.kind.clone(), trouble));
     }
 
@@ -281,66 +327,56 @@ impl Known {
     }
 }
 
-/// While everything is paused nothing is made, polled or let in; what comes is kept.
-pub(crate) fn is_held(supervisor: &Supervisor) -> bool {
-    supervisor.is_held()
-}
-
 /// Keeps what has come, and how far its trigger has come thereby; says how many were new. Whoever asked may go
 /// away meanwhile: what is kept is also made.
 pub(crate) async fn keep(
-    supervisor: &Arc<Supervisor>,
+    triggers: &Arc<Triggers>,
     trigger: &str,
     deliveries: Vec<Delivery>,
     progress: Option<Progress>,
 ) -> Result<u64, Error> {
     let (trigger, state) = (trigger.to_owned(), progress.map(Progress::json));
-    keep_by(supervisor, TriggerChange::Keep { trigger, deliveries, state }).await
+    keep_by(triggers, TriggerChange::Keep { trigger, deliveries, state }).await
 }
 
 /// Keeps what has come, unless the same came under another id before; says how many were new.
 pub(crate) async fn keep_unless_marked(
-    supervisor: &Arc<Supervisor>,
+    triggers: &Arc<Triggers>,
     trigger: &str,
     delivery: Delivery,
     mark: String,
 ) -> Result<u64, Error> {
     let (trigger, within_ms) = (trigger.to_owned(), webhook::SAME_BODY_MS);
     let change = TriggerChange::KeepUnlessMarked { trigger, delivery, mark, within_ms };
-    keep_by(supervisor, change).await
+    keep_by(triggers, change).await
 }
 
-async fn keep_by(supervisor: &Arc<Supervisor>, change: TriggerChange) -> Result<u64, Error> {
+async fn keep_by(triggers: &Arc<Triggers>, change: TriggerChange) -> Result<u64, Error> {
     let (done, kept) = oneshot::channel();
-    let (desk, name) = (supervisor.clone(), change.trigger().to_owned());
+    let (told, name) = (triggers.clone(), change.trigger().to_owned());
     let answer = move |result: Result<u64, Error>| {
         if let Ok(new @ 1..) = result {
             hook!("daemon.occurrence-kept");
-            let known = desk.triggers.with(&name, |entry| {
+            let known = told.desk.with(&name, |entry| {
                 entry.waiting += new;
                 entry.name().clone()
             });
             if let Some(name) = known {
-                desk.triggers.look_at(&name);
+                told.desk.look_at(&name);
             }
         }
         let _gone = done.send(result);
     };
-    supervisor.store.change_trigger(change, supervisor.epoch, Box::new(answer));
+    triggers.ground.store.change_trigger(change, triggers.ground.epoch, Box::new(answer));
     kept.await.unwrap_or(Err(Error::Closed))
 }
 
 /// Has a change written, and waits until it is.
-pub(crate) async fn change(supervisor: &Supervisor, change: TriggerChange) -> Result<(), Error> {
+pub(crate) async fn change(triggers: &Triggers, change: TriggerChange) -> Result<(), Error> {
     let (done, changed) = oneshot::channel();
     let answer = move |result: Result<u64, Error>| {
         let _gone = done.send(result);
     };
-    supervisor.store.change_trigger(change, supervisor.epoch, Box::new(answer));
+    triggers.ground.store.change_trigger(change, triggers.ground.epoch, Box::new(answer));
     changed.await.unwrap_or(Err(Error::Closed)).map(drop)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds these, and a table is sound between any two calls.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

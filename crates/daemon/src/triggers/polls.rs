@@ -14,8 +14,7 @@ use super::agenda::Line;
 use super::failure::{Failure, failed};
 use super::make::spec_of;
 use super::progress::Progress;
-use super::{Entry, keep, poll};
-use crate::supervisor::Supervisor;
+use super::{Entry, Triggers, keep, poll};
 
 /// Commands that run at once.
 const MOST_POLLS: usize = 16;
@@ -34,7 +33,7 @@ impl Polls {
     }
 
     /// Starts what is due, as far as there is room.
-    pub(super) fn start(&mut self, supervisor: &Arc<Supervisor>) {
+    pub(super) fn start(&mut self, triggers: &Arc<Triggers>) {
         while self.running.try_join_next().is_some() {}
         while self.running.len() < MOST_POLLS {
             let Some(name) = self.due.pop() else { return };
@@ -44,9 +43,9 @@ impl Polls {
                 entry.is_polling |= may_begin;
                 may_begin.then(|| entry.clone())
             };
-            if let Some(entry) = supervisor.triggers.with(&name, begin).flatten() {
-                let now = supervisor.world.now();
-                self.running.spawn(poll_once(supervisor.clone(), entry, now));
+            if let Some(entry) = triggers.desk.with(&name, begin).flatten() {
+                let now = triggers.ground.world.now();
+                self.running.spawn(poll_once(triggers.clone(), entry, now));
             }
         }
     }
@@ -60,45 +59,45 @@ impl Polls {
 }
 
 /// Asks the trigger's command once, and keeps what it says.
-async fn poll_once(supervisor: Arc<Supervisor>, entry: Entry, now: Time) {
+async fn poll_once(triggers: Arc<Triggers>, entry: Entry, now: Time) {
     let TriggerSource::Poll { every_ms, .. } = &entry.brief.source else { return };
     let name = entry.name();
-    let asked = ask(&supervisor, &entry, now).await;
-    if !is_there(&supervisor, &entry) {
+    let asked = ask(&triggers, &entry, now).await;
+    if !is_there(&triggers, &entry) {
         return;
     }
     match asked {
         Ok(progress) => {
-            supervisor.triggers.with(name, |entry| {
+            triggers.desk.with(name, |entry| {
                 entry.progress = progress;
                 entry.trouble = None;
             });
         }
-        Err(failure) => drop(failed(&supervisor, name, failure, *every_ms).await),
+        Err(failure) => drop(failed(&triggers, name, failure, *every_ms).await),
     }
-    supervisor.triggers.with(name, |entry| entry.is_polling = false);
-    supervisor.triggers.look_at(name);
+    triggers.desk.with(name, |entry| entry.is_polling = false);
+    triggers.desk.look_at(name);
 }
 
 /// True unless the trigger was removed meanwhile, also if another has its name.
-fn is_there(supervisor: &Supervisor, entry: &Entry) -> bool {
-    supervisor.triggers.entry(entry.name()).is_some_and(|now| now.id() == entry.id())
+fn is_there(triggers: &Triggers, entry: &Entry) -> bool {
+    triggers.desk.entry(entry.name()).is_some_and(|now| now.id() == entry.id())
 }
 
-async fn ask(supervisor: &Arc<Supervisor>, entry: &Entry, now: Time) -> Result<Progress, Failure> {
+async fn ask(triggers: &Arc<Triggers>, entry: &Entry, now: Time) -> Result<Progress, Failure> {
     let TriggerSource::Poll { command, timeout_ms, .. } = &entry.brief.source else {
         return Ok(entry.progress);
     };
     let within = Duration::from_millis(timeout_ms.unwrap_or(POLL_TIMEOUT_MS));
-    let spec = spec_of(supervisor, entry.name()).await?;
-    let printed = poll::ask(&supervisor.exe, command, &spec.run, within).await;
+    let spec = spec_of(triggers, entry.name()).await?;
+    let printed = poll::ask(&triggers.ground.exe, command, &spec.run, within).await;
     // A command takes its time. What it says is for the trigger that asked, and not for one that has its name now.
-    if !is_there(supervisor, entry) {
+    if !is_there(triggers, entry) {
         return Ok(entry.progress);
     }
     let items = printed.and_then(|printed| poll::items(&printed, now));
     let items = items.map_err(|message| Failure { code: "poll_failed".to_owned(), message })?;
     let progress = Progress { cursor_ms: now.0, ..entry.progress }.succeeded();
-    keep(supervisor, entry.name(), items, Some(progress)).await?;
+    keep(triggers, entry.name(), items, Some(progress)).await?;
     Ok(progress)
 }

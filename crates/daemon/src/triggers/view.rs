@@ -4,40 +4,39 @@ use outlast_engine::Time;
 use outlast_store::{Error, Tally};
 use outlast_wire::api::{CreateRun, Overlap, TriggerSource, TriggerView, Trouble, When};
 
-use super::{Entry, Known};
-use crate::supervisor::Supervisor;
+use super::{Entry, Known, Triggers};
 use crate::view::rfc3339;
 
 /// Up to `most` triggers after this name, by name. Blocks.
 pub(crate) fn page(
-    supervisor: &Supervisor,
+    triggers: &Triggers,
     after: &str,
     most: usize,
 ) -> Result<Vec<TriggerView>, Error> {
-    let page = supervisor.triggers.page(after, most);
+    let page = triggers.desk.page(after, most);
     let (Some(first), Some(last)) = (page.first(), page.last()) else { return Ok(Vec::new()) };
-    let mut tallies = supervisor.store.tallies(first.name(), last.name())?;
+    let mut tallies = triggers.ground.store.tallies(first.name(), last.name())?;
     let view = |known: &Known| {
         let tally = tallies.remove(known.name()).unwrap_or_default();
-        of(supervisor, known, tally)
+        of(triggers, known, tally)
     };
     Ok(page.iter().map(view).collect())
 }
 
 /// The trigger of this name. Blocks.
-pub(crate) fn one(supervisor: &Supervisor, name: &str) -> Result<Option<TriggerView>, Error> {
-    let Some(known) = supervisor.triggers.known(name) else { return Ok(None) };
-    Ok(Some(of(supervisor, &known, supervisor.store.tally(name)?)))
+pub(crate) fn one(triggers: &Triggers, name: &str) -> Result<Option<TriggerView>, Error> {
+    let Some(known) = triggers.desk.known(name) else { return Ok(None) };
+    Ok(Some(of(triggers, &known, triggers.ground.store.tally(name)?)))
 }
 
-fn of(supervisor: &Supervisor, known: &Known, tally: Tally) -> TriggerView {
+fn of(triggers: &Triggers, known: &Known, tally: Tally) -> TriggerView {
     match known {
-        Known::Readable(entry) => readable(supervisor, entry, tally),
+        Known::Readable(entry) => readable(triggers, entry, tally),
         Known::Unreadable { name, kind, trouble } => unreadable(name, kind, trouble),
     }
 }
 
-fn readable(supervisor: &Supervisor, entry: &Entry, tally: Tally) -> TriggerView {
+fn readable(triggers: &Triggers, entry: &Entry, tally: Tally) -> TriggerView {
     let brief = &entry.brief;
     let Tally { open, waiting, made, skipped, refused, last_made, last_refused } = tally;
     let is_schedule = matches!(brief.source, TriggerSource::Schedule { .. });
@@ -54,7 +53,7 @@ fn readable(supervisor: &Supervisor, entry: &Entry, tally: Tally) -> TriggerView
         missed: is_schedule.then(|| entry.missed()),
         paused: entry.paused,
         created_at: rfc3339(entry.created_at),
-        next_at: next_at(entry, supervisor.world.now()).map(rfc3339),
+        next_at: next_at(entry, triggers.ground.world.now()).map(rfc3339),
         last_at: last_at.map(rfc3339),
         last_run: last_run.map(|run| run.0),
         runs: made,

@@ -15,15 +15,15 @@ use outlast_wire::hook;
 use super::agenda::Agenda;
 use super::failure::{Failure, failed, is_fenced, recovered};
 use super::folder;
-use super::make::{Unmade, key, make};
+use super::make::{Unmade, make};
 use super::polls::Polls;
 use super::progress::{Progress, backoff_ms};
+use super::run_of::key;
 use super::schedule::{MOST_CAUGHT_UP, Verdict, verdict};
 use super::watch::Watch;
-use super::{Desk, Entry, Stuck, change, is_held, keep};
-use crate::api::runs::in_lane;
+use super::{Desk, Entry, Stuck, Triggers, change, keep};
 use crate::lanes::Lane;
-use crate::supervisor::Supervisor;
+use crate::lanes::in_lane;
 use crate::view;
 use crate::world::alarm::Alarm;
 
@@ -34,10 +34,10 @@ const REMEMBERED: u64 = 100_000;
 const FORGET_EACH: u64 = 1000;
 
 /// Takes over the triggers that there are, and sees to them from here on.
-pub(crate) fn start(supervisor: Arc<Supervisor>) -> Result<(), Error> {
-    let agenda = supervisor.triggers.load(&supervisor)?;
+pub(crate) fn start(triggers: Arc<Triggers>) -> Result<(), Error> {
+    let agenda = triggers.desk.load(&triggers.ground)?;
     let worker = Worker {
-        supervisor,
+        triggers,
         agenda,
         alarm: Alarm::default(),
         watch: Watch::default(),
@@ -67,7 +67,7 @@ pub(super) fn first_look(entry: &Entry) -> Option<Time> {
 }
 
 struct Worker {
-    supervisor: Arc<Supervisor>,
+    triggers: Arc<Triggers>,
     agenda: Agenda,
     alarm: Alarm,
     watch: Watch,
@@ -79,11 +79,11 @@ type Step = Result<Option<Time>, Failure>;
 
 impl Worker {
     async fn work(mut self) {
-        let supervisor = self.supervisor.clone();
+        let triggers = self.triggers.clone();
         loop {
             let wait = self.tend_due().await;
             tokio::select! {
-                () = supervisor.triggers.wake.notified() => {}
+                () = triggers.desk.wake.notified() => {}
                 () = self.alarm.after(wait) => {}
                 names = self.watch.changed() => self.has_news(&names),
                 () = self.polls.ended() => {}
@@ -92,7 +92,7 @@ impl Worker {
     }
 
     fn desk(&self) -> &Desk {
-        &self.supervisor.triggers
+        &self.triggers.desk
     }
 
     fn has_news(&self, names: &BTreeSet<Arc<str>>) {
@@ -103,14 +103,14 @@ impl Worker {
     /// are, the other does not wait for all of them. Says how long nothing is due then.
     async fn tend_due(&mut self) -> Option<Duration> {
         loop {
-            if is_held(&self.supervisor) || self.supervisor.leaving().borrow().is_some() {
+            if self.triggers.is_held() || self.triggers.ground.leaving().borrow().is_some() {
                 return None;
             }
-            self.polls.start(&self.supervisor);
+            self.polls.start(&self.triggers);
             if let Some(names) = self.watch.changed().now_or_never() {
                 self.has_news(&names);
             }
-            let now = self.supervisor.world.now();
+            let now = self.triggers.ground.world.now();
             let next = [self.desk().take_news(), self.agenda.take_due(now)];
             if next.iter().all(Option::is_none) {
                 return self.agenda.next_at().map(|at| between(now, at));
@@ -130,7 +130,7 @@ impl Worker {
             self.watch.leave(name);
             return None;
         };
-        let now = self.supervisor.world.now();
+        let now = self.triggers.ground.world.now();
         let came = self.hear(&entry, now).await;
         let made = self.see_to(name, now).await;
         [came, made].into_iter().flatten().min()
@@ -151,10 +151,10 @@ impl Worker {
         };
         match heard {
             Ok(next) => {
-                recovered(&self.supervisor, name).await;
+                recovered(&self.triggers, name).await;
                 next
             }
-            Err(failure) => failed(&self.supervisor, name, failure, 0).await,
+            Err(failure) => failed(&self.triggers, name, failure, 0).await,
         }
     }
 
@@ -180,10 +180,10 @@ impl Worker {
         before: Option<&Stuck>,
         now: Time,
     ) -> Option<Time> {
-        if is_fenced(&self.supervisor, &failure) {
+        if is_fenced(&self.triggers, &failure) {
             return None;
         }
-        let trouble = self.supervisor.trouble(&failure.code, failure.message);
+        let trouble = self.triggers.ground.trouble(&failure.code, failure.message);
         // Since when it is so stays as it was.
         let known = before.map(|before| &before.trouble);
         let known = known.filter(|known| known.message == trouble.message);
@@ -203,7 +203,7 @@ impl Worker {
     /// back: its cursor does not go back with it.
     async fn admit(&self, name: &str, entry: &Entry) -> Step {
         let Some(schedule) = &entry.schedule else { return Ok(None) };
-        let now = self.supervisor.world.now();
+        let now = self.triggers.ground.world.now();
         let waiting = usize::try_from(entry.waiting).unwrap_or(usize::MAX);
         let room = MOST_CAUGHT_UP.saturating_sub(waiting);
         let cursor = entry.progress.cursor();
@@ -212,7 +212,7 @@ impl Worker {
             let skipped = entry.progress.skipped + found.skipped;
             let progress = Progress { cursor_ms: found.cursor.0, skipped, ..entry.progress };
             let due = found.due.into_iter().map(occurrence).collect();
-            keep(&self.supervisor, name, due, Some(progress)).await?;
+            keep(&self.triggers, name, due, Some(progress)).await?;
             self.desk().with(name, |entry| entry.progress = progress);
             if found.skipped > 0 {
                 tracing::info!(trigger = name, skipped = found.skipped, "occurrences were missed");
@@ -239,7 +239,7 @@ impl Worker {
             Ok(found) => {
                 let kept = match found.deliveries.is_empty() {
                     true => Ok(0),
-                    false => keep(&self.supervisor, name, found.deliveries, None).await,
+                    false => keep(&self.triggers, name, found.deliveries, None).await,
                 };
                 kept.map(|_| found.look_again_at).map_err(Failure::from)
             }
@@ -277,7 +277,7 @@ impl Worker {
         if entry.waiting == 0 {
             return Ok(None);
         }
-        let (store, of) = (self.supervisor.store.clone(), name.to_owned());
+        let (store, of) = (self.triggers.ground.store.clone(), name.to_owned());
         let batch = in_lane(Lane::Steps, move || Ok(store.deliveries(&of, BATCH)?)).await?;
         let count = batch.len();
         for delivery in batch {
@@ -286,7 +286,7 @@ impl Worker {
             };
             let Some(settled) = self.settled(&entry, &delivery).await? else { return Ok(None) };
             hook!("daemon.occurrence-made");
-            settle(&self.supervisor, name, &delivery.id, settled).await?;
+            settle(&self.triggers, name, &delivery.id, settled).await?;
         }
         let has_more = count == BATCH;
         Ok(has_more.then_some(now))
@@ -301,7 +301,8 @@ impl Worker {
         let verdict = self.verdict(entry).await?;
         if verdict != Verdict::Make {
             // What is open may be the run that was made of this very delivery, by a daemon that died then.
-            let (store, key) = (self.supervisor.store.clone(), key(entry.name(), &delivery.id));
+            let (store, key) =
+                (self.triggers.ground.store.clone(), key(entry.name(), &delivery.id));
             if let Some(run) = in_lane(Lane::Steps, move || Ok(store.run_of_key(&key)?)).await? {
                 return Ok(Some(Settlement::Made { run }));
             }
@@ -312,7 +313,7 @@ impl Worker {
                 let why = "a run of the trigger was still open".to_owned();
                 Ok(Some(Settlement::Skipped { why }))
             }
-            Verdict::Make => match make(&self.supervisor, entry, delivery).await {
+            Verdict::Make => match make(&self.triggers, entry, delivery).await {
                 Ok(run) => Ok(Some(Settlement::Made { run })),
                 Err(Unmade::Never(why)) => Ok(Some(Settlement::Refused { why })),
                 Err(Unmade::NotNow { code, message }) => Err(Failure { code, message }),
@@ -327,7 +328,7 @@ impl Worker {
         }
         // Before it is asked, so that no end goes unheard.
         self.desk().hold(entry.name());
-        let (store, name) = (self.supervisor.store.clone(), entry.name().clone());
+        let (store, name) = (self.triggers.ground.store.clone(), entry.name().clone());
         let open = in_lane(Lane::Steps, move || Ok(store.open_runs_of(&name)?)).await?;
         let verdict = verdict(overlap, open);
         if verdict != Verdict::Hold {
@@ -347,21 +348,21 @@ fn occurrence(at: Time) -> Delivery {
 
 /// Writes down what became of a delivery.
 pub(super) async fn settle(
-    supervisor: &Arc<Supervisor>,
+    triggers: &Arc<Triggers>,
     name: &str,
     id: &str,
     settled: Settlement,
 ) -> Result<(), Error> {
     let order = TriggerChange::Settle { trigger: name.to_owned(), id: id.to_owned(), settled };
-    change(supervisor, order).await?;
-    let count = supervisor.triggers.with(name, |entry| {
+    change(triggers, order).await?;
+    let count = triggers.desk.with(name, |entry| {
         entry.waiting = entry.waiting.saturating_sub(1);
         entry.settled += 1;
         entry.settled
     });
     if count.is_some_and(|count| count.is_multiple_of(FORGET_EACH)) {
         let forget = TriggerChange::Forget { trigger: name.to_owned(), but: REMEMBERED };
-        change(supervisor, forget).await?;
+        change(triggers, forget).await?;
     }
     Ok(())
 }

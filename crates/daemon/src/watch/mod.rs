@@ -17,10 +17,10 @@ use outlast_wire::layout::AttemptDir;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::AbortHandle;
 
-use crate::keeper::Following;
+use crate::ground::Ground;
 use crate::lanes::Lane;
+use crate::mailbox::{Following, Handle};
 use crate::output;
-use crate::supervisor::{Handle, Supervisor};
 
 pub(crate) use scan::pattern;
 use scan::{Read, Scan};
@@ -38,7 +38,7 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// Somebody to look at the output of this step, if anybody wants that.
     pub(crate) fn start(
-        supervisor: &Arc<Supervisor>,
+        ground: &Arc<Ground>,
         handle: &Handle,
         run: &Run,
         step: Step,
@@ -51,7 +51,7 @@ impl Watcher {
         }
         let scan = Scan::new(run, dir.clone()).map(|scan| Arc::new(Mutex::new(scan)));
         let look = Look {
-            supervisor: supervisor.clone(),
+            ground: ground.clone(),
             handle: handle.clone(),
             step: (turn, attempt),
             dir: dir.clone(),
@@ -89,7 +89,7 @@ impl Drop for Watcher {
 }
 
 struct Look {
-    supervisor: Arc<Supervisor>,
+    ground: Arc<Ground>,
     handle: Handle,
     step: (u32, u32),
     dir: AttemptDir,
@@ -170,7 +170,7 @@ impl Look {
             else {
                 continue;
             };
-            let wait = match watch.hold_back_ms(self.supervisor.world.now()) {
+            let wait = match watch.hold_back_ms(self.ground.world.now()) {
                 0 => {
                     hook!("daemon.lines-matched");
                     let (turn, attempt) = self.step;
@@ -191,7 +191,7 @@ impl Look {
         let run = self.live_run()?;
         run.spec.heartbeat_ms?;
         let (written, _) = output::extent(&self.dir);
-        let wait = |run: &Run| run.heartbeat_in_ms(written, self.supervisor.world.now());
+        let wait = |run: &Run| run.heartbeat_in_ms(written, self.ground.world.now());
         if wait(&run)? == 0 {
             let (turn, attempt) = self.step;
             let input = Input::HeartbeatDue { turn, attempt, output_bytes: written };

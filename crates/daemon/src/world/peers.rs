@@ -120,7 +120,7 @@ fn kin(pid: u32, stat: &process::Stat) -> Kin {
         start: stat.start,
         session: stat.session,
         marked: run_in_environment(&environment),
-        scope: crate::service::scope_of(pid).as_deref().and_then(run_of_scope),
+        scope: scope_of(pid).as_deref().and_then(run_of_scope),
         shim: run_of_shim(&command_line),
         is_commands: is_guard(&command_line) || is_guarded(&environment),
     }
@@ -156,6 +156,17 @@ fn is_guard(command_line: &[u8]) -> bool {
 fn is_guarded(environment: &[u8]) -> bool {
     let mut names = environment.split(|byte| *byte == 0).map(|it| it.split(|byte| *byte == b'='));
     names.any(|mut name| name.next() == Some(GUARD_NAME.as_bytes()))
+}
+
+/// The scope of ours that a process lives in, by the kernel's word.
+pub(crate) fn scope_of(pid: u32) -> Option<String> {
+    in_listing(&std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+/// One line for each hierarchy; below the scope there may be groups of the command's own.
+fn in_listing(groups: &str) -> Option<String> {
+    let is_ours = |name: &&str| name.starts_with("outlast-") && name.ends_with(".scope");
+    groups.lines().flat_map(|line| line.split('/')).find(is_ours).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -195,5 +206,14 @@ mod tests {
         assert_eq!(line_of(&before, 1), Err(Unknown::Gone(me)));
         let nobody = Peer { pid: None, ..peer };
         assert_eq!(line_of(&nobody, 1), Err(Unknown::NoPid));
+    }
+
+    #[test]
+    fn the_scope_is_found_in_what_the_kernel_says() {
+        let listing = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-outlast.slice/\
+                       outlast-k3m-t1a1.scope/inner\n";
+        assert_eq!(in_listing(listing).as_deref(), Some("outlast-k3m-t1a1.scope"));
+        assert_eq!(in_listing("0::/app.slice/outlast.service\n"), None);
+        assert_eq!(in_listing("0::/session-2.scope\n"), None);
     }
 }

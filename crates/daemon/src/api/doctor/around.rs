@@ -20,8 +20,8 @@ pub(super) fn program(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let who = format!(
         "version {}, build {}, pid {pid}, since {}",
         version::BUILD,
-        supervisor.build,
-        supervisor.started_at
+        supervisor.ground.build,
+        supervisor.ground.started_at
     );
     let mut findings = vec![finding(Level::Ok, "daemon", who, None)];
     let own = identity("self");
@@ -29,7 +29,7 @@ pub(super) fn program(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
         findings.push(finding(
             Level::Warning,
             "daemon",
-            format!("{} is another program than the one this daemon runs", supervisor.exe.display()),
+            format!("{} is another program than the one this daemon runs", supervisor.ground.exe.display()),
             Some("after an upgrade: `outlast daemon restart`; runs and waiting commands go on meanwhile"),
         ));
     }
@@ -60,7 +60,7 @@ fn identity(pid: &str) -> Option<Identity> {
 
 fn on_disk(supervisor: &Supervisor) -> Option<Identity> {
     // The kernel says so of a program whose file was replaced under it.
-    let path = supervisor.exe.to_string_lossy();
+    let path = supervisor.ground.exe.to_string_lossy();
     let path = path.strip_suffix(" (deleted)").unwrap_or(&path);
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
@@ -114,7 +114,7 @@ pub(super) fn outbound(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 
 #[cfg(not(feature = "otlp"))]
 fn traces(supervisor: &Supervisor) -> Option<Finding> {
-    let is_wanted = supervisor.settings.current().is_ok_and(|config| config.otlp.is_some());
+    let is_wanted = supervisor.ground.settings.current().is_ok_and(|config| config.otlp.is_some());
     is_wanted.then(|| {
         finding(
             Level::Warning,
@@ -128,7 +128,7 @@ fn traces(supervisor: &Supervisor) -> Option<Finding> {
 #[cfg(feature = "otlp")]
 fn traces(supervisor: &Supervisor) -> Option<Finding> {
     let standing = supervisor.operator.traces();
-    let is_wanted = supervisor.settings.current().is_ok_and(|config| config.otlp.is_some());
+    let is_wanted = supervisor.ground.settings.current().is_ok_and(|config| config.otlp.is_some());
     is_wanted.then(|| match standing.trouble {
         None => {
             let told = format!("{} spans sent, {} lost", standing.sent, standing.lost);
@@ -146,12 +146,12 @@ fn traces(supervisor: &Supervisor) -> Option<Finding> {
 pub(super) fn clock(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let wall = world_clock::wall();
     // Has the clock looked at.
-    let _now = supervisor.world.now();
+    let _now = supervisor.ground.world.now();
     if wall.0 < NOT_BEFORE_MS {
         let told = "the machine's clock has not been set";
         return vec![finding(Level::Warning, "clock", told, Some("set it, or let NTP do so"))];
     }
-    let Some(off_ms) = supervisor.world.clock().doubt_ms() else { return Vec::new() };
+    let Some(off_ms) = supervisor.ground.world.clock().doubt_ms() else { return Vec::new() };
     let by_s = off_ms.unsigned_abs() / 1000;
     let way = if off_ms < 0 { "back" } else { "forward" };
     let told = format!(

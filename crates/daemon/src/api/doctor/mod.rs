@@ -12,14 +12,14 @@ use outlast_wire::again;
 use outlast_wire::api::{DoctorReport, Finding, Holding, Level, TriggerView};
 
 use super::Daemon;
-use super::error::{Answer, ApiError};
-use super::runs::in_lane;
 use crate::custody;
 use crate::lanes::Lane;
+use crate::lanes::in_lane;
 use crate::notify;
 use crate::recovery;
-use crate::strays::Stray;
+use crate::refusal::{Answer, Refusal};
 use crate::supervisor::Supervisor;
+use crate::supervisor::strays::Stray;
 use crate::triggers::view;
 use crate::world::files;
 
@@ -68,7 +68,7 @@ const EXAMINERS: [Examiner; 15] = [
 ];
 
 fn sinks(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    notify::findings(supervisor)
+    notify::findings(&supervisor.ground)
 }
 
 /// A trigger that makes no runs looks like one that had no reason to.
@@ -92,7 +92,7 @@ fn troubled(supervisor: &Supervisor) -> Result<(Vec<Finding>, usize), outlast_st
     let (mut found, mut more) = (Vec::new(), 0);
     let mut after = String::new();
     loop {
-        let page = view::page(supervisor, &after, TRIGGERS_PAGE)?;
+        let page = view::page(&supervisor.triggers, &after, TRIGGERS_PAGE)?;
         for TriggerView { name, trouble, .. } in &page {
             let Some(trouble) = trouble else { continue };
             if found.len() == MOST_TROUBLED {
@@ -110,10 +110,10 @@ fn troubled(supervisor: &Supervisor) -> Result<(Vec<Finding>, usize), outlast_st
 }
 
 fn journal(supervisor: &Supervisor) -> Vec<Finding> {
-    let problems = match supervisor.store.check() {
+    let problems = match supervisor.ground.store.check() {
         Ok(problems) => problems,
         Err(error) => {
-            let ApiError(refusal) = error.into();
+            let refusal = Refusal::from(error);
             return vec![finding(
                 Level::Problem,
                 "journal",
@@ -142,9 +142,9 @@ fn journal(supervisor: &Supervisor) -> Vec<Finding> {
 /// A journal that was taken away under a daemon, and what came of that.
 fn custody(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let took = "something on this machine removes or writes to the state directory's files";
-    let mended = supervisor.store.mended().into_iter();
+    let mended = supervisor.ground.store.mended().into_iter();
     let mended = mended.map(|words| finding(Level::Warning, "journal", words, Some(took)));
-    let copies = custody::rescued(&supervisor.layout).into_iter().map(|copy| {
+    let copies = custody::rescued(&supervisor.ground.layout).into_iter().map(|copy| {
         let message = format!(
             "{} holds what a daemon had open when its journal was replaced",
             copy.display()
@@ -157,7 +157,7 @@ fn custody(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 
 /// Files of the daemon that could not be used, and lie where they were put.
 fn set_aside(supervisor: &Supervisor) -> Vec<Finding> {
-    let names = files::names(&supervisor.layout.state).unwrap_or_default();
+    let names = files::names(&supervisor.ground.layout.state).unwrap_or_default();
     let mut aside: Vec<String> = names
         .iter()
         .map(|name| name.to_string_lossy().into_owned())
@@ -244,13 +244,13 @@ fn hold(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 fn config(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     // Whoever looks for what is wrong has perhaps just put it right.
     let holds = supervisor.config();
-    let problems = supervisor.settings.problems();
+    let problems = supervisor.ground.settings.problems();
     let hint = match holds {
         Ok(_) => Some("the last good one holds until this is right"),
         Err(_) => Some("no run can be started until this is right; those that run go on"),
     };
     let wrong = problems.iter().map(|it| finding(Level::Problem, "config", it.to_string(), hint));
-    let warnings = supervisor.settings.warnings();
+    let warnings = supervisor.ground.settings.warnings();
     let odd = warnings
         .iter()
         .map(|it| finding(Level::Warning, "config", it.to_string(), it.hint.as_deref()));
@@ -259,7 +259,7 @@ fn config(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 
 /// A journal that was replaced or restored answers every question as if nothing had been lost.
 fn lineage(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    let Some(broken) = supervisor.lineage.broken() else { return Vec::new() };
+    let Some(broken) = supervisor.ground.lineage.broken() else { return Vec::new() };
     let since = crate::view::rfc3339(Time(broken.at_ms));
     let message = format!("{} (noticed {since})", broken.what);
     let hint = "`outlast recover --dry-run` shows what the run directories still prove";
@@ -268,7 +268,7 @@ fn lineage(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 
 /// Directories that the journal does not know: they may be the work of a person, and may be alive.
 fn leftovers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    let runs = supervisor.layout.runs();
+    let runs = supervisor.ground.layout.runs();
     if let Err(error) = again::read_dir(&runs)
         && error.kind() != std::io::ErrorKind::NotFound
     {
@@ -291,7 +291,7 @@ fn leftovers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 }
 
 fn disk(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    let found = match rustix::fs::statvfs(&supervisor.layout.state) {
+    let found = match rustix::fs::statvfs(&supervisor.ground.layout.state) {
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let (level, hint) = if free < LOW_BYTES {

@@ -18,7 +18,7 @@ const PATIENCE_MS: u64 = 7 * DAY_MS;
 const IDLE_MS: u64 = HOUR_MS;
 
 pub(super) fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    let now = supervisor.world.now();
+    let now = supervisor.ground.world.now();
     let handles = supervisor.handles();
     let stale = handles.iter().filter_map(|(_, handle)| stale(&handle.snapshot.borrow().run, now));
     stale.collect()

@@ -7,11 +7,11 @@ use std::time::Duration;
 use outlast_engine::{Event, RunId};
 use outlast_store::Error;
 
+use super::super::Tasks;
 use super::encode;
 use super::span::{self, Span};
 use crate::http::{self, Post};
 use crate::lanes::Lane;
-use crate::supervisor::Supervisor;
 
 /// So long others may join the first of a batch, and so many at most.
 const GATHER: Duration = Duration::from_millis(500);
@@ -26,8 +26,8 @@ const LOOK_BACK: u64 = 256;
 const MOST_EVENTS: usize = 50_000_000;
 
 /// Sends for ever. Waits without a timer while nothing ends.
-pub(super) async fn to(supervisor: &Arc<Supervisor>, endpoint: &str) {
-    let queue = &supervisor.operator.traces;
+pub(super) async fn to(tasks: &Arc<Tasks>, endpoint: &str) {
+    let queue = &tasks.operator.traces;
     let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
     if let Some(why) = http::refuse(&url) {
         return queue.lost(0, format!("otlp.endpoint cannot be used: {why}"));
@@ -40,14 +40,14 @@ pub(super) async fn to(supervisor: &Arc<Supervisor>, endpoint: &str) {
             if ends.is_empty() {
                 break;
             }
-            send(supervisor, &url, ends).await;
+            send(tasks, &url, ends).await;
         }
     }
 }
 
-async fn send(supervisor: &Arc<Supervisor>, url: &str, ends: BTreeMap<RunId, Vec<u64>>) {
-    let queue = &supervisor.operator.traces;
-    let reader = supervisor.clone();
+async fn send(tasks: &Arc<Tasks>, url: &str, ends: BTreeMap<RunId, Vec<u64>>) {
+    let queue = &tasks.operator.traces;
+    let reader = tasks.clone();
     let read = Lane::Surveys.run(move || read(&reader, &ends)).await;
     let spans = read.unwrap_or_default();
     if spans.is_empty() {
@@ -74,24 +74,24 @@ async fn send(supervisor: &Arc<Supervisor>, url: &str, ends: BTreeMap<RunId, Vec
 }
 
 /// What has ended, as the journals have it. A run that cannot be read has been said to be so elsewhere.
-fn read(supervisor: &Supervisor, ends: &BTreeMap<RunId, Vec<u64>>) -> Vec<Span> {
-    ends.iter().flat_map(|(run, seqs)| of_run(supervisor, run, seqs).unwrap_or_default()).collect()
+fn read(tasks: &Tasks, ends: &BTreeMap<RunId, Vec<u64>>) -> Vec<Span> {
+    ends.iter().flat_map(|(run, seqs)| of_run(tasks, run, seqs).unwrap_or_default()).collect()
 }
 
-fn of_run(supervisor: &Supervisor, run: &RunId, seqs: &[u64]) -> Result<Vec<Span>, Error> {
+fn of_run(tasks: &Tasks, run: &RunId, seqs: &[u64]) -> Result<Vec<Span>, Error> {
     let first = seqs.iter().min().copied().unwrap_or(0);
     let after = first.saturating_sub(LOOK_BACK);
     let events = if after <= 1 {
-        supervisor.store.events(run, 0, MOST_EVENTS)?
+        tasks.ground.store.events(run, 0, MOST_EVENTS)?
     } else {
-        let mut events: Vec<Event> = supervisor.store.events(run, 0, 1)?;
-        events.extend(supervisor.store.events(run, after, MOST_EVENTS)?);
+        let mut events: Vec<Event> = tasks.ground.store.events(run, 0, 1)?;
+        events.extend(tasks.ground.store.events(run, after, MOST_EVENTS)?);
         events
     };
     let found = span::spans(run, &events, seqs);
     if found.len() == seqs.len() || after <= 1 {
         return Ok(found);
     }
-    let events = supervisor.store.events(run, 0, MOST_EVENTS)?;
+    let events = tasks.ground.store.events(run, 0, MOST_EVENTS)?;
     Ok(span::spans(run, &events, seqs))
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use outlast_engine::{Event, Fact, Purpose, Run, RunId};
 use tokio::sync::Notify;
 
-use crate::supervisor::Supervisor;
+use super::Tasks;
 
 /// Ends that may wait to be sent.
 const MOST_WAITING: usize = 4096;
@@ -121,14 +121,14 @@ fn ends_span(event: &Event, before: &Run) -> bool {
 }
 
 /// Sends what has ended, as the config says; never ends.
-pub(super) async fn export(supervisor: &Arc<Supervisor>) {
+pub(super) async fn export(tasks: &Arc<Tasks>) {
     super::with_each(
-        supervisor,
+        tasks,
         |config| config.otlp.clone(),
         async |endpoint: Option<String>| {
-            supervisor.operator.traces.wanted(endpoint.is_some());
+            tasks.operator.traces.wanted(endpoint.is_some());
             if let Some(endpoint) = endpoint {
-                export::to(supervisor, &endpoint).await;
+                export::to(tasks, &endpoint).await;
             }
         },
     )

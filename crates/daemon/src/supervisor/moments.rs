@@ -8,9 +8,9 @@ use outlast_store::{Amount, Entry, Error};
 use outlast_wire::api::ByView;
 use outlast_workflow::Config;
 
+use super::Supervisor;
 use crate::budgets::{Budgets, Standing};
 use crate::order_book::{self, Page};
-use crate::supervisor::Supervisor;
 
 /// Since when everything rests, as the store has it.
 const HELD: &str = "held";
@@ -34,12 +34,13 @@ struct Word {
 impl Supervisor {
     /// Reads what an earlier daemon was told, and what was spent.
     pub(crate) fn load_shared(&self) -> Result<(), Error> {
-        let held = self.store.note(HELD)?;
+        let held = self.ground.store.note(HELD)?;
         let since = held
             .map(|since| since.parse().map(Time))
             .transpose()
             .map_err(|_| Error::Io(format!("the setting {HELD} in the store is not a time")))?;
-        let page = self.store.note(order_book::NOTE)?.map(|json| Page::read(&json)).transpose();
+        let page =
+            self.ground.store.note(order_book::NOTE)?.map(|json| Page::read(&json)).transpose();
         let page = page.unwrap_or_else(|error| {
             tracing::error!(%error, "cannot read the orders that were taken; they are not known again");
             None
@@ -47,7 +48,7 @@ impl Supervisor {
         let page = page.unwrap_or_default();
         *self.word() = Word { since, order: page.word() };
         self.orders.open_at(page);
-        if let Ok(config) = self.settings.current() {
+        if let Ok(config) = self.ground.settings.current() {
             self.follow_budgets(&config)?;
         }
         Ok(())
@@ -55,7 +56,7 @@ impl Supervisor {
 
     /// The moment for a run that exists.
     pub(crate) fn moment_of(&self, run: &Run, slot: Slot, seen: Seen) -> Moment {
-        let moment = self.moment(slot);
+        let moment = self.ground.moment(slot);
         let nothing = Amount::default();
         let budget = self.shared.budgets.room(&run.id, &run.spec, Some(run), nothing, moment.now);
         let (hold, word) = self.hold();
@@ -71,7 +72,7 @@ impl Supervisor {
 
     /// The moment for a run that is being made.
     pub(crate) fn moment_for_new(&self, id: &RunId, spec: &RunSpec, slot: Slot) -> Moment {
-        let moment = self.moment(slot);
+        let moment = self.ground.moment(slot);
         let budget = self.shared.budgets.room(id, spec, None, Amount::default(), moment.now);
         let (hold, word) = self.hold();
         Moment { hold, word, budget, ..moment }
@@ -89,25 +90,26 @@ impl Supervisor {
 
     /// The sums are read again after an append whose answer got lost.
     pub(crate) fn reload_budgets(&self) {
-        if let Err(error) = self.shared.budgets.reload(self.world.now(), &*self.store) {
+        if let Err(error) = self.shared.budgets.reload(self.ground.world.now(), &*self.ground.store)
+        {
             tracing::error!(%error, "cannot read what was spent; budgets go by what is known");
         }
     }
 
     pub(crate) fn follow_budgets(&self, config: &Config) -> Result<(), Error> {
         let (rules, near) = (&config.budgets, config.health.near_limit_percent);
-        let changed = self.shared.budgets.follow(rules, near, self.world.now(), &*self.store)?;
+        let changed = self.shared.budgets.follow(
+            rules,
+            near,
+            self.ground.world.now(),
+            &*self.ground.store,
+        )?;
         changed.iter().for_each(|id| self.poke(id));
         Ok(())
     }
 
     pub(crate) fn budgets(&self) -> Vec<Standing> {
-        self.shared.budgets.standing(self.world.now())
-    }
-
-    /// True while everything is to rest: nothing new is started by itself.
-    pub(crate) fn is_held(&self) -> bool {
-        self.held_since().is_some()
+        self.shared.budgets.standing(self.ground.world.now())
     }
 
     pub(crate) fn held_since(&self) -> Option<Time> {
@@ -137,15 +139,15 @@ impl Supervisor {
     pub(crate) fn set_hold(&self, hold: Hold, page: &Page) -> Result<(), Error> {
         let since = match (hold, self.held_since()) {
             (Hold::On, Some(since)) => Some(since),
-            (Hold::On, None) => Some(self.world.now()),
+            (Hold::On, None) => Some(self.ground.world.now()),
             (Hold::Off, _) => None,
         };
         let text = since.map(|since| since.0.to_string());
         let book = page.json();
         let notes = [(HELD, text.as_deref()), (order_book::NOTE, Some(book.as_str()))];
-        self.store.set_notes(&notes, self.epoch)?;
+        self.ground.store.set_notes(&notes, self.ground.epoch)?;
         *self.word() = Word { since, order: page.word() };
-        self.triggers.wake();
+        self.triggers.desk.wake();
         Ok(())
     }
 }

@@ -5,14 +5,14 @@
 
 use outlast_engine::{Attempt, Custody, End, Input, Run, Step, Time};
 
+use super::Supervisor;
 use crate::keeper;
 use crate::records;
-use crate::supervisor::Supervisor;
 
 impl Supervisor {
     /// What a run that is taken over hears first.
     pub(crate) fn first_news(&self, run: &Run) -> Input {
-        let noticed_at = self.lineage.broken().map(|broken| Time(broken.at_ms));
+        let noticed_at = self.ground.lineage.broken().map(|broken| Time(broken.at_ms));
         match noticed_at.filter(|at| run.seen_at < *at) {
             Some(noticed_at) => {
                 Input::JournalRestored { noticed_at, known_until: self.known_until(run) }
@@ -26,16 +26,16 @@ impl Supervisor {
         let attempt = run.live().map(Attempt::step);
         let errand = run.live_errand().map(|live| Step::Errand { errand: live.number });
         let Some(step) = attempt.or(errand) else { return run.seen_at };
-        let dir = keeper::step_dir(&self.layout.run(run.id.as_str()), step);
+        let dir = keeper::step_dir(&self.ground.layout.run(run.id.as_str()), step);
         if keeper::is_locked(&dir) {
-            return self.world.now();
+            return self.ground.world.now();
         }
         let records = records::read(&dir.events()).unwrap_or_else(|error| {
             tracing::error!(run = %run.id, %error, "cannot read when a step of the run ended");
             Vec::new()
         });
         let mut report = records::report(step, Custody::Nobody, &records, 0);
-        records::in_our_time(&mut report, records::line(&records), &self.world);
+        records::in_our_time(&mut report, records::line(&records), &self.ground.world);
         match report.end {
             Some(End::Exited { at, .. } | End::NeverStarted { at, .. }) => at,
             None => run.seen_at,

@@ -15,10 +15,11 @@ use outlast_wire::again;
 use outlast_wire::api::Trouble;
 use outlast_wire::layout::RunDir;
 
+use super::Supervisor;
 use crate::directory::{Contents, word};
 use crate::keeper;
 use crate::refusal::Refusal;
-use crate::supervisor::{Supervisor, lock};
+use crate::sync::lock;
 use crate::world::files;
 
 /// The word for a run whose directory is there and whose journal is not.
@@ -165,7 +166,7 @@ impl Supervisor {
     /// Looks for directories that the journal does not know, and remembers those that are kept.
     pub(crate) fn look_for_strays(&self) -> Result<(), Error> {
         for id in self.unknown_directories()? {
-            match standing(&self.layout.run(id.as_str())) {
+            match standing(&self.ground.layout.run(id.as_str())) {
                 Ok(Standing::Unfinished | Standing::Removing) => {}
                 Ok(Standing::Kept) => self.keep_stray(&id),
                 Err(error) => {
@@ -178,8 +179,8 @@ impl Supervisor {
     }
 
     fn unknown_directories(&self) -> Result<Vec<RunId>, Error> {
-        let known: BTreeSet<RunId> = self.store.run_ids()?.into_iter().collect();
-        let entries = match again::read_dir(self.layout.runs()) {
+        let known: BTreeSet<RunId> = self.ground.store.run_ids()?.into_iter().collect();
+        let entries = match again::read_dir(self.ground.layout.runs()) {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::error!(%error, "cannot list the run directories");
@@ -191,9 +192,9 @@ impl Supervisor {
     }
 
     fn keep_stray(&self, id: &RunId) {
-        let dir = self.layout.run(id.as_str());
+        let dir = self.ground.layout.run(id.as_str());
         let contents = Contents::read(&dir).unwrap_or_default();
-        let trouble = self.trouble(CODE, describe(&dir, &contents));
+        let trouble = self.ground.trouble(CODE, describe(&dir, &contents));
         let row = row(id, &dir, &contents);
         tracing::warn!(run = %id, message = trouble.message, "the journal does not know this directory; it is kept");
         lock(&self.strays.0).insert(id.clone(), Stray { trouble, row });
@@ -222,12 +223,12 @@ impl Supervisor {
     pub(crate) fn sweepable(self: &Arc<Self>) -> Result<Vec<(RunId, u64)>, Error> {
         let mut found = self.unknown_directories()?;
         found.retain(|id| {
-            let dir = self.layout.run(id.as_str());
+            let dir = self.ground.layout.run(id.as_str());
             self.claim(id).is_some()
                 && matches!(standing(&dir), Ok(Standing::Unfinished | Standing::Removing))
         });
         let sized = |id: RunId| {
-            let bytes = files::disk_usage(&self.layout.run(id.as_str()).0);
+            let bytes = files::disk_usage(&self.ground.layout.run(id.as_str()).0);
             (id, bytes)
         };
         Ok(found.into_iter().map(sized).collect())
@@ -236,10 +237,10 @@ impl Supervisor {
     fn sweep_one(self: &Arc<Self>, id: &RunId) -> io::Result<Option<u64>> {
         let Some(_claim) = self.claim(id) else { return Ok(None) };
         // Its creation may have finished since it was listed. A store that cannot be asked knows every run.
-        if !matches!(self.store.row(id), Ok(None)) {
+        if !matches!(self.ground.store.row(id), Ok(None)) {
             return Ok(None);
         }
-        let dir = self.layout.run(id.as_str());
+        let dir = self.ground.layout.run(id.as_str());
         let bytes = files::disk_usage(&dir.0);
         match standing(&dir)? {
             Standing::Unfinished => clear_unfinished(&dir)?,

@@ -1,0 +1,275 @@
+//! The table of open runs, and what they share: slots, budgets, restarts, notices, triggers.
+//!
+//! Starts no task. `conductor` gives a run its task and enters the run here; `reconciler` decides which run gets one.
+
+mod inbox;
+mod moments;
+mod quarantine;
+mod restarts;
+pub(crate) mod restored;
+pub(crate) mod strays;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, Weak};
+
+use outlast_engine::{Input, Run, RunId, RunSpec, Slot, Time};
+use outlast_wire::api::Trouble;
+use outlast_workflow::{Config, Problem};
+
+use crate::ground::Ground;
+use crate::mailbox::{Handle, Message};
+use crate::notify::Dispatch;
+use crate::operator::Operator;
+use crate::operator::readiness::{self, Obstacle};
+use crate::order_book::Book;
+use crate::resumes::Resumes;
+use crate::slots::{Queueing, Slots};
+use crate::sync::lock;
+use crate::triggers::Triggers;
+use crate::waiter::Needs;
+use crate::watchers::Watchers;
+use crate::world;
+use moments::Shared;
+use strays::Strays;
+
+/// The open runs, and what they share.
+pub(crate) struct Supervisor {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) slots: Slots,
+    pub(crate) resumes: Arc<Resumes>,
+    /// Set if daemons have died too fast before this one.
+    pub(crate) storm: Option<Storm>,
+    pub(crate) watchers: Watchers,
+    pub(crate) operator: Arc<Operator>,
+    pub(crate) notices: Dispatch,
+    pub(crate) shared: Shared,
+    pub(crate) orders: Book,
+    pub(crate) triggers: Arc<Triggers>,
+    /// Directories that the journal does not know.
+    pub(crate) strays: Strays,
+    pub(crate) needs: Needs,
+    runs: Mutex<HashMap<RunId, Handle>>,
+    /// Runs that cannot be read. They are shown, left alone, and read again later.
+    pub(crate) quarantine: Mutex<BTreeMap<RunId, Trouble>>,
+    /// Runs whose directory is being made or removed just now.
+    claims: Mutex<BTreeSet<RunId>>,
+}
+
+/// Given back when dropped.
+pub(crate) struct Claim {
+    supervisor: Arc<Supervisor>,
+    id: RunId,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock(&self.supervisor.claims).remove(&self.id);
+    }
+}
+
+/// Daemons have died too fast.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Storm {
+    pub(crate) until: Time,
+    pub(crate) deaths: usize,
+}
+
+impl Supervisor {
+    pub(crate) fn new(ground: Arc<Ground>, storm: Option<Storm>) -> Arc<Self> {
+        let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (slots, resumes) = (Slots::default(), Arc::new(Resumes::default()));
+        if let Ok(config) = ground.settings.current() {
+            slots.follow(&config.concurrency);
+            resumes.follow(&config.supervision);
+        }
+        if let Some(storm) = storm {
+            resumes.hold_all_until(storm.until);
+        }
+        Arc::new_cyclic(|us: &Weak<Self>| Self {
+            notices: Dispatch::new(ground.clone(), us.clone()),
+            triggers: Triggers::new(ground.clone(), us.clone()),
+            ground,
+            watchers: Watchers::default(),
+            operator: Arc::default(),
+            shared: Shared::default(),
+            orders: Book::default(),
+            strays: Strays::default(),
+            needs: Needs::default(),
+            slots,
+            resumes,
+            storm,
+            runs,
+            quarantine,
+            claims,
+        })
+    }
+
+    /// Notes a run that has a conductor from here on.
+    pub(crate) fn enter(&self, run: &Run, handle: Handle) {
+        self.needs.note(run);
+        let is_first = {
+            let mut runs = lock(&self.runs);
+            runs.insert(run.id.clone(), handle);
+            runs.len() == 1
+        };
+        if is_first {
+            // From here on there may be something to miss.
+            self.resumes.nudge();
+        }
+        self.watchers.note(&run.id);
+    }
+
+    /// The right to make or remove the directory of a run that no journal knows; `None` while somebody else
+    /// has it.
+    pub(crate) fn claim(self: &Arc<Self>, id: &RunId) -> Option<Claim> {
+        let is_free = lock(&self.claims).insert(id.clone());
+        is_free.then(|| Claim { supervisor: self.clone(), id: id.clone() })
+    }
+
+    /// Nothing is left to do for this run.
+    pub(crate) fn forget(&self, id: &RunId) {
+        self.needs.forget(id);
+        self.unseat(id);
+        self.resumes.forget(id);
+    }
+
+    pub(crate) fn unseat(&self, id: &RunId) {
+        let gone = lock(&self.runs).remove(id);
+        self.watchers.note(id);
+        self.forget_budget(id);
+        self.give_back_slot(id);
+        match gone {
+            Some(handle) => {
+                if let Some(origin) = &handle.snapshot.borrow().run.spec.origin {
+                    self.triggers.desk.run_ended(&origin.trigger);
+                }
+            }
+            None => self.triggers.desk.runs_may_have_ended(),
+        }
+    }
+
+    /// Whether a run may start something now.
+    pub(crate) fn slot_of(&self, run: &Run) -> Slot {
+        if self.resumes.is_held(&run.id) {
+            return Slot::Held;
+        }
+        if run.holds_slot() {
+            return Slot::Free;
+        }
+        let slot = self.take_slot(&run.id, &run.spec, run.created_at);
+        if slot == Slot::Taken {
+            self.resumes.has_gone_on(&run.id);
+        }
+        slot
+    }
+
+    /// A place for a run that has none, if it may have one now.
+    pub(crate) fn take_slot(&self, id: &RunId, spec: &RunSpec, since: Time) -> Slot {
+        self.slots.take(id, spec, since, world::free_memory_mb)
+    }
+
+    /// Notes what a run has come to, and asks whoever can have the place it left.
+    pub(crate) fn note_slot(&self, run: &Run) {
+        self.needs.note(run);
+        let is_held = self.resumes.is_held(&run.id);
+        let queueing = if is_held { Queueing::StaysOut } else { Queueing::Joins };
+        if let Some(next) = self.slots.note(run, queueing).filter(|next| *next != run.id) {
+            self.poke(&next);
+        }
+        self.resumes.note(run, &self.ground.world.boot);
+    }
+
+    /// A run that was not made needs no place.
+    pub(crate) fn give_back_slot(&self, id: &RunId) {
+        self.forget_budget(id);
+        if let Some(next) = self.slots.forget(id) {
+            self.poke(&next);
+        }
+    }
+
+    pub(crate) fn waits_for_memory(&self) -> bool {
+        self.slots.waits_for_memory()
+    }
+
+    /// What holds for whatever starts now; the queue follows it too.
+    pub(crate) fn config(&self) -> Result<Arc<Config>, Vec<Problem>> {
+        let config = self.ground.settings.current()?;
+        if let Some(next) = self.slots.follow(&config.concurrency) {
+            self.poke(&next);
+        }
+        self.resumes.follow(&config.supervision);
+        if let Err(error) = self.follow_budgets(&config) {
+            tracing::error!(%error, "cannot read what was spent; the budgets before hold");
+        }
+        Ok(config)
+    }
+
+    /// Reads the config again because somebody asked for that.
+    pub(crate) fn reload(&self) {
+        match self.config() {
+            Ok(_) => tracing::info!("looked at the config again, as asked"),
+            Err(problems) => {
+                tracing::error!(
+                    problems = problems.len(),
+                    "the config is not right; `outlast doctor` shows why"
+                );
+            }
+        }
+        self.resumes.nudge();
+    }
+
+    /// Has a run look again. One that has no room for this has other news, after which it looks anyway.
+    pub(crate) fn poke(&self, id: &RunId) {
+        if let Some(handle) = self.handle(id) {
+            let look = Message::Input { input: Input::Woke, done: None };
+            let _has_other_news = handle.mailbox.try_send(look);
+        }
+    }
+
+    pub(crate) fn handle(&self, id: &RunId) -> Option<Handle> {
+        lock(&self.runs).get(id).cloned()
+    }
+
+    pub(crate) fn handles(&self) -> Vec<(RunId, Handle)> {
+        lock(&self.runs).iter().map(|(id, handle)| (id.clone(), handle.clone())).collect()
+    }
+
+    pub(crate) fn quarantined(&self) -> BTreeMap<RunId, Trouble> {
+        lock(&self.quarantine).clone()
+    }
+
+    pub(crate) fn release(&self, id: &RunId) {
+        lock(&self.quarantine).remove(id);
+        self.needs.forget(id);
+        self.resumes.forget(id);
+    }
+
+    /// True while there is something that could be missed.
+    pub(crate) fn has_open(&self) -> bool {
+        !lock(&self.runs).is_empty() || !lock(&self.quarantine).is_empty()
+    }
+
+    /// What keeps this daemon from new work; nothing if it is ready. May wait for the disk.
+    pub(crate) fn obstacles(&self) -> Vec<Obstacle> {
+        readiness::obstacles(&self.ground, &self.operator.readiness, || self.suspended())
+    }
+
+    /// What keeps a run from the journal, if a run waits for it.
+    fn suspended(&self) -> Option<Trouble> {
+        self.handles().into_iter().find_map(|(_, handle)| {
+            let trouble = handle.snapshot.borrow().trouble.clone()?;
+            matches!(trouble.code.as_str(), "disk_full" | "journal_unwritable").then_some(trouble)
+        })
+    }
+
+    pub(crate) fn is_claimed(&self, id: &RunId) -> bool {
+        lock(&self.claims).contains(id)
+    }
+
+    /// What keeps the daemon from knowing or writing this run's state, if something does.
+    pub(crate) fn trouble_of(&self, id: &RunId) -> Option<Trouble> {
+        let quarantined = lock(&self.quarantine).get(id).cloned();
+        quarantined
+            .or_else(|| self.handle(id).and_then(|handle| handle.snapshot.borrow().trouble.clone()))
+    }
+}

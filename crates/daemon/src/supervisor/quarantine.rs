@@ -1,0 +1,37 @@
+//! Runs that cannot be read: shown, left alone, and read again later.
+
+use outlast_engine::RunId;
+
+use super::Supervisor;
+use crate::reconcile::{Desired, Standing};
+use crate::sync::lock;
+
+impl Supervisor {
+    /// Leaves a run alone that cannot be read, until it is read again.
+    pub(crate) fn quarantine(&self, id: &RunId, message: String) {
+        self.quarantine_as(id, "unreadable", message);
+    }
+
+    /// The same for another reason than that it cannot be read.
+    pub(crate) fn quarantine_as(&self, id: &RunId, code: &str, message: String) {
+        let trouble = self.ground.trouble(code, message);
+        let mut quarantine = lock(&self.quarantine);
+        let known = quarantine.entry(id.clone()).or_insert_with(|| {
+            tracing::error!(run = %id, message = trouble.message, "this run is left alone");
+            trouble.clone()
+        });
+        known.message = trouble.message;
+        drop(quarantine);
+        self.needs.note_unreadable(id);
+        self.watchers.note(id);
+        let (standing, since) = (Standing::Unreadable, self.ground.world.steady());
+        let wanted = Desired { run: id.clone(), standing, priority: 0, since };
+        self.resumes.lose(wanted, false, since);
+    }
+
+    pub(crate) fn unquarantine(&self, id: &RunId) {
+        if lock(&self.quarantine).remove(id).is_some() {
+            tracing::info!(run = %id, "it can be read again");
+        }
+    }
+}
