@@ -9,6 +9,7 @@ mod attached;
 mod attention;
 mod autostart;
 mod builds;
+mod cli_errors;
 mod client;
 mod commands;
 mod connect;
@@ -39,7 +40,6 @@ mod terminal;
 mod text;
 mod tty;
 mod tui;
-mod usage;
 mod wait;
 mod world;
 
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     let world = World::new(environment());
     let cli = match args::parse() {
         Ok(cli) => cli,
-        Err(usage) => return usage::explain(&usage),
+        Err(usage) => return cli_errors::explain(&usage),
     };
     let errors = cli.command.errors();
     commands::dispatch(cli.command, &world).unwrap_or_else(|problem| {

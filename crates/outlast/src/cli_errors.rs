@@ -1,4 +1,6 @@
-//! What is said about a command line that cannot be understood: one line, and where to read on.
+//! Errors of the command line itself: what clap rejects becomes one line and a hint.
+//!
+//! Decides nothing about a good command line; `args` reads those.
 
 use std::process::ExitCode;
 
@@ -13,7 +15,7 @@ pub(crate) fn explain(usage: &clap::Error) -> ExitCode {
     let asks_for_json =
         std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
     if is_help || usage.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // Nobody is left to tell if even this cannot be printed.
+        // Without standard output there is no reader to tell.
         drop(usage.print());
     } else {
         let errors = if asks_for_json { Errors::Json } else { Errors::ForPeople };
