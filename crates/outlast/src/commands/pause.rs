@@ -5,7 +5,7 @@ use outlast_wire::api::{HoldView, OrderRun, PauseAll, RunView};
 use super::{each, errors_as};
 use crate::args::Pause;
 use crate::ask::{Ask, run_path};
-use crate::output::{self, figures};
+use crate::output::{self, figures, rest};
 use crate::session::Session;
 use crate::world::World;
 use crate::{Answer, run_id};
@@ -31,7 +31,7 @@ pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
         if args.json {
             output::print_json(&view)?;
         } else {
-            output::print_line(&line(&view))?;
+            output::print_line(&rest::paused(&view))?;
         }
         Ok(0)
     })
@@ -56,12 +56,4 @@ pub(crate) fn superseded_line(hold: &HoldView) -> Option<String> {
         None => "everything was resumed",
     };
     Some(format!("this order was taken; {now} since, {}{by}", later.at))
-}
-
-/// A turn that has begun is not cut short.
-pub(crate) fn line(view: &RunView) -> String {
-    match view.state.as_str() {
-        "waiting" | "blocked" | "queued" => format!("paused {}", view.id),
-        _ => format!("{} pauses after the turn it is at", view.id),
-    }
 }

@@ -7,7 +7,7 @@ use outlast_wire::api::{
 use super::model::{Event, Order, What};
 use super::words;
 use crate::ask::{Ask, run_path};
-use crate::commands::pause;
+use crate::output::rest;
 use crate::problem::Problem;
 use crate::run_id;
 use crate::session::Session;
@@ -41,7 +41,7 @@ async fn give(world: &World, Order { run, what }: Order) -> Result<String, Probl
         }
         What::Pause => {
             let order = OrderRun { id: Some(run_id::new()?), seq: None };
-            pause::line(&session.call(&Ask::post(&path("/pause"), &order)).await?)
+            rest::paused(&session.call(&Ask::post(&path("/pause"), &order)).await?)
         }
         What::Resume { seq } => {
             let order = OrderRun { id: Some(run_id::new()?), seq };

@@ -1,7 +1,7 @@
 //! `outlast daemon …`: one file for each of its verbs.
 
 mod install;
-pub(crate) mod logs;
+mod logs;
 mod restart;
 pub(crate) mod run;
 mod start;

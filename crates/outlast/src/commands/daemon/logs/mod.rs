@@ -22,8 +22,6 @@ use crate::{Answer, output};
 /// Between two looks for what has come.
 const LOOK: Duration = Duration::from_millis(250);
 
-pub(crate) use self::line::Level;
-
 pub(crate) async fn logs(world: &World, args: DaemonLogs) -> Answer {
     let path = world.layout()?.daemon_log();
     let chain = Chain::of(&path);
