@@ -5,9 +5,9 @@
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
+use outlast_client::problem::Problem;
 
 use crate::output::errors::{self, Errors};
-use crate::problem::Problem;
 
 /// Prints help, or what is wrong with the arguments.
 pub(crate) fn explain(usage: &clap::Error) -> ExitCode {
@@ -21,7 +21,7 @@ pub(crate) fn explain(usage: &clap::Error) -> ExitCode {
         let errors = if asks_for_json { Errors::Json } else { Errors::ForPeople };
         errors::report(&as_problem(usage), errors);
     }
-    ExitCode::from(if is_help { 0 } else { crate::problem::REFUSED })
+    ExitCode::from(if is_help { 0 } else { outlast_client::problem::REFUSED })
 }
 
 /// What is wrong, with the names of what is missing on the same line, and where to read on.

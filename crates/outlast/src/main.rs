@@ -2,51 +2,34 @@
 //!
 //! Reads the environment and the arguments, and turns what a command answers into an exit code.
 
-mod absence;
 mod args;
-mod ask;
 mod attached;
 mod attention;
-mod autostart;
 mod builds;
 mod cli_errors;
-mod client;
 mod commands;
-mod connect;
 mod duration;
 mod entry;
-mod follow;
-mod frames;
-mod holder;
-mod journal;
 mod keys;
-mod lock;
 mod loop_file;
 mod money;
 mod output;
 mod printer;
-mod problem;
-mod process;
-mod program;
 mod progress;
-mod rows;
-mod run_id;
 mod service;
-mod session;
 mod signals;
-mod sse;
 mod switch;
 mod terminal;
 mod text;
 mod tty;
 mod tui;
-mod wait;
 mod world;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::problem::Problem;
+use outlast_client::problem::Problem;
+
 use crate::world::World;
 
 fn main() -> ExitCode {

@@ -1,11 +1,11 @@
 //! `outlast check`: what a loop file amounts to, without running it.
 
+use outlast_client::problem::REFUSED;
 use outlast_workflow::{Explained, Loaded, Origin, Overrides, Problem};
 use serde_json::{Value, json};
 
 use crate::args::{Check, Schema};
 use crate::output::table::{Cell, Column, Look, Table};
-use crate::problem::REFUSED;
 use crate::world::World;
 use crate::{Answer, loop_file, output};
 
@@ -19,7 +19,7 @@ pub(crate) fn check(world: &World, args: Check) -> Answer {
     }
     let here = world.current_dir()?;
     let path = outlast_workflow::path(args.file.as_deref(), &here);
-    let found = loop_file::load(world, world.layout()?, &path, &Overrides::default());
+    let found = loop_file::load(world, world.client.layout()?, &path, &Overrides::default());
     let found = found.map(with_what_cannot_run);
     let found = if args.strict { found.and_then(Loaded::strict) } else { found };
     let short = |problem: &Problem| loop_file::shortened(problem, &here);
@@ -45,7 +45,7 @@ fn tell(
     world: &World,
     args: &Check,
     found: &Result<Loaded, Vec<Problem>>,
-) -> Result<(), crate::problem::Problem> {
+) -> Result<(), outlast_client::problem::Problem> {
     let loaded = match found {
         Ok(loaded) => loaded,
         Err(problems) => {

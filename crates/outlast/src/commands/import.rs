@@ -3,13 +3,13 @@
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use outlast_client::problem::{Problem, REFUSED};
 use outlast_workflow::Source;
 use outlast_workflow::import::{self, Imported, Unmapped};
 use serde_json::{Value, json};
 
 use crate::args::{Import, ImportFrom};
 use crate::output::{self, printable};
-use crate::problem::{Problem, REFUSED};
 use crate::world::World;
 use crate::{Answer, loop_file};
 

@@ -31,10 +31,11 @@ mod wait;
 
 use std::process::ExitCode;
 
+use outlast_client::problem::Problem;
+
 use crate::Answer;
 use crate::args::{Command, Daemon, DaemonCommand};
 use crate::output::errors;
-use crate::problem::Problem;
 use crate::world::World;
 
 pub(crate) fn dispatch(command: Command, world: &World) -> Result<ExitCode, Problem> {

@@ -12,8 +12,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::client::Connection;
-use crate::connect::try_connect;
+use crate::connection::Connection;
+use crate::dial::try_connect;
 use crate::holder;
 use crate::lock::{self, Lock};
 use crate::problem::{Problem, REFUSED, UNREACHABLE};
@@ -35,14 +35,15 @@ const RACE_LOST: &str = "daemon_running";
 
 /// What a started daemon says of itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub enum Said {
     Ready,
     Error(ErrorInfo),
-    /// It went away, or lost the race for the lock to another.
+    /// The daemon went away, or lost the race for the lock to another daemon.
     Nothing,
 }
 
-pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
+/// A connection to a daemon, which this client or another one started.
+pub async fn start(world: &World) -> Result<Connection, Problem> {
     let layout = world.layout()?;
     let deadline = Instant::now() + START_MAX;
     let mut starting: Option<Lines<BufReader<Receiver>>> = None;
@@ -61,9 +62,9 @@ pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
                 Ok(Said::Ready | Said::Error(_) | Said::Nothing) => starting = None,
                 Err(_) => {}
             },
-            // Whoever holds the lock is about to listen, so another daemon would have nothing to do.
+            // The daemon that holds the lock is about to listen, so another daemon would have nothing to do.
             None if starts < STARTS_MAX && lock::probe(&layout.daemon_lock()) == Lock::Free => {
-                // One that was replaced has a successor, which may be of a newer build than ours would be.
+                // A daemon that was replaced has a successor, which may be of a newer build than this client's.
                 let now = Instant::now();
                 let until = *successor_until.get_or_insert(now + SUCCESSOR_WITHIN);
                 if now < until && was_replaced(layout) {
@@ -75,7 +76,7 @@ pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
                 continue;
             }
             None => {
-                // One that has not listened for a while may not know that its socket is gone.
+                // A daemon that has not listened for a while may not know that its socket is gone.
                 if pause == LONGEST_PAUSE && nudges < NUDGES_MAX {
                     nudges += 1;
                     holder::nudge(world, layout);
@@ -88,8 +89,8 @@ pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
     Err(stuck(layout))
 }
 
-/// Starts a daemon that takes the place of the one that runs, and waits until it has it.
-pub(crate) async fn replace(world: &World) -> Result<(), Problem> {
+/// Starts a daemon that takes the place of the running daemon, and waits until the new daemon is ready.
+pub async fn replace(world: &World) -> Result<(), Problem> {
     let mut pipe = listen(world.start_daemon(&["--replace"])?)?;
     match timeout(REPLACE_MAX, next_line(&mut pipe)).await {
         Ok(Said::Ready) => Ok(()),
@@ -125,7 +126,7 @@ async fn next_line(pipe: &mut Lines<BufReader<Receiver>>) -> Said {
     }
 }
 
-pub(crate) fn read_line(line: &str) -> Said {
+pub fn read_line(line: &str) -> Said {
     if line == "ready" {
         return Said::Ready;
     }

@@ -6,7 +6,7 @@ use crate::problem::Problem;
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const LENGTH: usize = 12;
 
-pub(crate) fn new() -> Result<String, Problem> {
+pub fn new() -> Result<String, Problem> {
     let mut chance = [0; LENGTH];
     rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::empty())
         .map_err(|error| Problem::failure(format_args!("cannot choose an id: {error}")))?;
