@@ -7,7 +7,7 @@ use hyper::Method;
 use hyper::body::Bytes;
 use serde::Serialize;
 
-/// How long the daemon may take for an answer that it does not have to wait for itself.
+/// How long the daemon may take for an answer that waits for no event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct Ask {
     pub target: String,
     pub(crate) accept: &'static str,
     pub(crate) upgrade: Option<&'static str>,
-    /// Of the run that called this program.
+    /// The token of the run that called this program.
     pub(crate) token: Option<String>,
     pub(crate) body: Bytes,
     /// After this long without an answer the daemon counts as unreachable.

@@ -1,6 +1,7 @@
 //! Starting the daemon because a command needs it.
 //!
-//! Any number of clients may do this at once: the daemon's lock picks one, and all connect to it.
+//! Any number of clients may start a daemon at once: the daemon's lock picks one daemon, and all clients connect to
+//! that daemon.
 
 use std::process::Child;
 use std::time::Duration;
@@ -20,9 +21,9 @@ use crate::problem::{Problem, REFUSED, UNREACHABLE};
 use crate::world::World;
 
 const START_MAX: Duration = Duration::from_secs(15);
-/// Looking at the journal, waiting for the old one to leave, and loading every open run.
+/// Time for the new daemon to look at the journal, wait for the old daemon to leave, and load every open run.
 const REPLACE_MAX: Duration = Duration::from_secs(90);
-/// A daemon that dies as it starts is not started for ever.
+/// A daemon that dies as it starts is started this many times, and no more.
 const STARTS_MAX: u32 = 4;
 /// How long the successor of a daemon that was replaced may take to get the lock.
 const SUCCESSOR_WITHIN: Duration = Duration::from_secs(3);
@@ -30,7 +31,7 @@ const NUDGES_MAX: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The code by which a daemon says that another one was first.
+/// The code of a daemon that lost the race for the lock to another daemon.
 const RACE_LOST: &str = "daemon_running";
 
 /// What a started daemon says of itself.
@@ -56,7 +57,7 @@ pub async fn start(world: &World) -> Result<Connection, Problem> {
             return Ok(connection);
         }
         match &mut starting {
-            // Also looks at the socket now and then: a daemon that another client started serves as well.
+            // The client also looks at the socket now and then: a daemon that another client started serves as well.
             Some(pipe) => match timeout(pause, next_line(pipe)).await {
                 Ok(Said::Error(info)) if info.code != RACE_LOST => return Err(refused(info)),
                 Ok(Said::Ready | Said::Error(_) | Said::Nothing) => starting = None,

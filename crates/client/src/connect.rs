@@ -17,7 +17,7 @@ use crate::world::{Autostart, World};
 /// How long a client looks for a daemon that went away under it.
 pub const RECONNECT: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_millis(50);
-/// How long a client that waits holds out after a `daemon stop`, in case a `daemon start` follows.
+/// How long a client waits after a `daemon stop`, in case a `daemon start` follows.
 const STOPPED_FOR: Duration = Duration::from_secs(5);
 /// How long a daemon may take to listen anew once it is told that its socket is gone.
 const MEND_WITHIN: Duration = Duration::from_secs(3);
@@ -38,8 +38,8 @@ pub async fn connect(world: &World) -> Result<Connection, Problem> {
     }
 }
 
-/// A connection after one broke, until `deadline`. A daemon that was stopped and is not started again at once stays
-/// stopped.
+/// A connection after one broke; tries until `deadline`. A daemon that was stopped and is not started again at once
+/// stays stopped.
 pub async fn reconnect(world: &World, deadline: Instant) -> Result<Connection, Problem> {
     let layout = world.layout()?;
     // A daemon that lives and lost its socket is told so.
@@ -51,7 +51,7 @@ pub async fn reconnect(world: &World, deadline: Instant) -> Result<Connection, P
         }
         let now = Instant::now();
         if layout.stopped_marker().exists() {
-            // `daemon stop` and then `daemon start` is how many an upgrade goes.
+            // Many an upgrade is `daemon stop` and then `daemon start`.
             if now >= *stopped_until.get_or_insert(now + STOPPED_FOR) {
                 return Err(Problem::unreachable("it was stopped")
                     .hint("runs go on without it; outlast daemon start"));

@@ -21,7 +21,7 @@ use crate::problem::Problem;
 
 pub struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
-    /// Moves the bytes, and ends with the connection.
+    /// The task that moves the bytes; it ends with the connection.
     _driver: JoinSet<()>,
 }
 
@@ -44,7 +44,7 @@ impl Connection {
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(Failed::lost)?;
         let mut driver = JoinSet::new();
-        // A broken connection also shows where the answer is awaited, so it is told there.
+        // The caller that awaits the answer sees the broken connection too, and reports it.
         driver.spawn(async move { drop(connection.with_upgrades().await) });
         Ok(Self { sender, _driver: driver })
     }
@@ -61,7 +61,7 @@ impl Connection {
             return Ok(response);
         }
         let body = collect(ask, response).await?;
-        // A daemon on its way out did not do what it was asked; its successor will.
+        // A daemon that is leaving did not act on the question; its successor will.
         if status == StatusCode::SERVICE_UNAVAILABLE {
             return Err(Failed::Lost(error_info(status, &body).message));
         }
@@ -104,7 +104,7 @@ impl Reply {
         Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
     }
 
-    /// The connection itself, once the daemon has switched protocols; `None` if it broke before.
+    /// Both directions, once the daemon has switched protocols; `None` if the connection broke before.
     pub async fn upgraded(self) -> Option<Duplex> {
         let upgraded = hyper::upgrade::on(self.response).await.ok();
         drop(self.connection);

@@ -34,7 +34,7 @@ pub async fn try_connect(layout: &Layout) -> Result<Option<Connection>, Problem>
 async fn connect_to(door: &Door) -> Result<Option<Connection>, Problem> {
     let socket = &door.socket;
     let stream = match open(socket).await {
-        // A process that the kernel names at the other end need not be looked for.
+        // If the kernel names the holder's pid at the other end, the start need not be compared.
         Ok(stream) if is_at(&stream, door.pid) || door.is_its_holders() => stream,
         Ok(_another) => return Ok(None),
         Err(error) if is_unserved(&error) => return Ok(None),
@@ -109,7 +109,7 @@ mod tests {
         std::fs::create_dir_all(&layout.runtime).expect("directories");
         runtime().block_on(async {
             assert!(matches!(connect_to(&at(&layout)).await, Ok(None)));
-            // Bound by way of a short link, as the daemon has to as well.
+            // The socket is bound by way of a short link, as the daemon does.
             let link = home.path().join("link");
             std::os::unix::fs::symlink(&layout.runtime, &link).expect("a link");
             let _listener =

@@ -1,6 +1,6 @@
-//! A run's output, from the first byte asked for to the last there will be.
+//! A run's output, from the first selected byte to the last byte of the run.
 //!
-//! When the daemon goes away in between, reading goes on at the exact byte where it broke off.
+//! When the daemon goes away in between, `Output` continues at the exact byte at which the output broke off.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::session::{self, Session};
 
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Which part of the output.
+/// Which part of a run's output is read.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     pub turn: Option<u32>,
@@ -31,10 +31,10 @@ pub struct Selection {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Until {
-    /// As much as there is.
+    /// Read the output that is there now.
     #[default]
     Now,
-    /// What is there and what comes.
+    /// Also read the output that comes until the run ends.
     RunEnds,
 }
 
@@ -62,7 +62,7 @@ pub struct Output<'w> {
     source: Option<Source>,
     /// The attempts whose output is no longer there, in words.
     gone: Vec<String>,
-    /// Since when it has been broken, while nothing comes.
+    /// Since when the output is broken off; `None` while a daemon answers.
     broken_since: Option<Instant>,
 }
 
@@ -107,7 +107,8 @@ impl<'w> Output<'w> {
                     return Ok(piece);
                 }
             } else if let Some(bytes) = source.more().await {
-                // A daemon has answered, if only with what is known: it was restarted, and is not broken.
+                // A daemon has answered, if only with known bytes: the daemon was restarted, and the output is not
+                // broken.
                 self.broken_since = None;
                 source.frames.feed(&bytes);
             } else {
@@ -117,7 +118,7 @@ impl<'w> Output<'w> {
         }
     }
 
-    /// Before asking again, for as long as a daemon that comes back may take.
+    /// The pause before the output is asked for again; an error once a daemon has had the time to come back.
     async fn pause(&mut self) -> Result<(), Problem> {
         let since = *self.broken_since.get_or_insert_with(Instant::now);
         if since.elapsed() >= RECONNECT {
@@ -138,7 +139,7 @@ impl<'w> Output<'w> {
         if *until == Until::RunEnds {
             ask = ask.query("follow", true);
         }
-        // What narrows the start has done its work once something has come.
+        // `since` and `tail` select the start, so they are sent only until a byte has come.
         if self.cursor.is_start() {
             ask = ask.query_if("since", since.as_ref()).query_if("tail", *tail);
         }
@@ -147,8 +148,8 @@ impl<'w> Output<'w> {
 }
 
 impl Source {
-    /// More bytes; `None` if there are none. A stream that is whole ends with a frame that says so, so
-    /// one that runs out broke, however politely.
+    /// More bytes; `None` if the stream broke off. A whole stream ends with an `End` frame, so a stream that runs out
+    /// without that frame broke off too.
     async fn more(&mut self) -> Option<Bytes> {
         self.reply.more().await?.ok()
     }
@@ -161,7 +162,7 @@ pub fn output_gone(attempts: &[String]) -> Problem {
         .hint("the journal is whole: `outlast show` and `outlast events` say what is known")
 }
 
-/// How far the output has been read; what comes again after a reconnect is recognised by it.
+/// How far the output has been read. The cursor recognises the bytes that come again after a reconnect.
 #[derive(Debug, Default)]
 struct Cursor {
     /// Turn, attempt and the offset after the last byte seen, once something was seen.
@@ -179,8 +180,8 @@ impl Cursor {
         self.seen.is_none()
     }
 
-    /// Where to go on, if that is in the first attempt there is. Elsewhere the daemon cannot be told, and
-    /// what it sends again is passed over.
+    /// The offset to continue at, if the cursor is in the first attempt. The API takes no offset in a later attempt;
+    /// there the cursor skips the bytes that the daemon sends again.
     fn offset_in_first(&self) -> Option<u64> {
         match self.seen {
             Some((1, 1, offset)) => Some(offset),
@@ -209,7 +210,7 @@ impl Cursor {
                 let from = self.advance(from, to)?;
                 Some(Piece::Gap { from, to })
             }
-            // Said again after a reconnect, it is no news.
+            // After a reconnect the daemon sends the frame again.
             OutputFrame::Damaged => {
                 let is_known = self.damaged.replace(self.current) == Some(self.current);
                 (!is_known).then_some(Piece::Damaged)
@@ -219,11 +220,12 @@ impl Cursor {
         }
     }
 
-    /// What is said of an output that is gone; `None` if that was said before, or is of no news.
+    /// The words for an attempt whose output is gone; `None` if the words were given before, or the output was read
+    /// before it went.
     fn gone(&mut self, bytes: Option<u64>) -> Option<String> {
         let (turn, attempt) = self.current;
         let is_said = self.gone.is_some_and(|said| said >= self.current);
-        // All of it may have been seen before it went.
+        // The whole output may have been read before it went.
         let is_seen = self.seen.is_some_and(|(turn, attempt, offset)| {
             (turn, attempt) > self.current
                 || (turn, attempt) == self.current && bytes.is_none_or(|bytes| offset >= bytes)

@@ -41,7 +41,7 @@ pub fn signal(world: &World, holder: &Holder, signal: Signal) -> Sent {
         return Sent::Gone;
     }
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return Sent::Gone };
-    // Compared after opening: what the handle holds is what was looked at.
+    // The start is compared after the open, so the compared process is the process of the handle.
     if process::start(identity.pid) != Some(identity.start) {
         return Sent::Gone;
     }
@@ -52,7 +52,7 @@ pub fn signal(world: &World, holder: &Holder, signal: Signal) -> Sent {
     }
 }
 
-/// Untested here: without pidfds nothing says that the process is still the one that is named.
+/// Untested here: without a pidfd the process may be another one than the lock names.
 #[cfg(not(target_os = "linux"))]
 pub fn signal(_world: &World, _holder: &Holder, _signal: Signal) -> Sent {
     Sent::No
@@ -63,7 +63,7 @@ pub fn is_frozen(holder: &Holder) -> bool {
     process::is_stopped(holder.pid)
 }
 
-/// Which boot this is. A debug build can be told another, as the daemon can.
+/// Which boot this is. A debug build takes another from its environment, as the daemon does.
 #[cfg(target_os = "linux")]
 fn boot_id(world: &World) -> Option<String> {
     let pretended = world.var("OUTLAST_FAKE_BOOT_ID").filter(|_| cfg!(debug_assertions));

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::session::{Session, unreadable};
 use crate::sse;
 
-/// Before a stream that broke off is asked for again; longer while it brings nothing.
+/// The pause before a broken stream is asked for again. The pause doubles while the stream brings no new event.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -20,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub struct Event {
     pub seq: u64,
     pub kind: String,
-    /// As it came.
+    /// The event's text, unchanged.
     pub json: String,
     fields: Map<String, Value>,
 }
@@ -47,7 +47,7 @@ impl Event {
         self.get(key)?.as_u64()
     }
 
-    /// What only this kind of event says, by name.
+    /// The fields that only this kind of event has.
     pub fn own_fields(&self) -> impl Iterator<Item = (&String, &Value)> {
         let common = ["seq", "at", "run", "kind"];
         self.fields.iter().filter(move |(key, _)| !common.contains(&key.as_str()))
@@ -121,16 +121,14 @@ impl<'w> Journal<'w> {
         Ok(Some(event))
     }
 
-    /// A stream that stopped without the end of the run broke off, unless the end was before its start.
+    /// True if the run had ended before the stream began. Otherwise a stream without the run's end broke off.
     async fn is_over(&mut self) -> Result<bool, Problem> {
         let view = self.view().await?;
         let is_terminal = view.ended_at.is_some()
             && exit_status(&view.state, view.reason_code.as_deref()).is_some();
         Ok(is_terminal && view.seq <= self.last)
     }
-}
 
-impl Journal<'_> {
     async fn view(&mut self) -> Result<RunView, Problem> {
         let asked = self.session.call(&Ask::get(&run_path(&self.run, ""))).await;
         asked.map_err(|problem| match problem.has_code("unknown_run") {

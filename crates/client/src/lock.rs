@@ -32,7 +32,7 @@ pub fn probe(path: &Path) -> Lock {
     }
 }
 
-/// The daemon that holds the lock; `None` if none does, or it has not said who it is.
+/// The daemon that holds the lock; `None` if no daemon does, or the daemon has not written its name yet.
 pub fn holder(path: &Path) -> Option<Holder> {
     // The words are read first: a daemon that takes the lock in between has not written them.
     let holder = last_holder(path)?;
@@ -44,8 +44,8 @@ pub fn last_holder(path: &Path) -> Option<Holder> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Where the daemon listens, whatever this environment says: the lock names it while it is held. `None` if no
-/// daemon lives, or it does not listen yet. Another path would lead to another Outlast's daemon.
+/// Where the daemon listens: the held lock names the socket, whatever this environment says. `None` if no daemon
+/// lives, or the daemon does not listen yet. Another path would lead to another Outlast's daemon.
 pub fn socket(layout: &Layout) -> Option<PathBuf> {
     door(layout).filter(Door::is_its_holders).map(|door| door.socket)
 }
@@ -57,12 +57,12 @@ pub(crate) fn door(layout: &Layout) -> Option<Door> {
     match (holder.socket(), start) {
         (Some(socket), start) => Some(Door { socket: socket.to_owned(), pid, start }),
         (None, Some(_)) => None,
-        // An earlier daemon listens where its environment said, which is likely to be ours.
+        // A daemon of an earlier version listens where its environment said, which is likely to be this one.
         (None, None) => Some(Door { socket: layout.socket(), pid, start }),
     }
 }
 
-/// A socket, and the daemon that named it in the lock.
+/// A socket, and the daemon that named the socket in the lock.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) socket: PathBuf,

@@ -25,7 +25,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// To be asked early: later the name may lead to another version.
+    /// Finds the program. A client asks early: later the name may lead to another version.
     pub fn find(env: &[(OsString, OsString)], typed: Option<OsString>) -> Self {
         let exe = std::env::current_exe().ok().map(without_mark);
         let path = lookup(env, "PATH").unwrap_or_default().to_owned();
@@ -43,9 +43,9 @@ impl Program {
         self.name.as_deref().or(self.exe.as_deref())
     }
 
-    /// What to start a daemon from, in this order: the first that can be executed. The name comes first, so that an
-    /// upgrade takes effect. Any program of our name on PATH comes after our own path, since ours may have been
-    /// built to be tried beside an installed one; and our own file comes last, also if it has no name any more.
+    /// The files to start a daemon from; the first that can be executed is taken. The name comes first, so that an
+    /// upgrade takes effect. Any `outlast` on PATH comes after this program's own path, since this program may have
+    /// been built to be tried beside an installed one. The running file comes last, also if it has no name any more.
     pub fn candidates(&self) -> Vec<PathBuf> {
         let mut candidates: Vec<PathBuf> = Vec::new();
         let found = named_on(&self.path).find(|name| name.is_file());

@@ -1,8 +1,8 @@
-//! Run ids: chosen by the client, so that asking again after a lost answer makes no second run.
+//! Ids of runs and orders. The client chooses them, so a question that is asked again makes no second run.
 
 use crate::problem::Problem;
 
-/// Crockford's base 32: nothing that reads like something else.
+/// Crockford's base 32: no digit looks like another.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const LENGTH: usize = 12;
 

@@ -47,13 +47,13 @@ impl<'w> Session<'w> {
         serde_json::from_slice(&body).map_err(|error| unreadable(&error))
     }
 
-    /// True if the last question was asked more than once, since an answer to it was lost. It may have been
-    /// acted upon the first time.
+    /// True if the last question was asked more than once, because an answer was lost. The daemon may have acted on
+    /// the first one.
     pub fn was_repeated(&self) -> bool {
         self.was_repeated
     }
 
-    /// The answer as it came.
+    /// The body of the answer, unchanged.
     pub async fn fetch(&mut self, ask: &Ask) -> Result<Bytes, Problem> {
         let ask = &ask.clone().token(self.world.token());
         let mut patience = Patience::default();
@@ -108,7 +108,8 @@ impl<'w> Session<'w> {
     }
 }
 
-/// For how long a daemon that went away is looked for: from when it was missed, however long ago it was asked.
+/// How long a session looks for a daemon that went away. The time counts from when the session missed the daemon, not
+/// from the question.
 #[derive(Debug, Default)]
 struct Patience {
     until: Option<Instant>,
@@ -119,7 +120,7 @@ impl Patience {
         self.until.unwrap_or_else(|| Instant::now() + RECONNECT)
     }
 
-    /// Before the question is asked again.
+    /// The pause before the question is asked again; an error once the time is up.
     async fn pause(&mut self, why: &str) -> Result<(), Problem> {
         let until = *self.until.get_or_insert_with(|| Instant::now() + RECONNECT);
         if Instant::now() >= until {

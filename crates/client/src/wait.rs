@@ -1,4 +1,6 @@
-//! Waiting for a run to end or to rest, as long as that takes.
+//! Waiting until a run has ended or rests.
+//!
+//! Sets no time limit of its own; the caller does.
 
 use std::time::Duration;
 
@@ -10,9 +12,9 @@ use crate::problem::Problem;
 use crate::session::Session;
 use crate::world::World;
 
-/// One question; the daemon answers after 60 s at the latest, whatever is asked.
+/// How long one question waits. The daemon answers after 60 s at the latest, also if a client asks for longer.
 pub const ONE_WAIT: Duration = Duration::from_secs(50);
-/// An answer that came early without news is not asked for again at once.
+/// The pause after an answer that came early and without news.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is waited for.
@@ -20,7 +22,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub enum For {
     /// The run has ended, or rests until a person acts.
     Rest,
-    /// And nothing of it is alive.
+    /// The run has ended or rests, and no process of the run is alive.
     Empty,
 }
 
