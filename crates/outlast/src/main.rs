@@ -2,28 +2,41 @@
 //!
 //! Reads the environment and the arguments, and turns what a command answers into an exit code.
 
-mod args;
-mod attached;
-mod attention;
-mod builds;
-mod cli_errors;
-mod commands;
-mod duration;
+// What the program is started as, and what it is given.
 mod entry;
-mod keys;
-mod loop_file;
+mod world;
+
+// The command line.
+mod args;
+mod cli_errors;
+mod duration;
 mod money;
-mod output;
+mod text;
+
+// One file for each verb.
+mod commands;
+mod loop_file;
+
+// Watching a run.
+mod attached;
+mod keys;
 mod printer;
 mod progress;
-mod service;
 mod signals;
 mod switch;
 mod terminal;
-mod text;
 mod tty;
+
+// The whole screen.
+mod attention;
 mod tui;
-mod world;
+
+// The daemon as a program: its build, and its service manager.
+mod builds;
+mod service;
+
+// Everything that is printed.
+mod output;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
