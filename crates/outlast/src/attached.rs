@@ -5,18 +5,18 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use outlast_client::follow::{Output, Piece, Selection, Until};
+use outlast_client::problem::{DETACHED, Problem};
+use outlast_client::session::Session;
+use outlast_client::wait;
 use outlast_wire::api::RunView;
 use tokio::time::sleep;
 
 use crate::Answer;
-use crate::follow::{Output, Piece, Selection, Until};
 use crate::output::{self, outcome};
 use crate::printer::Printer;
-use crate::problem::{DETACHED, Problem};
 use crate::progress::Progress;
-use crate::session::Session;
 use crate::signals::Detach;
-use crate::wait;
 use crate::world::World;
 
 /// A short run is over before it is worth a second connection to hear of its rest.
@@ -27,12 +27,12 @@ const QUIET_END: Duration = Duration::from_secs(5);
 
 /// Shows the output of a run until it ends, rests, or somebody wants us gone; and of a loop how it gets on.
 pub(crate) async fn attach(
+    world: &World,
     session: Session<'_>,
     run: &str,
     progress: &Progress<'_>,
     mut detach: Detach,
 ) -> Answer {
-    let world = session.world();
     let selection = Selection { until: Until::RunEnds, ..Selection::default() };
     let mut output = Output::new(session, run, selection);
     let mut printer = Printer::default();
@@ -43,7 +43,7 @@ pub(crate) async fn attach(
             result = show(&mut output, &mut printer, &pulse, progress) => result?,
             result = watch(world, run, &pulse) => result?,
         }
-        let view = wait::for_rest(world, run).await?;
+        let view = wait::for_rest(&world.client, run).await?;
         progress.last_words(&view).await;
         Ok(view)
     };
@@ -65,7 +65,7 @@ pub(crate) async fn conclude(world: &World, run: &str, mut detach: Detach) -> An
     let view = tokio::select! {
         biased;
         () = detach.asked() => return Ok(detached(run)),
-        view = wait::for_rest(world, run) => view?,
+        view = wait::for_rest(&world.client, run) => view?,
     };
     Ok(concluded(&view))
 }
@@ -105,7 +105,7 @@ async fn show(
 /// Returns once the run has ended or rests and its output has been quiet for a while.
 async fn watch(world: &World, run: &str, pulse: &Pulse) -> Result<(), Problem> {
     sleep(BEFORE_WATCHING).await;
-    let view: RunView = wait::for_rest(world, run).await?;
+    let view: RunView = wait::for_rest(&world.client, run).await?;
     let quiet = if view.state == "blocked" { QUIET_REST } else { QUIET_END };
     loop {
         let before = pulse.pieces.get();

@@ -1,9 +1,9 @@
 //! Which build this is, and whether the daemon is another.
 
+use outlast_client::lock;
 use outlast_wire::holder::Holder;
 use outlast_wire::version;
 
-use crate::lock;
 use crate::output;
 use crate::world::World;
 
@@ -17,7 +17,7 @@ pub(crate) const RESTART: &str =
 /// Says on standard error that the daemon is of another build, if it is. Once for a command, and for those that
 /// a person types often.
 pub(crate) fn mention(world: &World) {
-    let Ok(layout) = world.layout() else { return };
+    let Ok(layout) = world.client.layout() else { return };
     // It has just answered, so what the lock says is said of it.
     let holder = lock::last_holder(&layout.daemon_lock());
     if let Some(what) = holder.as_ref().and_then(difference) {

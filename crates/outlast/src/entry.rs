@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 /// `outlast __shim DIR`
 pub(crate) fn shim(dir: Option<OsString>) -> ExitCode {
-    let Some(dir) = dir else { return ExitCode::from(crate::problem::REFUSED) };
+    let Some(dir) = dir else { return ExitCode::from(outlast_client::problem::REFUSED) };
     outlast_shim::main(Path::new(&dir))
 }
 
 /// `outlast __wait PLAN`
 pub(crate) fn waiter(plan: Option<OsString>) -> ExitCode {
-    let Some(plan) = plan else { return ExitCode::from(crate::problem::REFUSED) };
+    let Some(plan) = plan else { return ExitCode::from(outlast_client::problem::REFUSED) };
     outlast_shim::wait(Path::new(&plan))
 }
 

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use outlast_client::problem;
 use outlast_wire::api::WorkflowFile;
 use outlast_wire::layout::Layout;
 use outlast_workflow::{
@@ -14,8 +15,7 @@ use outlast_workflow::{
 use serde_json::{Value, json};
 
 use crate::output::{self, printable};
-use crate::problem;
-use crate::world::{World, lookup};
+use crate::world::World;
 
 /// A loop file named from `here`, as the daemon is told it.
 pub(crate) fn named(here: &Path, file: &Path) -> Result<WorkflowFile, problem::Problem> {
@@ -63,9 +63,9 @@ pub(crate) fn load(
 ) -> Result<Loaded, Vec<Problem>> {
     let (config, odd) = config(layout)?;
     let text = read(path).map_err(|problem| vec![problem])?;
-    let env = |name: &str| lookup(&world.env, name)?.to_str().map(str::to_owned);
-    let home = lookup(&world.env, "HOME").map(PathBuf::from);
-    let temp_dir = lookup(&world.env, "TMPDIR").map_or(Path::new("/tmp"), Path::new);
+    let env = |name: &str| world.client.var(name)?.to_str().map(str::to_owned);
+    let home = world.client.var("HOME").map(PathBuf::from);
+    let temp_dir = world.client.var("TMPDIR").map_or(Path::new("/tmp"), Path::new);
     let around = Surroundings {
         home: home.as_deref(),
         env: &env,

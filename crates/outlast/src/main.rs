@@ -2,51 +2,47 @@
 //!
 //! Reads the environment and the arguments, and turns what a command answers into an exit code.
 
-mod absence;
-mod args;
-mod ask;
-mod attached;
-mod attention;
-mod autostart;
-mod builds;
-mod client;
-mod commands;
-mod connect;
-mod duration;
+// What the program is started as, and what it is given.
 mod entry;
-mod follow;
-mod frames;
-mod holder;
-mod journal;
-mod keys;
-mod lock;
-mod loop_file;
+mod world;
+
+// The command line.
+mod args;
+mod cli_errors;
+mod duration;
 mod money;
-mod output;
+mod text;
+
+// One file for each verb.
+mod commands;
+mod loop_file;
+
+// Watching a run.
+mod attached;
+mod keys;
 mod printer;
-mod problem;
-mod process;
-mod program;
 mod progress;
-mod rows;
-mod run_id;
-mod service;
-mod session;
 mod signals;
-mod sse;
 mod switch;
 mod terminal;
-mod text;
 mod tty;
+
+// The whole screen.
+mod attention;
 mod tui;
-mod usage;
-mod wait;
-mod world;
+
+// The daemon as a program: its build, and its service manager.
+mod builds;
+mod service;
+
+// Everything that is printed.
+mod output;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::problem::Problem;
+use outlast_client::problem::Problem;
+
 use crate::world::World;
 
 fn main() -> ExitCode {
@@ -62,7 +58,7 @@ fn main() -> ExitCode {
     let world = World::new(environment());
     let cli = match args::parse() {
         Ok(cli) => cli,
-        Err(usage) => return usage::explain(&usage),
+        Err(usage) => return cli_errors::explain(&usage),
     };
     let errors = cli.command.errors();
     commands::dispatch(cli.command, &world).unwrap_or_else(|problem| {

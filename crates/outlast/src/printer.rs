@@ -1,9 +1,9 @@
 //! Pieces of a run's output, as they are printed.
 
 use jiff::Timestamp;
+use outlast_client::follow::Piece;
 use outlast_wire::output::Stream;
 
-use crate::follow::Piece;
 use crate::output::bytes::Target;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,9 +1,8 @@
 //! The signals that end the watching of a run, and never the run.
 
 use futures_util::FutureExt;
+use outlast_client::problem::Problem;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-use crate::problem::Problem;
 
 pub(crate) struct Detach {
     interrupt: Signal,

@@ -3,12 +3,12 @@
 use std::io::{IsTerminal, Read};
 use std::sync::{Mutex, Once, PoisonError};
 
+use outlast_client::problem::Problem;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::mpsc;
 
 use crate::output::bytes::{Target, write_all};
 use crate::output::tell;
-use crate::problem::Problem;
 use crate::switch::Switch;
 
 /// Switches off whatever a program may have switched on. The scroll region goes with the cursor, so

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::problem::Problem;
+use outlast_client::problem::Problem;
 
 /// More than this is a file, and is better named than sent.
 const LONGEST: u64 = 256 << 10;

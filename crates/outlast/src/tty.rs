@@ -3,8 +3,10 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::connection::Duplex;
+use outlast_client::problem::Problem;
+use outlast_client::session::Session;
 use outlast_wire::api::{RunView, TTY_UPGRADE, exit_status};
 use outlast_wire::shim::{Decoder, Frame, News, Order, Window};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -13,27 +15,26 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::Answer;
-use crate::ask::{Ask, run_path};
 use crate::attached;
 use crate::keys::{self, Keys};
 use crate::output::bytes::{self, Target};
-use crate::problem::Problem;
 use crate::progress::{About, Progress};
-use crate::session::Session;
 use crate::signals::{self, Detach};
 use crate::terminal::{self, Raw, Shows};
-use crate::world;
+use crate::world::{self, World};
 
 /// Between two looks for the terminal of an attempt that has not started yet.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
 
-type Stream = TokioIo<Upgraded>;
-
 /// Shows a run's terminal until the run ends or rests, or somebody wants us gone.
-pub(crate) async fn attach(session: Session<'_>, run: &str, mut detach: Detach) -> Answer {
-    let world = session.world();
+pub(crate) async fn attach(
+    world: &World,
+    session: Session<'_>,
+    run: &str,
+    mut detach: Detach,
+) -> Answer {
     let raw = Raw::enter()?;
     let mut seat = Seat { keys: terminal::keys(), resizes: signals::window_changes()? };
     let sight = Cell::new(Sight::Nothing);
@@ -52,7 +53,7 @@ pub(crate) async fn attach(session: Session<'_>, run: &str, mut detach: Detach) 
         // It was over before we sat down, and what it printed is on record.
         Left::Over if sight.get() == Sight::Nothing => {
             let progress = Progress::new(world, run, About::COMMAND);
-            attached::attach(Session::new(world), run, &progress, detach).await
+            attached::attach(world, Session::new(&world.client), run, &progress, detach).await
         }
         Left::Over => attached::conclude(world, run, detach).await,
     }
@@ -119,21 +120,19 @@ async fn wait_for_leave(seat: &mut Seat, pause: Duration) -> Option<Left> {
 }
 
 /// A stream to the run's terminal; `None` while it has none.
-async fn sit_down(session: &mut Session<'_>, run: &str) -> Result<Option<Stream>, Problem> {
+async fn sit_down(session: &mut Session<'_>, run: &str) -> Result<Option<Duplex>, Problem> {
     let window = world::window().unwrap_or(ANY_WINDOW);
     let ask = Ask::get(&run_path(run, "/attach"))
         .query("rows", window.rows)
         .query("cols", window.cols)
         .upgrade(TTY_UPGRADE);
-    let (connection, response) = match session.open(&ask).await {
-        Ok(answer) => answer,
+    let reply = match session.open(&ask).await {
+        Ok(reply) => reply,
         Err(problem) if is_not_now(&problem) => return Ok(None),
         Err(problem) => return Err(problem),
     };
     // A connection that breaks in the middle of the handshake is one more that is asked for again.
-    let upgraded = hyper::upgrade::on(response).await.ok();
-    drop(connection);
-    Ok(upgraded.map(TokioIo::new))
+    Ok(reply.upgraded().await)
 }
 
 /// The run goes on and has no terminal just now: between two attempts, or before the first.
@@ -141,7 +140,7 @@ fn is_not_now(problem: &Problem) -> bool {
     ["no_terminal", "not_running", "unreachable"].iter().any(|code| problem.has_code(code))
 }
 
-async fn converse(stream: Stream, seat: &mut Seat, sight: &Cell<Sight>) -> Result<Left, Problem> {
+async fn converse(stream: Duplex, seat: &mut Seat, sight: &Cell<Sight>) -> Result<Left, Problem> {
     let (screen, hands) = tokio::io::split(stream);
     tokio::select! {
         over = show(screen, sight) => over.map(|()| Left::Over),
@@ -150,7 +149,7 @@ async fn converse(stream: Stream, seat: &mut Seat, sight: &Cell<Sight>) -> Resul
 }
 
 /// Paints what comes until no more does.
-async fn show(mut screen: ReadHalf<Stream>, sight: &Cell<Sight>) -> Result<(), Problem> {
+async fn show(mut screen: ReadHalf<Duplex>, sight: &Cell<Sight>) -> Result<(), Problem> {
     let mut decoder = Decoder::default();
     let mut chunk = vec![0; 64 << 10];
     loop {
@@ -182,11 +181,11 @@ async fn show(mut screen: ReadHalf<Stream>, sight: &Cell<Sight>) -> Result<(), P
 fn make_room() -> Result<(), Problem> {
     let rows = world::window().unwrap_or(ANY_WINDOW).rows;
     let lines = "\n".repeat(usize::from(rows));
-    bytes::write_all(Target::Stdout, lines.as_bytes()).map_err(|error| Problem::unwritable(&error))
+    bytes::write_all(Target::Stdout, lines.as_bytes()).map_err(|error| bytes::unwritable(&error))
 }
 
 /// Sends keys and window sizes until somebody wants to leave.
-async fn forward(mut hands: WriteHalf<Stream>, seat: &mut Seat) -> Left {
+async fn forward(mut hands: WriteHalf<Duplex>, seat: &mut Seat) -> Left {
     loop {
         let (frame, leaves) = tokio::select! {
             typed = seat.keys.recv() => match typed.as_deref().map(keys::read) {

@@ -5,8 +5,9 @@ use super::manifest::{Section, dependencies};
 use super::tree::File;
 
 /// Our crates, and those of ours that each may be built upon.
-const ALLOWED: [(&str, &[&str]); 9] = [
-    ("outlast", &["wire", "daemon", "shim", "workflow"]),
+const ALLOWED: [(&str, &[&str]); 10] = [
+    ("outlast", &["wire", "client", "daemon", "shim", "workflow"]),
+    ("client", &["wire"]),
     ("daemon", &["engine", "store", "agents", "wire", "workflow"]),
     ("workflow", &["engine"]),
     ("store", &["engine"]),

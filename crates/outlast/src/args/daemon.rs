@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
-use crate::commands::LogLevel;
 use crate::duration::{self, Since};
 use crate::service::Manager;
 
@@ -77,6 +76,16 @@ pub(crate) struct DaemonLogs {
     /// Only the last lines
     #[arg(long, value_name = "LINES")]
     pub(crate) tail: Option<usize>,
+}
+
+/// How bad a line of the log is, from what matters most on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
 }
 
 /// Be the daemon, in the foreground

@@ -3,6 +3,7 @@
 mod control;
 mod daemon;
 mod list;
+mod loop_file;
 mod program;
 mod run;
 mod sink;
@@ -13,9 +14,10 @@ mod watch;
 pub(crate) use control::{Answer, Gc, Pause, Recover, Resume, Rm, Send, Stop};
 pub(crate) use daemon::{
     Daemon, DaemonCommand, DaemonInstall, DaemonLogs, DaemonRun, DaemonStatus, DaemonUninstall,
-    Doctor,
+    Doctor, LogLevel,
 };
 pub(crate) use list::{Events, Logs, Ps, Show, Sort, State, Stream, Tree};
+pub(crate) use loop_file::{Check, Import, ImportFrom, Schema};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;
 pub(crate) use sink::{Sink, SinkCommand};
@@ -28,7 +30,6 @@ pub(crate) use watch::{Attach, Top, Wait};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{Check, Import};
 use crate::output::errors::Errors;
 
 /// Run agent loops that outlast the terminal, the daemon and the machine's uptime

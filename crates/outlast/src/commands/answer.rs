@@ -1,17 +1,18 @@
 //! `outlast answer`: what a run that is blocked on a person asked for.
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::problem::Problem;
+use outlast_client::run_id;
+use outlast_client::session::Session;
 use outlast_wire::api::{self, AnswerRun, RunView};
 
-use crate::ask::{Ask, run_path};
-use crate::problem::Problem;
-use crate::session::Session;
 use crate::world::World;
-use crate::{Answer, args, output, run_id, text};
+use crate::{Answer, args, output, text};
 
 pub(crate) async fn answer(world: &World, args: args::Answer) -> Answer {
     let (run, json, seq) = (args.run.clone(), args.json, args.seq);
     let answer = chosen(args)?;
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     let view: RunView = session.call(&Ask::get(&run_path(&run, ""))).await?;
     // Without a question the daemon says why nothing can be answered.
     let seq = seq.or(view.asks.map(|asked| asked.seq));

@@ -1,20 +1,20 @@
 //! `outlast budgets`: what runs may use up together, and what is left of it.
 
 use jiff::Timestamp;
+use outlast_client::ask::Ask;
+use outlast_client::session::{Session, unreadable};
 use outlast_wire::api::{BudgetView, Spent};
 
 use crate::Answer;
 use crate::args::Budgets;
-use crate::ask::Ask;
 use crate::money;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::time::both;
 use crate::output::{self, figures};
-use crate::session::{Session, unreadable};
 use crate::world::World;
 
 pub(crate) async fn budgets(world: &World, args: Budgets) -> Answer {
-    let body = Session::new(world).fetch(&Ask::get("/v1/budgets")).await?;
+    let body = Session::new(&world.client).fetch(&Ask::get("/v1/budgets")).await?;
     if args.json {
         output::print_line(&String::from_utf8_lossy(&body))?;
         return Ok(0);

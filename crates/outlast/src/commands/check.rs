@@ -1,48 +1,13 @@
 //! `outlast check`: what a loop file amounts to, without running it.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum};
+use outlast_client::problem::REFUSED;
 use outlast_workflow::{Explained, Loaded, Origin, Overrides, Problem};
 use serde_json::{Value, json};
 
+use crate::args::{Check, Schema};
 use crate::output::table::{Cell, Column, Look, Table};
-use crate::problem::REFUSED;
 use crate::world::World;
 use crate::{Answer, loop_file, output};
-
-/// Check a loop file and the operator's config, without running anything
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  outlast check                           ./WORKFLOW.md
-  outlast check nightly.md --strict       unknown keys are errors too
-  outlast check --explain                 every setting, and who said so
-  outlast check --schema workflow         JSON Schema of the front matter, for editors
-
-Exit codes: 0 fine, 2 with problems.")]
-pub(crate) struct Check {
-    /// The loop file; ./WORKFLOW.md if none is named
-    pub(crate) file: Option<PathBuf>,
-    /// Treat unknown keys as errors
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Print every setting with its value and where it comes from
-    #[arg(long)]
-    pub(crate) explain: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print the JSON Schema of a file instead of checking one
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "strict", "explain", "json"])]
-    pub(crate) schema: Option<Schema>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Schema {
-    Workflow,
-    Config,
-}
 
 pub(crate) fn check(world: &World, args: Check) -> Answer {
     if let Some(schema) = args.schema {
@@ -54,7 +19,7 @@ pub(crate) fn check(world: &World, args: Check) -> Answer {
     }
     let here = world.current_dir()?;
     let path = outlast_workflow::path(args.file.as_deref(), &here);
-    let found = loop_file::load(world, world.layout()?, &path, &Overrides::default());
+    let found = loop_file::load(world, world.client.layout()?, &path, &Overrides::default());
     let found = found.map(with_what_cannot_run);
     let found = if args.strict { found.and_then(Loaded::strict) } else { found };
     let short = |problem: &Problem| loop_file::shortened(problem, &here);
@@ -80,7 +45,7 @@ fn tell(
     world: &World,
     args: &Check,
     found: &Result<Loaded, Vec<Problem>>,
-) -> Result<(), crate::problem::Problem> {
+) -> Result<(), outlast_client::problem::Problem> {
     let loaded = match found {
         Ok(loaded) => loaded,
         Err(problems) => {

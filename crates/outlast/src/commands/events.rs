@@ -1,22 +1,22 @@
 //! `outlast events`: what has happened to a run.
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::journal::{Event, Journal};
+use outlast_client::problem::Problem;
+use outlast_client::session::Session;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::Answer;
 use crate::args::Events;
-use crate::ask::{Ask, run_path};
-use crate::journal::{Event, Journal};
 use crate::output::{self, printable};
-use crate::problem::Problem;
-use crate::session::Session;
 use crate::world::World;
 
 /// In characters: what a field may take of a line.
 const LONGEST_VALUE: usize = 120;
 
 pub(crate) async fn events(world: &World, args: Events) -> Answer {
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     if args.follow {
         let mut journal = Journal::new(session, &args.run, args.after);
         while let Some(event) = journal.next().await? {

@@ -1,12 +1,12 @@
 //! `outlast gc`: remove what the retention rules no longer keep.
 
+use outlast_client::ask::Ask;
+use outlast_client::session::Session;
 use outlast_wire::api::{GcItem, GcReport};
 
 use crate::Answer;
 use crate::args::Gc;
-use crate::ask::Ask;
 use crate::output::{self, figures, printable};
-use crate::session::Session;
 use crate::world::World;
 
 pub(crate) async fn gc(world: &World, args: Gc) -> Answer {
@@ -14,7 +14,7 @@ pub(crate) async fn gc(world: &World, args: Gc) -> Answer {
     if args.dry_run {
         ask = ask.query("dry_run", true);
     }
-    let report: GcReport = Session::new(world).call(&ask).await?;
+    let report: GcReport = Session::new(&world.client).call(&ask).await?;
     if args.json {
         output::print_json(&report)?;
     } else {

@@ -1,53 +1,25 @@
 //! `outlast import`: a file written for another runner, as a loop file of ours.
 
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{Args, ValueEnum};
+use outlast_client::problem::{Problem, REFUSED};
 use outlast_workflow::Source;
 use outlast_workflow::import::{self, Imported, Unmapped};
 use serde_json::{Value, json};
 
+use crate::args::{Import, ImportFrom};
 use crate::output::{self, printable};
-use crate::problem::{Problem, REFUSED};
 use crate::world::World;
 use crate::{Answer, loop_file};
-
-/// Rewrite a file written for another runner as a loop file
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  outlast import symphony WORKFLOW.md                    print the loop file
-  outlast import ace ACE_WORKFLOW.md -o WORKFLOW.md      write it, unless the file exists
-
-What has no place in a loop file is listed, with its line and why.
-Exit codes: 0 imported, 2 refused.")]
-pub(crate) struct Import {
-    /// What the file was written for
-    #[arg(value_enum)]
-    pub(crate) from: From,
-    pub(crate) file: PathBuf,
-    /// Write the loop file here, where no file may be
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum From {
-    Symphony,
-    Ace,
-}
 
 pub(crate) fn import(world: &World, args: Import) -> Answer {
     let path = world.current_dir()?.join(&args.file);
     let text = loop_file::read(&path).map_err(|problem| loop_file::refusal(&problem))?;
     let source = Source { path: &args.file, text: &text };
     let imported = match args.from {
-        From::Symphony => import::symphony(&source),
-        From::Ace => import::ace(&source),
+        ImportFrom::Symphony => import::symphony(&source),
+        ImportFrom::Ace => import::ace(&source),
     };
     let imported = match imported {
         Ok(imported) => imported,

@@ -1,11 +1,12 @@
 //! `outlast logs`: what a run has written, byte for byte.
 
+use outlast_client::follow::{Output, Piece, Selection, Until};
+use outlast_client::session::Session;
+
 use crate::Answer;
 use crate::args::{Logs, Stream};
-use crate::follow::{Output, Piece, Selection, Until};
 use crate::output::bytes;
 use crate::printer::{Printer, Timestamps};
-use crate::session::Session;
 use crate::world::World;
 
 pub(crate) async fn logs(world: &World, args: Logs) -> Answer {
@@ -17,7 +18,7 @@ pub(crate) async fn logs(world: &World, args: Logs) -> Answer {
         tail: args.tail,
         until: if args.follow { Until::RunEnds } else { Until::Now },
     };
-    let mut output = Output::new(Session::new(world), &args.run, selection);
+    let mut output = Output::new(Session::new(&world.client), &args.run, selection);
     let timestamps = if args.timestamps { Timestamps::EachLine } else { Timestamps::None };
     let mut printer = Printer::new(timestamps);
     loop {

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use outlast_client::problem::Problem;
+
 use crate::Answer;
 use crate::args::{self, Man};
 use crate::output;
-use crate::problem::Problem;
 
 pub(crate) fn man(asked: Man) -> Answer {
     match asked.dir {

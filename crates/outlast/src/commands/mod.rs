@@ -5,14 +5,14 @@ mod attach;
 mod budgets;
 mod check;
 mod completions;
-pub(crate) mod daemon;
+mod daemon;
 mod doctor;
 mod events;
 mod gc;
 mod import;
 mod logs;
 mod man;
-pub(crate) mod pause;
+mod pause;
 mod ps;
 mod recover;
 mod resume;
@@ -31,15 +31,12 @@ mod wait;
 
 use std::process::ExitCode;
 
+use outlast_client::problem::Problem;
+
 use crate::Answer;
 use crate::args::{Command, Daemon, DaemonCommand};
 use crate::output::errors;
-use crate::problem::Problem;
 use crate::world::World;
-
-pub(crate) use check::Check;
-pub(crate) use daemon::logs::Level as LogLevel;
-pub(crate) use import::Import;
 
 pub(crate) fn dispatch(command: Command, world: &World) -> Result<ExitCode, Problem> {
     match command {

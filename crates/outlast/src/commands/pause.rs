@@ -1,17 +1,18 @@
 //! `outlast pause`: let runs rest after the turn they are at.
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::run_id;
+use outlast_client::session::Session;
 use outlast_wire::api::{HoldView, OrderRun, PauseAll, RunView};
 
 use super::{each, errors_as};
+use crate::Answer;
 use crate::args::Pause;
-use crate::ask::{Ask, run_path};
-use crate::output::{self, figures};
-use crate::session::Session;
+use crate::output::{self, figures, rest};
 use crate::world::World;
-use crate::{Answer, run_id};
 
 pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     if args.all {
         let order = PauseAll { now: args.now, id: Some(run_id::new()?) };
         let ask = Ask::post("/v1/daemon/pause", &order);
@@ -31,7 +32,7 @@ pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
         if args.json {
             output::print_json(&view)?;
         } else {
-            output::print_line(&line(&view))?;
+            output::print_line(&rest::paused(&view))?;
         }
         Ok(0)
     })
@@ -56,12 +57,4 @@ pub(crate) fn superseded_line(hold: &HoldView) -> Option<String> {
         None => "everything was resumed",
     };
     Some(format!("this order was taken; {now} since, {}{by}", later.at))
-}
-
-/// A turn that has begun is not cut short.
-pub(crate) fn line(view: &RunView) -> String {
-    match view.state.as_str() {
-        "waiting" | "blocked" | "queued" => format!("paused {}", view.id),
-        _ => format!("{} pauses after the turn it is at", view.id),
-    }
 }

@@ -3,6 +3,10 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use outlast_client::ask::Ask;
+use outlast_client::problem::Problem;
+use outlast_client::rows;
+use outlast_client::session::{Session, unreadable};
 use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, LINES, Trouble};
 use outlast_wire::shim::Exit;
 use serde::Deserialize;
@@ -10,15 +14,11 @@ use serde_json::value::RawValue;
 
 use crate::Answer;
 use crate::args::{Ps, Sort, State};
-use crate::ask::Ask;
 use crate::attention::Group;
 use crate::builds;
 use crate::output::state::Condition;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::{self, colour, errors, figures, time};
-use crate::problem::Problem;
-use crate::rows;
-use crate::session::{Session, unreadable};
 use crate::world::World;
 
 pub(crate) async fn ps(world: &World, args: Ps) -> Answer {
@@ -29,7 +29,7 @@ pub(crate) async fn ps(world: &World, args: Ps) -> Answer {
 
 async fn list(world: &World, args: Ps) -> Answer {
     if args.json {
-        let body = Session::new(world).fetch(&ask(&args)).await?;
+        let body = Session::new(&world.client).fetch(&ask(&args)).await?;
         let text = String::from_utf8_lossy(&body);
         // Scripts get the order that they always got, unless they ask for another.
         output::print_line(&match args.sort {
@@ -136,15 +136,15 @@ async fn each_row(
     ask: &Ask,
     mut take: impl FnMut(&Listed<'_>),
 ) -> Result<(), Problem> {
-    let mut session = Session::new(world);
-    let (_connection, response) = session.open(&ask.clone().accept(LINES)).await?;
-    if response.headers().contains_key(HELD_HEADER) {
+    let mut session = Session::new(&world.client);
+    let reply = session.open(&ask.clone().accept(LINES)).await?;
+    if reply.has_header(HELD_HEADER) {
         errors::warn(&["everything is paused; outlast resume --all lets it go on".to_owned()]);
     }
-    if let Some(count) = response.headers().get(FORGOTTEN_HEADER) {
-        errors::warn(&[forgotten(count.to_str().unwrap_or("some"))]);
+    if reply.has_header(FORGOTTEN_HEADER) {
+        errors::warn(&[forgotten(reply.header(FORGOTTEN_HEADER).unwrap_or("some"))]);
     }
-    rows::each(ask, response, |line| {
+    rows::each(ask, reply, |line| {
         take(&serde_json::from_slice(line).map_err(|error| unreadable(&error))?);
         Ok(())
     })

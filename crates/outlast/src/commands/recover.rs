@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use outlast_client::ask::Ask;
+use outlast_client::session::Session;
 use outlast_wire::api::{RecoverItem, RecoverReport, RecoverRuns};
 
 use crate::Answer;
 use crate::args::Recover;
-use crate::ask::Ask;
 use crate::output::{self, figures, printable};
-use crate::session::Session;
 use crate::world::World;
 
 /// Many large directories take their time.
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub(crate) async fn recover(world: &World, args: Recover) -> Answer {
     let order = RecoverRuns { runs: args.runs, dry_run: args.dry_run };
     let ask = Ask::post("/v1/recover", &order).long_poll(PATIENCE);
-    let report: RecoverReport = Session::new(world).call(&ask).await?;
+    let report: RecoverReport = Session::new(&world.client).call(&ask).await?;
     if args.json {
         output::print_json(&report)?;
     } else {

@@ -1,17 +1,18 @@
 //! `outlast resume`: let runs go on that are paused or blocked.
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::run_id;
+use outlast_client::session::Session;
 use outlast_wire::api::{HoldView, OrderRun, ResumeAll, RunView};
 
 use super::pause::superseded_line;
 use super::{each, errors_as};
 use crate::args::Resume;
-use crate::ask::{Ask, run_path};
-use crate::session::Session;
 use crate::world::World;
-use crate::{Answer, output, run_id};
+use crate::{Answer, output};
 
 pub(crate) async fn resume(world: &World, args: Resume) -> Answer {
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     if args.all {
         let order = ResumeAll { id: Some(run_id::new()?) };
         let hold: HoldView = session.call(&Ask::post("/v1/daemon/resume", &order)).await?;

@@ -1,17 +1,17 @@
 //! `outlast rm`: remove runs that have ended. What still lives is refused by the daemon.
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::session::Session;
 use outlast_wire::api::RunView;
 
 use super::{each, errors_as};
 use crate::Answer;
 use crate::args::Rm;
-use crate::ask::{Ask, run_path};
 use crate::output;
-use crate::session::Session;
 use crate::world::World;
 
 pub(crate) async fn rm(world: &World, args: Rm) -> Answer {
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     let keep = if args.keep_workspace { "?keep_workspace=true" } else { "" };
     each(&args.runs, errors_as(args.json), async |run| {
         // By its id: a name may be another run's by the time that a lost answer is asked for again.

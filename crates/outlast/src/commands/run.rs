@@ -4,22 +4,23 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use outlast_client::ask::Ask;
+use outlast_client::problem::Problem;
+use outlast_client::run_id;
+use outlast_client::session::Session;
 use outlast_wire::OsText;
 use outlast_wire::api::{AskedLimits, CreateRun, Created};
 use outlast_wire::shim::{EnvVar, Window};
 
 use super::attach;
 use crate::args::Run;
-use crate::ask::Ask;
 use crate::builds;
 use crate::duration::as_ms;
 use crate::output::errors;
-use crate::problem::Problem;
 use crate::progress::{About, Progress};
-use crate::session::Session;
 use crate::signals::Detach;
 use crate::world::{self, World};
-use crate::{Answer, attached, loop_file, output, run_id, terminal, tty};
+use crate::{Answer, attached, loop_file, output, terminal, tty};
 
 /// The window of a terminal that nobody looks at yet.
 const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
@@ -40,18 +41,18 @@ pub(crate) async fn run(world: &World, args: Run) -> Answer {
     // Listened for before the run exists, so that no moment is left in which ctrl-c says nothing.
     let detach = Detach::listen()?;
     let has_tty = args.tty;
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     let body = body(world, args)?;
-    let created = create(&mut session, &body).await?;
+    let created = create(world, &mut session, &body).await?;
     if has_tty {
-        return tty::attach(session, &created.id, detach).await;
+        return tty::attach(world, session, &created.id, detach).await;
     }
     let progress = if created.existed {
-        attach::join(&mut session, &created.id).await?
+        attach::join(world, &mut session, &created.id).await?
     } else {
         Progress::new(world, &created.id, about(&body))
     };
-    attached::attach(session, &created.id, &progress, detach).await
+    attached::attach(world, session, &created.id, &progress, detach).await
 }
 
 fn about(body: &CreateRun) -> About {
@@ -62,7 +63,7 @@ fn about(body: &CreateRun) -> About {
 
 async fn start(world: &World, args: Run) -> Answer {
     let json = args.json;
-    let created = create(&mut Session::new(world), &body(world, args)?).await?;
+    let created = create(world, &mut Session::new(&world.client), &body(world, args)?).await?;
     if json {
         output::print_json(&created)?;
     } else {
@@ -71,10 +72,14 @@ async fn start(world: &World, args: Run) -> Answer {
     Ok(0)
 }
 
-async fn create(session: &mut Session<'_>, body: &CreateRun) -> Result<Created, Problem> {
+async fn create(
+    world: &World,
+    session: &mut Session<'_>,
+    body: &CreateRun,
+) -> Result<Created, Problem> {
     let created: Created = session.call(&Ask::post("/v1/runs", body)).await?;
     errors::warn(&created.warnings);
-    builds::mention(session.world());
+    builds::mention(world);
     Ok(created)
 }
 
@@ -97,7 +102,7 @@ pub(super) fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
         priority: args.priority,
         command: command(args.command)?,
         dir: directory(world, args.dir)?,
-        env: vars(merged(&world.env, &set)),
+        env: vars(merged(&world.client.env, &set)),
         env_set: vars(set),
         umask: world::umask(),
         tty,

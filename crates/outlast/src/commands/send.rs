@@ -1,13 +1,14 @@
 //! `outlast send`: a message for a run's next turn.
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::problem::Problem;
+use outlast_client::run_id;
+use outlast_client::session::Session;
 use outlast_wire::api::{RunView, SendMessage, Sent};
 
 use crate::args::Send;
-use crate::ask::{Ask, run_path};
-use crate::problem::Problem;
-use crate::session::Session;
-use crate::world::{World, lookup};
-use crate::{Answer, output, run_id, text};
+use crate::world::World;
+use crate::{Answer, output, text};
 
 pub(crate) async fn send(world: &World, args: Send) -> Answer {
     let id = match args.id {
@@ -16,7 +17,7 @@ pub(crate) async fn send(world: &World, args: Send) -> Answer {
     };
     let message =
         SendMessage { id: Some(id.clone()), text: text::given(args.text)?, from: sender(world) };
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     // By its id: a name may be another run's by the time that a lost answer is asked for again.
     let view: RunView = session.call(&Ask::get(&run_path(&args.run, ""))).await?;
     let ask = Ask::post(&run_path(&view.id, "/messages"), &message);
@@ -43,7 +44,7 @@ fn unsure(problem: Problem, id: &str, run: &str) -> Problem {
 
 /// The run that we are called from, if we are called from one.
 fn sender(world: &World) -> Option<String> {
-    lookup(&world.env, "OUTLAST_RUN_ID")?.to_str().map(str::to_owned)
+    world.client.var("OUTLAST_RUN_ID")?.to_str().map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use outlast_client::ask::Ask;
+use outlast_client::session::Session;
 use outlast_wire::api::{NamedSink, SinkRow, SinkTested};
 
 use crate::Answer;
 use crate::args::SinkCommand;
-use crate::ask::Ask;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::time::both;
 use crate::output::{self, printable};
-use crate::session::Session;
 use crate::world::World;
 
 /// No sink may take longer.
 const LONGEST_TEST: Duration = Duration::from_secs(60);
 
 pub(crate) async fn sink(world: &World, command: SinkCommand) -> Answer {
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     match command {
         SinkCommand::Ls { json } => {
             let rows: Vec<SinkRow> = session.call(&Ask::get("/v1/sinks")).await?;

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::problem::Problem;
+use outlast_client::run_id;
+use outlast_client::session::Session;
+use outlast_client::wait::{self, For};
 use outlast_wire::api::{RunView, StopRun, Waited, exit_status};
 use tokio::time::Instant;
 
 use super::{each, errors_as};
+use crate::Answer;
 use crate::args::Stop;
-use crate::ask::{Ask, run_path};
 use crate::output::{self, printable};
-use crate::problem::Problem;
-use crate::session::Session;
-use crate::wait::{self, For};
 use crate::world::World;
-use crate::{Answer, run_id};
 
 /// Longer than any grace between asking and killing.
 const LONGEST: Duration = Duration::from_secs(90);
@@ -21,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn stop(world: &World, args: Stop) -> Answer {
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     each(&args.runs, errors_as(args.json), async |run| {
         let order = StopRun { now: args.now, id: Some(run_id::new()?) };
         let (view, line) = stop_one(&mut session, run, &order).await?;

@@ -1,7 +1,8 @@
 //! `outlast top`: all runs on one screen, live.
 
+use outlast_client::problem::Problem;
+
 use crate::args::Top;
-use crate::problem::Problem;
 use crate::world::World;
 use crate::{Answer, terminal, tui};
 

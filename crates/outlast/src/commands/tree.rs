@@ -1,18 +1,18 @@
 //! `outlast tree`: a run and those that belong to it.
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::session::Session;
 use outlast_wire::api::{RunRow, RunTree};
 
 use crate::Answer;
 use crate::args::Tree;
-use crate::ask::{Ask, run_path};
 use crate::output::state::Condition;
 use crate::output::{self, printable};
-use crate::session::Session;
 use crate::world::World;
 
 pub(crate) async fn tree(world: &World, args: Tree) -> Answer {
     let ask = Ask::get(&run_path(&args.run, "/tree"));
-    let tree: RunTree = Session::new(world).call(&ask).await?;
+    let tree: RunTree = Session::new(&world.client).call(&ask).await?;
     if args.json {
         output::print_json(&tree)?;
     } else {

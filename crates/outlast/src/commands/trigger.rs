@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use hyper::Response;
-use hyper::body::Incoming;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use outlast_client::ask::{Ask, trigger_path};
+use outlast_client::connection::Reply;
+use outlast_client::problem::Problem;
+use outlast_client::session::{Session, unreadable};
+use outlast_client::{rows, run_id};
 use outlast_wire::api::{
     AddTrigger, CreateRun, LINES, Missed, NextTimes, OrderTrigger, Overlap, TriggerAdded,
     TriggerRan, TriggerRun, TriggerSource, TriggerView, When,
@@ -19,15 +22,12 @@ use crate::args::{
     self, Run, ScheduleAdd, ScheduleCommand, ScheduleNext, TriggerAdd, TriggerCommand, TriggerName,
     TriggerNow,
 };
-use crate::ask::{Ask, trigger_path};
 use crate::duration::as_ms;
+use crate::loop_file;
 use crate::output::errors;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::{self, colour::Colour, time};
-use crate::problem::Problem;
-use crate::session::{Session, unreadable};
-use crate::world::{World, lookup};
-use crate::{loop_file, rows, run_id};
+use crate::world::World;
 
 /// How often a tracker is asked unless somebody says otherwise.
 const POLL_EACH: Duration = Duration::from_secs(300);
@@ -126,7 +126,7 @@ fn new_secret() -> Result<String, Problem> {
 /// A secret as it is given, or from where it stands: a command line is no secret.
 fn found(world: &World, secret: &str) -> Result<String, Problem> {
     let Some(name) = secret.strip_prefix("env:") else { return Ok(secret.to_owned()) };
-    let value = lookup(&world.env, name).and_then(|value| value.to_str());
+    let value = world.client.var(name).and_then(|value| value.to_str());
     value.map(str::to_owned).ok_or_else(|| {
         Problem::refusal("no_secret", format_args!("there is no {name} in the environment"))
     })
@@ -172,7 +172,7 @@ fn template(world: &World, args: Run) -> Result<CreateRun, Problem> {
 /// `chosen` is a secret that was made for it here, and that is shown once.
 async fn add(world: &World, asked: AddTrigger, chosen: Option<String>, json: bool) -> Answer {
     let ask = Ask::post("/v1/triggers", &asked);
-    let mut added: TriggerAdded = Session::new(world).call(&ask).await?;
+    let mut added: TriggerAdded = Session::new(&world.client).call(&ask).await?;
     added.secret = added.secret.or(chosen);
     errors::warn(&added.warnings);
     if json {
@@ -197,7 +197,7 @@ async fn seen(session: &mut Session<'_>, name: &str) -> Result<Option<String>, P
 }
 
 async fn order(world: &World, args: TriggerName, verb: &str) -> Answer {
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     let trigger_id = seen(&mut session, &args.trigger).await?;
     let order = OrderTrigger { id: Some(run_id::new()?), trigger_id };
     let path = trigger_path(&args.trigger, &format!("/{verb}"));
@@ -217,7 +217,7 @@ async fn order(world: &World, args: TriggerName, verb: &str) -> Answer {
 }
 
 async fn remove(world: &World, args: TriggerName) -> Answer {
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     let trigger_id = seen(&mut session, &args.trigger).await?;
     let ask = Ask::delete(&trigger_path(&args.trigger, "")).query("id", run_id::new()?);
     drop(session.fetch(&ask.query_if("trigger_id", trigger_id)).await?);
@@ -231,7 +231,7 @@ async fn run_now(world: &World, args: TriggerNow) -> Answer {
             .map_err(|error| Problem::refusal("usage", format_args!("--item: {error}")))?,
         None => Value::Null,
     };
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     let trigger_id = seen(&mut session, &args.trigger).await?;
     let asked = TriggerRun { occurrence: Some(run_id::new()?), trigger_id, item };
     let path = trigger_path(&args.trigger, "/run");
@@ -254,7 +254,7 @@ async fn next(world: &World, args: ScheduleNext) -> Answer {
             .query_if("at", args.at.as_ref())
             .query("tz", zone(args.tz)),
     };
-    let times: NextTimes = Session::new(world).call(&ask).await?;
+    let times: NextTimes = Session::new(&world.client).call(&ask).await?;
     if args.json {
         output::print_json(&times)?;
         return Ok(0);
@@ -282,13 +282,13 @@ impl Which {
 
 async fn list(world: &World, json: bool, which: Which) -> Answer {
     let ask = Ask::get("/v1/triggers").accept(LINES);
-    let mut session = Session::new(world);
-    let (_connection, response) = session.open(&ask).await?;
+    let mut session = Session::new(&world.client);
+    let reply = session.open(&ask).await?;
     if json {
-        return print_rows(&ask, response, which).await;
+        return print_rows(&ask, reply, which).await;
     }
     let mut views: Vec<TriggerView> = Vec::new();
-    rows::each(&ask, response, |line| {
+    rows::each(&ask, reply, |line| {
         let view: TriggerView = serde_json::from_slice(line).map_err(|error| unreadable(&error))?;
         if which.has(&view.kind) {
             views.push(view);
@@ -308,9 +308,9 @@ async fn list(world: &World, json: bool, which: Which) -> Answer {
 }
 
 /// One array of what the daemon says, as it says it.
-async fn print_rows(ask: &Ask, response: Response<Incoming>, which: Which) -> Answer {
+async fn print_rows(ask: &Ask, reply: Reply, which: Which) -> Answer {
     let mut printed = "[".to_owned();
-    rows::each(ask, response, |line| {
+    rows::each(ask, reply, |line| {
         let view: TriggerView = serde_json::from_slice(line).map_err(|error| unreadable(&error))?;
         if which.has(&view.kind) {
             let before = if printed.len() > 1 { "," } else { "" };

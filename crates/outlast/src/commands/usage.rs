@@ -1,12 +1,12 @@
 //! `outlast usage`: what a live attempt has used up so far, said by itself.
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::problem::Problem;
+use outlast_client::session::Session;
 use outlast_wire::api::{ReportUsage, RunView, Usage as Used};
 
 use crate::args::Usage;
-use crate::ask::{Ask, run_path};
-use crate::problem::Problem;
-use crate::session::Session;
-use crate::world::{World, lookup};
+use crate::world::World;
 use crate::{Answer, output};
 
 pub(crate) async fn usage(world: &World, args: Usage) -> Answer {
@@ -15,7 +15,7 @@ pub(crate) async fn usage(world: &World, args: Usage) -> Answer {
         let problem = Problem::refusal("usage", "there is no run to report usage of");
         return Err(problem.hint("name one, or ask from within an attempt"));
     };
-    let mut session = Session::new(world);
+    let mut session = Session::new(&world.client);
     let is_ours = variable(world, "OUTLAST_RUN_ID").as_deref() == Some(run.as_str());
     let number = |name: &str| variable(world, name).filter(|_| is_ours)?.parse().ok();
     // An attempt is named, so that a report that comes again is not counted for the next one.
@@ -43,5 +43,5 @@ pub(crate) async fn usage(world: &World, args: Usage) -> Answer {
 }
 
 fn variable(world: &World, name: &str) -> Option<String> {
-    lookup(&world.env, name)?.to_str().map(str::to_owned)
+    world.client.var(name)?.to_str().map(str::to_owned)
 }

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use futures_util::future::select_all;
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::problem::{DETACHED, Problem, TIMED_OUT};
+use outlast_client::session::Session;
+use outlast_client::wait::{self, For, ONE_WAIT};
 use outlast_wire::api::{RunView, Waited, exit_status};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::Answer;
 use crate::args::Wait;
-use crate::ask::{Ask, run_path};
 use crate::output::state::spaced;
 use crate::output::{self, outcome, time};
-use crate::problem::{DETACHED, Problem, TIMED_OUT};
-use crate::session::Session;
 use crate::signals::Detach;
-use crate::wait::{self, For, ONE_WAIT};
 use crate::world::World;
 
 /// An answer that came early without news is not asked for again at once.
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) async fn wait(world: &World, args: Wait) -> Answer {
     let mut detach = Detach::listen()?;
     let waiting = async {
-        let mut session = Session::new(world);
+        let mut session = Session::new(&world.client);
         // Every name is looked up at once: a slip must not show only after hours.
         let mut runs = Vec::new();
         for run in &args.runs {
@@ -31,7 +31,7 @@ pub(crate) async fn wait(world: &World, args: Wait) -> Answer {
             runs.push(view);
         }
         let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
-        let wait = Waiting { session, deadline, json: args.json };
+        let wait = Waiting { world, session, deadline, json: args.json };
         if args.any { wait.any(runs).await } else { wait.all(runs).await }
     };
     tokio::select! {
@@ -42,6 +42,7 @@ pub(crate) async fn wait(world: &World, args: Wait) -> Answer {
 }
 
 struct Waiting<'w> {
+    world: &'w World,
     session: Session<'w>,
     deadline: Option<Instant>,
     json: bool,
@@ -63,8 +64,8 @@ impl Waiting<'_> {
 
     /// The code of the run that was first to end.
     async fn any(mut self, runs: Vec<RunView>) -> Answer {
-        let world = self.session.world();
-        let ends = runs.iter().map(|run| Box::pin(wait::for_rest(world, &run.id)));
+        let world = self.world;
+        let ends = runs.iter().map(|run| Box::pin(wait::for_rest(&world.client, &run.id)));
         let first = select_all(ends);
         let ended = match self.deadline {
             Some(deadline) => timeout_at(deadline, first).await.ok(),
@@ -115,7 +116,7 @@ impl Waiting<'_> {
     }
 
     fn timed_out(&self, view: &RunView) -> Problem {
-        let now = self.session.world().now();
+        let now = self.world.now();
         Problem::new(TIMED_OUT, "timeout", still(view, now))
     }
 }

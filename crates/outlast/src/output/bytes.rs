@@ -3,10 +3,9 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use outlast_client::problem::Problem;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-
-use crate::problem::Problem;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -39,10 +38,25 @@ pub(crate) fn write_all(target: Target, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// What we were to print could not be written (`EX_IOERR`).
+const UNWRITABLE: u8 = 74;
+
+/// Why a write failed. A reader that went away ends the command without words.
+pub(crate) fn unwritable(error: &io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Problem::OutputClosed,
+        _ => Problem::new(
+            UNWRITABLE,
+            "output_failed",
+            format_args!("cannot write the output: {error}"),
+        ),
+    }
+}
+
 /// Writes without holding up whoever waits for signals: a reader may have stopped reading for good.
 /// Gives back what was written.
 pub(crate) async fn stream(target: Target, bytes: Vec<u8>) -> Result<Vec<u8>, Problem> {
     #[expect(clippy::disallowed_methods, reason = "a client has no lanes; this is its one thread")]
     let written = tokio::task::spawn_blocking(move || write_all(target, &bytes).map(|()| bytes));
-    written.await.expect("writing does not panic").map_err(|error| Problem::unwritable(&error))
+    written.await.expect("writing does not panic").map_err(|error| unwritable(&error))
 }

@@ -1,9 +1,9 @@
 //! How a problem is told: `outlast: what went wrong`, then `hint:` where there is one.
 
+use outlast_client::problem::Problem;
 use outlast_wire::api::{ErrorBody, ErrorInfo};
 
 use crate::output;
-use crate::problem::Problem;
 
 /// Who reads the errors of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,14 +13,14 @@ pub(crate) mod state;
 pub(crate) mod table;
 pub(crate) mod time;
 
+use outlast_client::problem::Problem;
 use serde::Serialize;
 
-use crate::problem::Problem;
 use bytes::Target;
 
 /// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Problem> {
-    bytes::write_all(Target::Stdout, text.as_bytes()).map_err(|error| Problem::unwritable(&error))
+    bytes::write_all(Target::Stdout, text.as_bytes()).map_err(|error| bytes::unwritable(&error))
 }
 
 pub(crate) fn print_line(text: &str) -> Result<(), Problem> {

@@ -1,6 +1,14 @@
-//! What a person can do about a run that rests.
+//! Runs that rest: what an order to pause does, and what a person can do about a run that rests.
 
 use outlast_wire::api::RunView;
+
+/// The answer to an order to pause. A turn that has begun is not cut short.
+pub(crate) fn paused(view: &RunView) -> String {
+    match view.state.as_str() {
+        "waiting" | "blocked" | "queued" => format!("paused {}", view.id),
+        _ => format!("{} pauses after the turn it is at", view.id),
+    }
+}
 
 /// Commands to type, the likeliest first, each with what it is for.
 pub(crate) fn next_steps(view: &RunView) -> Vec<String> {

@@ -11,19 +11,18 @@ mod status;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::journal::{Event, Journal};
+use outlast_client::problem::Problem;
+use outlast_client::session::Session;
 use outlast_wire::api::{RunView, exit_status};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::ask::{Ask, run_path};
-use crate::journal::{Event, Journal};
 use crate::output::bytes::Target;
-use crate::problem::Problem;
-use crate::session::Session;
 use crate::world::{self, World};
 use news::Teller;
-use screen::Screen;
-pub(crate) use screen::StatusLine;
+use screen::{Screen, StatusLine};
 
 /// A short command is over before it is worth a connection to hear of its turns.
 const BEFORE_LISTENING: Duration = Duration::from_millis(250);
@@ -82,7 +81,7 @@ impl<'w> Progress<'w> {
             run: run.to_owned(),
             about,
             speaks: Cell::new(about.kind == Kind::Loop),
-            screen: Screen::new(world.status_line()),
+            screen: Screen::new(StatusLine::on(world)),
             teller: RefCell::default(),
             view: RefCell::default(),
             heard: Cell::new(about.after),
@@ -117,7 +116,8 @@ impl<'w> Progress<'w> {
         if self.about.kind == Kind::Command {
             sleep(BEFORE_LISTENING).await;
         }
-        let mut journal = Journal::new(Session::new(self.world), &self.run, self.about.after);
+        let mut journal =
+            Journal::new(Session::new(&self.world.client), &self.run, self.about.after);
         while let Ok(Some(event)) = journal.next().await {
             self.hear(&event);
         }
@@ -139,7 +139,7 @@ impl<'w> Progress<'w> {
 
     /// Keeps the view of the run as new as the last event. Only the line at the bottom shows it.
     async fn look(&self) {
-        let mut session = Session::new(self.world);
+        let mut session = Session::new(&self.world.client);
         while self.screen.has_status_line() {
             self.stale.notified().await;
             if !self.speaks.get() {

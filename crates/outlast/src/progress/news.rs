@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use outlast_client::journal::Event;
 use outlast_wire::api::RunView;
 use serde_json::Value;
 
-use crate::journal::Event;
 use crate::output::figures;
 use crate::output::state::spaced;
 use crate::output::time::span;

@@ -4,23 +4,36 @@
 //! here holds up the runtime: a reader may have stopped reading for good.
 
 use std::cell::{Cell, RefCell};
+use std::io::IsTerminal;
 
+use outlast_client::problem::Problem;
 use tokio::sync::{Mutex, Notify};
 
 use crate::output::bytes::{Target, stream, write_all};
 use crate::output::colour::Colour;
 use crate::output::{last_line, printable};
-use crate::problem::Problem;
+use crate::world::World;
 
 const CLEAR: &str = "\r\x1b[K";
 
 /// Where there may be a line that is drawn over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StatusLine {
+pub(super) enum StatusLine {
     /// Both streams end at one terminal.
     AtTheBottom,
     /// They go elsewhere, or to a terminal that cannot or shall not.
     None,
+}
+
+impl StatusLine {
+    /// A line that is drawn over again and again needs a terminal that can do that, and that both streams end at.
+    pub(super) fn on(world: &World) -> Self {
+        if world.colours() && std::io::stderr().is_terminal() {
+            Self::AtTheBottom
+        } else {
+            Self::None
+        }
+    }
 }
 
 pub(super) struct Screen {

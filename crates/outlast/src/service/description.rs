@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Shortfall;
-use crate::world::{World, lookup};
+use crate::world::World;
 
 /// How the daemon is run by a service manager.
 pub(super) const ARGS: [&str; 3] = ["daemon", "run", "--wait"];
@@ -20,19 +20,19 @@ pub(super) struct Description {
 
 impl Description {
     pub(super) fn of(world: &World) -> Result<Self, Shortfall> {
-        let exe = world.program()?;
+        let exe = world.client.program()?;
         let mut env = Vec::new();
-        let names: &[&str] = match lookup(&world.env, "OUTLAST_HOME") {
+        let names: &[&str] = match world.client.var("OUTLAST_HOME") {
             Some(_) => &["PATH"],
             None => &["PATH", "XDG_CONFIG_HOME", "XDG_STATE_HOME"],
         };
         for name in names.iter().copied() {
-            if let Some(value) = lookup(&world.env, name) {
+            if let Some(value) = world.client.var(name) {
                 env.push((name, plain(name, Path::new(value))?));
             }
         }
-        let layout = world.layout()?;
-        if lookup(&world.env, "OUTLAST_HOME").is_some() {
+        let layout = world.client.layout()?;
+        if world.client.var("OUTLAST_HOME").is_some() {
             env.push(("OUTLAST_HOME", plain("OUTLAST_HOME", layout.home())?));
         }
         let log = plain("the state directory", &layout.state.join("service.log"))?;

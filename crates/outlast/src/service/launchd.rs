@@ -210,7 +210,7 @@ async fn await_start(
 fn make_log_dir(service: &Service<'_>) -> Result<(), Shortfall> {
     use std::os::unix::fs::DirBuilderExt;
 
-    let layout = service.world.layout()?;
+    let layout = service.world.client.layout()?;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&layout.state);
     made.map_err(|error| Shortfall::new(format!("cannot make {}: {error}", layout.state.display())))
 }

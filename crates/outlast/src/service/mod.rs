@@ -14,13 +14,13 @@ mod unit;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use outlast_client::ask::Ask;
+use outlast_client::dial::try_connect;
+use outlast_client::problem::Problem;
 use outlast_wire::api::{DaemonStatus, ServiceStatus};
 use tokio::time::{Instant, sleep};
 
-use crate::ask::Ask;
-use crate::connect::try_connect;
-use crate::problem::Problem;
-use crate::world::{World, lookup};
+use crate::world::World;
 use description::Description;
 
 /// The manual way, which is said whenever the other did not work.
@@ -312,7 +312,7 @@ impl Manager {
 
     fn file(self, world: &World) -> Result<PathBuf, Shortfall> {
         let absolute =
-            |name| lookup(&world.env, name).map(PathBuf::from).filter(|path| path.is_absolute());
+            |name| world.client.var(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = absolute("HOME").ok_or_else(|| {
             Shortfall::new("there is no home directory to install a service in")
                 .hint("set HOME to an absolute path")
@@ -336,7 +336,7 @@ fn is_on_path(world: &World, program: &str) -> bool {
         std::fs::metadata(path)
             .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
-    let path = lookup(&world.env, "PATH").unwrap_or_default();
+    let path = world.client.var("PATH").unwrap_or_default();
     std::env::split_paths(path)
         .filter(|dir| dir.is_absolute())
         .any(|dir| is_program(dir.join(program)))
@@ -344,7 +344,7 @@ fn is_on_path(world: &World, program: &str) -> bool {
 
 /// The daemon that answers here, if one does.
 async fn answering(world: &World) -> Option<DaemonStatus> {
-    let mut connection = try_connect(world.layout().ok()?).await.ok()??;
+    let mut connection = try_connect(world.client.layout().ok()?).await.ok()??;
     let body = connection.fetch(&Ask::get("/v1/daemon")).await.ok()?;
     serde_json::from_slice(&body).ok()
 }

@@ -10,7 +10,6 @@ use tokio::time::{Instant, sleep};
 use super::tool::{self, Said};
 use super::{Linger, Service, Shortfall, answering, file};
 use crate::output::printable;
-use crate::world::lookup;
 
 pub(super) const UNIT: &str = "outlast.service";
 
@@ -322,7 +321,7 @@ async fn lingers(service: &Service<'_>, user: &str) -> Option<bool> {
 
 fn user(service: &Service<'_>) -> String {
     let named =
-        ["USER", "LOGNAME"].into_iter().find_map(|name| lookup(&service.world.env, name)?.to_str());
+        ["USER", "LOGNAME"].into_iter().find_map(|name| service.world.client.var(name)?.to_str());
     // Words of ours are read back by a shell when a person follows a hint.
     let is_plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
     named

@@ -1,16 +1,16 @@
 //! What is asked of the daemon when a key was pressed, and how its answer is put in a line.
 
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::problem::Problem;
+use outlast_client::run_id;
+use outlast_client::session::Session;
 use outlast_wire::api::{
     Answer, AnswerRun, OrderRun, RunView, SendMessage, Sent, StopRun, exit_status,
 };
 
 use super::model::{Event, Order, What};
 use super::words;
-use crate::ask::{Ask, run_path};
-use crate::commands::pause;
-use crate::problem::Problem;
-use crate::run_id;
-use crate::session::Session;
+use crate::output::rest;
 use crate::world::World;
 
 /// Gives the order, and says what came of it.
@@ -23,14 +23,14 @@ pub(crate) async fn perform(world: &World, order: Order) -> Event {
 
 /// What the run is now, as the news that it is wanted for.
 pub(crate) async fn look(world: &World, run: String, as_news: fn(Box<RunView>) -> Event) -> Event {
-    match Session::again(world).call(&Ask::get(&run_path(&run, ""))).await {
+    match Session::again(&world.client).call(&Ask::get(&run_path(&run, ""))).await {
         Ok(view) => as_news(Box::new(view)),
         Err(problem) => Event::Refused { text: words(&problem) },
     }
 }
 
 async fn give(world: &World, Order { run, what }: Order) -> Result<String, Problem> {
-    let mut session = Session::again(world);
+    let mut session = Session::again(&world.client);
     let path = |verb: &str| run_path(&run, verb);
     Ok(match what {
         What::Stop => {
@@ -41,7 +41,7 @@ async fn give(world: &World, Order { run, what }: Order) -> Result<String, Probl
         }
         What::Pause => {
             let order = OrderRun { id: Some(run_id::new()?), seq: None };
-            pause::line(&session.call(&Ask::post(&path("/pause"), &order)).await?)
+            rest::paused(&session.call(&Ask::post(&path("/pause"), &order)).await?)
         }
         What::Resume { seq } => {
             let order = OrderRun { id: Some(run_id::new()?), seq };

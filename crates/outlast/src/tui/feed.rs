@@ -3,39 +3,26 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use outlast_client::ask::Ask;
+use outlast_client::problem::Problem;
+use outlast_client::session::Session;
+use outlast_client::sse;
 use outlast_wire::api::WatchNews;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::model::Event;
 use super::words;
-use crate::ask::Ask;
-use crate::client::Connection;
-use crate::problem::Problem;
-use crate::session::Session;
-use crate::sse;
 use crate::world::World;
 
 /// Between two tries to find a daemon that was stopped, or cannot be started.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// An open list.
-pub(crate) struct Source {
-    _connection: Connection,
-    body: Incoming,
-    events: sse::Events,
-}
-
 /// Asks for the list; starts a daemon first where that is allowed.
-pub(crate) async fn open(mut session: Session<'_>) -> Result<Source, Problem> {
+pub(crate) async fn open(mut session: Session<'_>) -> Result<sse::Stream, Problem> {
     let ask = Ask::get("/v1/watch").accept("text/event-stream");
     match session.open(&ask).await {
-        Ok((connection, response)) => {
-            let (body, events) = (response.into_body(), sse::Events::default());
-            Ok(Source { _connection: connection, body, events })
-        }
+        Ok(reply) => Ok(sse::Stream::new(reply)),
         Err(problem) if problem.has_code("unknown_path") => {
             Err(problem
                 .hint("the daemon is older than this outlast; outlast daemon stop, and again"))
@@ -47,7 +34,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Source, Problem> {
 /// Tells what happens for as long as it is polled.
 pub(crate) async fn follow(
     world: &World,
-    mut source: Source,
+    mut source: sse::Stream,
     send: mpsc::Sender<Event>,
 ) -> Infallible {
     loop {
@@ -58,33 +45,28 @@ pub(crate) async fn follow(
 }
 
 /// Until there is no more, and says why.
-async fn tell(source: &mut Source, send: &mpsc::Sender<Event>) -> String {
-    loop {
-        while let Some(event) = source.events.next() {
-            let data = match event {
-                sse::Event::Data(data) => data,
-                sse::Event::Error(why) => return why,
-            };
-            match serde_json::from_str(&data) {
-                Ok(news) => {
-                    if let Some(event) = as_event(news) {
-                        say(send, event).await;
-                    }
+async fn tell(source: &mut sse::Stream, send: &mpsc::Sender<Event>) -> String {
+    while let Some(event) = source.next().await {
+        let data = match event {
+            sse::Event::Data(data) => data,
+            sse::Event::Error(why) => return why,
+        };
+        match serde_json::from_str(&data) {
+            Ok(news) => {
+                if let Some(event) = as_event(news) {
+                    say(send, event).await;
                 }
-                Err(error) => return format!("what it says cannot be read: {error}"),
             }
-        }
-        match source.body.frame().await {
-            Some(Ok(frame)) => source.events.feed(&frame.into_data().unwrap_or_default()),
-            Some(Err(_)) | None => return "it went away".to_owned(),
+            Err(error) => return format!("what it says cannot be read: {error}"),
         }
     }
+    "it went away".to_owned()
 }
 
-/// A daemon that somebody stopped is not started again; one that died is.
-async fn again(world: &World, send: &mpsc::Sender<Event>) -> Source {
+/// A daemon that was stopped is not started again; a daemon that died is.
+async fn again(world: &World, send: &mpsc::Sender<Event>) -> sse::Stream {
     loop {
-        match open(Session::again(world)).await {
+        match open(Session::again(&world.client)).await {
             Ok(source) => return source,
             Err(problem) => say(send, Event::Lost { why: words(&problem) }).await,
         }
@@ -103,6 +85,6 @@ fn as_event(news: WatchNews) -> Option<Event> {
 }
 
 async fn say(send: &mpsc::Sender<Event>, event: Event) {
-    // Whoever listens ends us when it leaves.
+    // The screen ends this task when it leaves.
     let _left = send.send(event).await;
 }

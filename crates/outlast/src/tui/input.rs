@@ -5,11 +5,10 @@
 
 use std::io::{self, PipeReader, PipeWriter};
 
+use outlast_client::problem::Problem;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
-
-use crate::problem::Problem;
 
 /// More than this waits unread in the terminal.
 const WAITING: usize = 16;

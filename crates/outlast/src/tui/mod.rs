@@ -34,10 +34,10 @@ use self::view::Theme;
 use crate::Answer;
 use crate::output::bytes::{self, Target};
 use crate::output::tell;
-use crate::problem::{DETACHED, Problem};
-use crate::session::Session;
 use crate::signals::{self, Detach};
 use crate::world::{self, World};
+use outlast_client::problem::{DETACHED, Problem};
+use outlast_client::session::Session;
 
 /// News that wait to be taken; whoever brings more waits.
 const NEWS: usize = 256;
@@ -52,7 +52,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 pub(crate) async fn show(world: &World, open_only: bool) -> Answer {
     // Before the screen is taken, so that what is wrong is said where it stays.
-    let source = feed::open(Session::new(world)).await?;
+    let source = feed::open(Session::new(&world.client)).await?;
     let detach = Detach::listen()?;
     let resizes = signals::window_changes()?;
     let input = Input::open()?;

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
+use outlast_client::problem::Problem;
 use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::{Color, Modifier};
 
 use super::view::Picture;
-use crate::output::bytes::{Target, write_all};
-use crate::problem::Problem;
+use crate::output::bytes::{Target, unwritable, write_all};
 use crate::terminal::{self, Raw};
 
 /// The alternate screen, empty, without a cursor; and pastes marked as such.
@@ -37,7 +37,7 @@ impl Screen {
         self.raw = Some(Raw::enter()?);
         terminal::about_to_show(ENTER.as_bytes());
         self.forget();
-        write_all(Target::Stdout, ENTER.as_bytes()).map_err(|error| Problem::unwritable(&error))
+        write_all(Target::Stdout, ENTER.as_bytes()).map_err(|error| unwritable(&error))
     }
 
     /// What is on the screen is not to be relied upon.

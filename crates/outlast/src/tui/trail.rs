@@ -1,13 +1,13 @@
 //! One run, followed: what happens to it and what it writes, until somebody looks elsewhere.
 
+use outlast_client::follow::{Output, Piece, Selection, Until};
+use outlast_client::journal::Journal;
+use outlast_client::problem::Problem;
+use outlast_client::session::Session;
 use tokio::sync::mpsc;
 
 use super::model::{Event, Followed};
 use super::words;
-use crate::follow::{Output, Piece, Selection, Until};
-use crate::journal::Journal;
-use crate::problem::Problem;
-use crate::session::Session;
 use crate::world::World;
 
 /// So many of the last lines are read at first.
@@ -32,7 +32,7 @@ impl Trail {
     }
 
     async fn happenings(&self, world: &World, send: &mpsc::Sender<Event>) -> Result<(), Problem> {
-        let mut journal = Journal::new(Session::again(world), &self.run, self.after);
+        let mut journal = Journal::new(Session::again(&world.client), &self.run, self.after);
         while let Some(event) = journal.next().await? {
             self.say(send, Followed::Happened(Box::new(event))).await;
         }
@@ -43,7 +43,7 @@ impl Trail {
         let turn = self.turn.and_then(|turn| u32::try_from(turn).ok());
         let selection =
             Selection { turn, tail: Some(TAIL), until: Until::RunEnds, ..Selection::default() };
-        let mut output = Output::new(Session::again(world), &self.run, selection);
+        let mut output = Output::new(Session::again(&world.client), &self.run, selection);
         loop {
             let piece = output.next().await?;
             let is_end = piece == Piece::End;

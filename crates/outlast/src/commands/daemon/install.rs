@@ -40,7 +40,7 @@ fn preview(preview: &Preview, json: bool) -> Answer {
     Ok(0)
 }
 
-fn tell(status: &ServiceStatus) -> Result<(), crate::problem::Problem> {
+fn tell(status: &ServiceStatus) -> Result<(), outlast_client::problem::Problem> {
     match &status.problem {
         None => output::print_line(&installed(status))?,
         Some(problem) => output::tell(&format!("outlast: the service is not installed: {problem}")),

@@ -1,7 +1,7 @@
 //! `outlast daemon …`: one file for each of its verbs.
 
 mod install;
-pub(crate) mod logs;
+mod logs;
 mod restart;
 pub(crate) mod run;
 mod start;
@@ -11,14 +11,14 @@ mod uninstall;
 
 use std::time::Duration;
 
+use outlast_client::ask::Ask;
+use outlast_client::connection::{Connection, Failed};
+use outlast_client::problem::Problem;
 use outlast_wire::api::DaemonStatus;
 use tokio::time::timeout;
 
 use crate::Answer;
 use crate::args::DaemonCommand;
-use crate::ask::Ask;
-use crate::client::{Connection, Failed};
-use crate::problem::Problem;
 use crate::world::World;
 
 pub(crate) async fn daemon(world: &World, command: DaemonCommand) -> Answer {
@@ -62,5 +62,5 @@ async fn ask_status(connection: &mut Connection) -> Result<DaemonStatus, Problem
         Err(Failed::Lost(why)) => return Err(Problem::unreachable(why)),
         Err(Failed::Answered(problem)) => return Err(problem),
     };
-    serde_json::from_slice(&body).map_err(|error| crate::session::unreadable(&error))
+    serde_json::from_slice(&body).map_err(|error| outlast_client::session::unreadable(&error))
 }

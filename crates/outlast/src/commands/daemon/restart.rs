@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
+use outlast_client::autostart;
+use outlast_client::connect::meet;
+use outlast_client::lock::{self, Lock};
+use outlast_client::problem::Problem;
 use outlast_wire::api::{DaemonStatus, Mode};
 use tokio::time::{Instant, sleep};
 
 use super::{Heard, ask_status, does_answer, start};
-use crate::autostart;
-use crate::connect::meet;
-use crate::lock::{self, Lock};
-use crate::problem::Problem;
 use crate::world::World;
 use crate::{Answer, output, service};
 
@@ -21,8 +21,8 @@ const SERVICE_WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn restart(world: &World, json: bool) -> Answer {
-    let Some(mut connection) = meet(world).await? else {
-        return match lock::probe(&world.layout()?.daemon_lock()) {
+    let Some(mut connection) = meet(&world.client).await? else {
+        return match lock::probe(&world.client.layout()?.daemon_lock()) {
             Lock::Free => start::start(world, json).await,
             Lock::Held => Err(silent()),
         };
@@ -32,7 +32,7 @@ pub(crate) async fn restart(world: &World, json: bool) -> Answer {
     }
     let before = ask_status(&mut connection).await?;
     drop(connection);
-    match (autostart::replace(world).await, before.mode) {
+    match (autostart::replace(&world.client).await, before.mode) {
         (Ok(()), _) => {}
         // It has looked at the journal and found nothing in its way but the manager.
         (Err(problem), Some(Mode::Service)) if problem.has_code("makes_no_room") => {
@@ -53,7 +53,7 @@ pub(crate) async fn restart(world: &World, json: bool) -> Answer {
 async fn successor(world: &World, before: Option<u32>) -> Result<DaemonStatus, Problem> {
     let deadline = Instant::now() + SERVICE_WITHIN;
     while Instant::now() < deadline {
-        if let Some(mut connection) = meet(world).await?
+        if let Some(mut connection) = meet(&world.client).await?
             && let Ok(status) = ask_status(&mut connection).await
             && status.pid != before
         {

@@ -6,27 +6,27 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::process::ExitCode;
 
+use outlast_client::autostart::{self, Said};
+use outlast_client::problem::{Problem, UNREACHABLE};
 use outlast_daemon::Options;
 use outlast_wire::api::{ErrorInfo, Mode};
 use outlast_wire::layout::Layout;
 use rustix::pipe::PipeFlags;
 
 use crate::args::DaemonRun;
-use crate::autostart::{self, Said};
 use crate::builds;
 use crate::entry;
 use crate::output;
 use crate::output::errors::{self, Errors};
-use crate::problem::{Problem, UNREACHABLE};
 use crate::world::World;
 
 pub(crate) fn run(world: &World, args: &DaemonRun) -> Result<ExitCode, Problem> {
-    let layout = world.layout()?.clone();
+    let layout = world.client.layout()?.clone();
     let options = |ready| -> Result<Options, Problem> {
-        let env = world.env.clone();
+        let env = world.client.env.clone();
         Ok(Options {
             layout: layout.clone(),
-            exe: world.program()?,
+            exe: world.client.program()?,
             build: builds::BUILD,
             replaces: args.replace,
             env,

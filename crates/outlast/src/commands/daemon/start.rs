@@ -1,15 +1,16 @@
 //! `outlast daemon start`: a daemon in the background, if there is none yet.
 
+use outlast_client::ask::Ask;
+use outlast_client::autostart;
+use outlast_client::connect::meet;
+use outlast_client::connection::Failed;
+use outlast_client::problem::Problem;
+use outlast_client::session::unreadable;
 use outlast_wire::api::DaemonStatus;
 
-use crate::ask::Ask;
-use crate::client::Failed;
-use crate::connect::meet;
-use crate::problem::Problem;
 use crate::service;
-use crate::session::unreadable;
 use crate::world::World;
-use crate::{Answer, autostart, output};
+use crate::{Answer, output};
 
 /// A daemon that is just dying may still take the connection; the next one is asked then, so often.
 const TRIES: usize = 5;
@@ -29,12 +30,12 @@ pub(crate) async fn start(world: &World, json: bool) -> Answer {
 async fn started(world: &World) -> Result<(&'static str, DaemonStatus), Problem> {
     let mut lost = String::new();
     for _ in 0..TRIES {
-        let (what, mut connection) = match meet(world).await? {
+        let (what, mut connection) = match meet(&world.client).await? {
             Some(connection) => ("already running", connection),
             None => {
                 // A service's daemon is the service manager's to start; if nothing comes of it, we do.
                 service::start(world).await;
-                ("started", autostart::start(world).await?)
+                ("started", autostart::start(&world.client).await?)
             }
         };
         match connection.fetch(&Ask::get("/v1/daemon")).await {

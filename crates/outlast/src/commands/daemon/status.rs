@@ -1,25 +1,25 @@
 //! `outlast daemon status`: whether the daemon runs. Never starts it.
 
 use jiff::Timestamp;
+use outlast_client::connect::meet;
+use outlast_client::holder;
+use outlast_client::lock::{self, Lock};
+use outlast_client::problem::UNREACHABLE;
 use outlast_wire::api::{DaemonStatus, Holding, Mode, ServiceStatus};
 use outlast_wire::layout::Layout;
 
 use super::{Heard, ask_status, does_answer};
 use crate::args::DaemonStatus as DaemonStatusArgs;
 use crate::builds;
-use crate::connect::meet;
-use crate::holder;
-use crate::lock::{self, Lock};
 use crate::output::printable;
 use crate::output::time::both;
-use crate::problem::UNREACHABLE;
 use crate::service;
 use crate::world::World;
 use crate::{Answer, output};
 
 pub(crate) async fn status(world: &World, args: &DaemonStatusArgs) -> Answer {
-    let layout = world.layout()?;
-    let mut status = match meet(world).await? {
+    let layout = world.client.layout()?;
+    let mut status = match meet(&world.client).await? {
         Some(mut connection) => match does_answer(&mut connection).await? {
             Heard::Something => ask_status(&mut connection).await?,
             Heard::Nothing => absent(layout),

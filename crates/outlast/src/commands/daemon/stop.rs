@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
+use outlast_client::ask::Ask;
+use outlast_client::connect::meet;
+use outlast_client::connection::{Connection, Failed};
+use outlast_client::holder::{self, Sent};
+use outlast_client::lock::{self, Lock};
+use outlast_client::problem::Problem;
 use outlast_wire::layout::Layout;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
 use super::{Heard, ask_status, does_answer};
-use crate::ask::Ask;
-use crate::client::{Connection, Failed};
-use crate::connect::meet;
-use crate::holder::{self, Sent};
-use crate::lock::{self, Lock};
-use crate::problem::Problem;
 use crate::world::World;
 use crate::{Answer, output};
 
@@ -23,8 +23,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn stop(world: &World) -> Answer {
-    let layout = world.layout()?;
-    let said = match meet(world).await? {
+    let layout = world.client.layout()?;
+    let said = match meet(&world.client).await? {
         Some(mut connection) => match does_answer(&mut connection).await? {
             Heard::Something => ask_to_stop(connection, layout).await?,
             Heard::Nothing => end_by_signal(world, layout).await?,
@@ -69,9 +69,9 @@ async fn end_by_signal(world: &World, layout: &Layout) -> Result<String, Problem
     let pid = holder.pid;
     let why = if was_frozen { "it was frozen" } else { "it did not answer" };
     for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::KILL, "SIGKILL")] {
-        match holder::signal(world, &holder, signal) {
+        match holder::signal(&world.client, &holder, signal) {
             Sent::Yes if was_frozen => {
-                holder::signal(world, &holder, Signal::CONT);
+                holder::signal(&world.client, &holder, Signal::CONT);
             }
             // One that is not there has just left, or is not the process that holds the lock.
             Sent::Yes | Sent::Gone => {}

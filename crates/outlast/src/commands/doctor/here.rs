@@ -5,18 +5,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use outlast_client::absence::{self, Absence};
+use outlast_client::holder;
+use outlast_client::lock::{self, Lock};
 use outlast_wire::api::{Finding, Level};
 use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
 
-use crate::absence::{self, Absence};
 use crate::builds;
-use crate::holder;
-use crate::lock::{self, Lock};
 use crate::loop_file;
 use crate::output::figures;
 use crate::output::time::both;
-use crate::world::{World, lookup};
+use crate::world::World;
 
 /// Below this a run's output and the journal soon have no room.
 const LITTLE_SPACE: u64 = 256 << 20;
@@ -80,15 +80,15 @@ fn socket_path(layout: &Layout) -> Finding {
 
 /// A service that ends with its user's last session is no supervision.
 fn service(world: &World, linger: &Path) -> Option<Finding> {
-    let config = match lookup(&world.env, "XDG_CONFIG_HOME") {
+    let config = match world.client.var("XDG_CONFIG_HOME") {
         Some(config) => PathBuf::from(config),
-        None => Path::new(lookup(&world.env, "HOME")?).join(".config"),
+        None => Path::new(world.client.var("HOME")?).join(".config"),
     };
     let unit = config.join("systemd/user/outlast.service");
     if !unit.exists() {
         return None;
     }
-    let user = lookup(&world.env, "USER").or_else(|| lookup(&world.env, "LOGNAME"))?;
+    let user = world.client.var("USER").or_else(|| world.client.var("LOGNAME"))?;
     let shown = unit.display();
     Some(if linger.join(user).exists() {
         ok("service", format!("{shown} is installed, and goes on without a session"))

@@ -3,30 +3,32 @@
 mod bundle;
 mod here;
 
+use outlast_client::ask::Ask;
+use outlast_client::connect::meet;
+use outlast_client::connection::{Connection, Failed};
+use outlast_client::lock::{self, Lock};
+use outlast_client::problem::Problem;
+use outlast_client::session::unreadable;
+use outlast_client::world::Autostart;
+use outlast_client::{absence, autostart};
 use outlast_wire::api::{DaemonStatus, DoctorReport, Finding, Level};
 use outlast_wire::layout::Layout;
 
 use self::here::problem;
 use crate::args::Doctor;
-use crate::ask::Ask;
-use crate::client::{Connection, Failed};
 use crate::commands::daemon::{Heard, does_answer};
-use crate::connect::meet;
-use crate::lock::{self, Lock};
 use crate::output::colour::Colour;
 use crate::output::printable;
-use crate::problem::Problem;
-use crate::session::unreadable;
-use crate::world::{Autostart, World};
-use crate::{Answer, absence, autostart, output};
+use crate::world::World;
+use crate::{Answer, output};
 
 pub(crate) async fn doctor(world: &World, args: Doctor) -> Answer {
-    let layout = world.layout()?;
+    let layout = world.client.layout()?;
     if let Some(path) = &args.bundle {
         bundle::refuse_existing(path)?;
     }
     let mut findings = here::look_around(world, layout);
-    match meet(world).await {
+    match meet(&world.client).await {
         Ok(Some(connection)) => findings.extend(ask_daemon(world, layout, connection).await),
         Ok(None) => findings.extend(without_daemon(world, layout).await),
         Err(problem) => findings.push(unanswered(&problem)),
@@ -47,13 +49,13 @@ pub(crate) async fn doctor(world: &World, args: Doctor) -> Answer {
 
 /// Only a daemon can look at the journal, so one is started if there is a journal to look at.
 async fn without_daemon(world: &World, layout: &Layout) -> Vec<Finding> {
-    let may_start = world.autostart() == Autostart::Allowed && layout.database().exists();
+    let may_start = world.client.autostart() == Autostart::Allowed && layout.database().exists();
     let lock = lock::probe(&layout.daemon_lock());
     if may_start && lock == Lock::Free {
         // Looked at first: a daemon that is started leaves signs of life of its own.
         let absence = absence::absence(layout).filter(|absence| !absence.was_asked);
         let was_down = absence.map(|absence| here::was_down(&absence, world.now()));
-        let found = match autostart::start(world).await {
+        let found = match autostart::start(&world.client).await {
             Ok(connection) => ask_daemon(world, layout, connection).await,
             Err(problem) => {
                 here::space(&layout.state).into_iter().chain([unanswered(&problem)]).collect()

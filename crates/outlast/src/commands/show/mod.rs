@@ -3,26 +3,26 @@
 mod turn;
 
 use jiff::Timestamp;
+use outlast_client::ask::{Ask, run_path};
+use outlast_client::follow::output_gone;
+use outlast_client::problem::REFUSED;
+use outlast_client::session::{Session, unreadable};
 use outlast_wire::api::{LimitView, Notices, RunView, TurnView, Usage};
 use outlast_wire::shim::Exit;
 
 use crate::Answer;
 use crate::args::Show;
-use crate::ask::{Ask, run_path};
-use crate::follow::output_gone;
 use crate::money::{self, Micros};
 use crate::output::page::{Page, shell_words};
 use crate::output::rest::next_steps;
 use crate::output::state::{Condition, spaced};
 use crate::output::time::{both, ms_between, span};
 use crate::output::{self, colour, figures};
-use crate::problem::REFUSED;
-use crate::session::{Session, unreadable};
 use crate::world::World;
 
 pub(crate) async fn show(world: &World, args: Show) -> Answer {
     let rest = args.turn.map(|turn| format!("/turns/{turn}")).unwrap_or_default();
-    let body = Session::new(world).fetch(&Ask::get(&run_path(&args.run, &rest))).await?;
+    let body = Session::new(&world.client).fetch(&Ask::get(&run_path(&args.run, &rest))).await?;
     let unreadable = |error| unreadable(&error);
     let turn: Option<TurnView> = match args.turn {
         Some(_) => Some(serde_json::from_slice(&body).map_err(unreadable)?),

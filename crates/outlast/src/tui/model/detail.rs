@@ -1,11 +1,11 @@
 //! One run, looked into: its turns, and its output as it comes.
 
+use outlast_client::follow::Piece;
 use outlast_wire::api::{RunRow, RunView};
 
 use super::Followed;
 use super::scrollback::Scrollback;
 use super::turns::Turns;
-use crate::follow::Piece;
 
 #[derive(Debug)]
 pub(crate) struct Detail {

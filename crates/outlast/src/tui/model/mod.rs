@@ -10,11 +10,11 @@ mod scrollback;
 mod turns;
 
 use jiff::Timestamp;
+use outlast_client::follow::Piece;
+use outlast_client::journal;
 use outlast_wire::api::{self, RunRow, RunView};
 
 use super::keys::Key;
-use crate::follow::Piece;
-use crate::journal;
 use crate::output::{one_line, printable};
 pub(crate) use detail::{Detail, Reading};
 pub(crate) use line::Input;

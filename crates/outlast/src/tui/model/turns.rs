@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-
-use crate::journal::Event;
+use outlast_client::journal::Event;
 
 /// The newest are kept.
 const MOST: usize = 1000;

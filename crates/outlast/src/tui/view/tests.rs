@@ -1,5 +1,7 @@
 //! Screens as people see them, at the sizes that terminals have.
 
+use outlast_client::follow::Piece;
+use outlast_client::journal;
 use outlast_wire::api::RunRow;
 use outlast_wire::output::Stream;
 use ratatui_core::buffer::Buffer;
@@ -7,8 +9,6 @@ use ratatui_core::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use crate::follow::Piece;
-use crate::journal;
 use crate::output::sample as views;
 use crate::tui::keys::Key;
 use crate::tui::model::{Event, Followed};

@@ -4,19 +4,10 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::args::LogLevel;
 use crate::output::printable;
 
-/// From what matters most on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Level {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
-}
-
-impl Level {
+impl LogLevel {
     fn named(word: &str) -> Option<Self> {
         Self::value_variants().iter().copied().find(|level| level.word().eq_ignore_ascii_case(word))
     }
@@ -35,7 +26,7 @@ impl Level {
 #[derive(Debug, PartialEq)]
 pub(super) struct Line {
     at: Option<Timestamp>,
-    level: Option<Level>,
+    level: Option<LogLevel>,
     said: Said,
 }
 
@@ -57,14 +48,14 @@ impl Line {
                 let text = |key| fields.get(key).and_then(Value::as_str);
                 Self {
                     at: text("at").and_then(|at| at.parse().ok()),
-                    level: text("level").and_then(Level::named),
+                    level: text("level").and_then(LogLevel::named),
                     said: Said::Json { raw: raw.to_owned(), fields },
                 }
             }
             _ => {
                 let mut words = raw.split_whitespace();
                 let at: Option<Timestamp> = words.next().and_then(|word| word.parse().ok());
-                let level = at.and(words.next()).and_then(Level::named);
+                let level = at.and(words.next()).and_then(LogLevel::named);
                 Self { at, level, said: Said::Plain(raw.to_owned()) }
             }
         }
@@ -90,7 +81,7 @@ impl Line {
             Said::Json { raw, .. } => raw.clone(),
             Said::Plain(raw) => {
                 let at = self.at.map(|at| at.to_string());
-                json!({ "at": at, "level": self.level.map(Level::word), "message": raw })
+                json!({ "at": at, "level": self.level.map(LogLevel::word), "message": raw })
                     .to_string()
             }
         }
@@ -111,14 +102,14 @@ fn shown(value: &Value) -> String {
 
 /// Which lines are wanted.
 pub(super) struct Filter {
-    level: Option<Level>,
+    level: Option<LogLevel>,
     since: Option<Timestamp>,
     /// A line that says neither when nor how bad belongs to the one before it.
     last: bool,
 }
 
 impl Filter {
-    pub(super) fn new(level: Option<Level>, since: Option<Timestamp>) -> Self {
+    pub(super) fn new(level: Option<LogLevel>, since: Option<Timestamp>) -> Self {
         Self { level, since, last: since.is_none() }
     }
 
@@ -154,7 +145,7 @@ mod tests {
         );
         assert_eq!(Line::read(JSON).json(), JSON);
         assert_eq!(Line::read(OLD).text(), OLD);
-        assert_eq!(Line::read(OLD).level, Some(Level::Error));
+        assert_eq!(Line::read(OLD).level, Some(LogLevel::Error));
         let json: Value = serde_json::from_str(&Line::read(OLD).json()).expect("JSON");
         assert_eq!((&json["level"], &json["message"]), (&json!("error"), &json!(OLD)));
         assert_eq!(Line::read("thread 'main' panicked").level, None);
@@ -169,8 +160,8 @@ mod tests {
             all.iter().filter(|raw| filter.passes(&Line::read(raw))).copied().collect::<Vec<_>>()
         };
         assert_eq!(passed(None, None), all);
-        assert_eq!(passed(Some(Level::Error), None), all[..2]);
+        assert_eq!(passed(Some(LogLevel::Error), None), all[..2]);
         assert_eq!(passed(None, Some("2026-11-16T00:00:00Z")), all[2..]);
-        assert_eq!(passed(Some(Level::Warn), None), all);
+        assert_eq!(passed(Some(LogLevel::Warn), None), all);
     }
 }

@@ -9,23 +9,21 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use outlast_client::problem::Problem;
 use tokio::time::sleep;
 
 use self::chain::{Chain, Next, Reader};
 use self::line::{Filter, Line};
 use crate::args::DaemonLogs;
 use crate::output::bytes::{self, Target};
-use crate::problem::Problem;
 use crate::world::World;
 use crate::{Answer, output};
 
 /// Between two looks for what has come.
 const LOOK: Duration = Duration::from_millis(250);
 
-pub(crate) use self::line::Level;
-
 pub(crate) async fn logs(world: &World, args: DaemonLogs) -> Answer {
-    let path = world.layout()?.daemon_log();
+    let path = world.client.layout()?.daemon_log();
     let chain = Chain::of(&path);
     let told = |error: io::Error| cannot(&path, &error);
     let since = args.since.map(|since| since.timestamp(world.now()));

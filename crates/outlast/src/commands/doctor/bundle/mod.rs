@@ -16,6 +16,9 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use outlast_client::connection::Connection;
+use outlast_client::dial::try_connect;
+use outlast_client::problem::Problem;
 use outlast_wire::api::{DoctorReport, Finding};
 use outlast_wire::layout::Layout;
 use outlast_wire::version::{API, BUILD, SHIM};
@@ -24,10 +27,7 @@ use tar::{Builder, Header};
 
 use self::scrub::Scrub;
 use super::ask;
-use crate::client::Connection;
-use crate::connect::try_connect;
 use crate::output::figures;
-use crate::problem::Problem;
 use crate::world::World;
 
 /// The newest runs, whose events are told.
@@ -56,7 +56,7 @@ pub(super) async fn write(
     report: &DoctorReport,
     names: Names,
 ) -> Result<String, Problem> {
-    let layout = world.layout()?;
+    let layout = world.client.layout()?;
     let scrub = Scrub::new(world);
     let mut files = vec![
         json_file("doctor.json", &doctor(report, &scrub)),

@@ -1,6 +1,6 @@
 //! Sentences of our own without what was put into them: quoted text, addresses, paths.
 
-use crate::world::{World, lookup};
+use crate::world::World;
 
 const LEFT_OUT: &str = "[…]";
 
@@ -12,7 +12,7 @@ pub(super) struct Scrub {
 impl Scrub {
     pub(super) fn new(world: &World) -> Self {
         let names = ["USER", "LOGNAME", "HOSTNAME"];
-        let own = names.iter().filter_map(|name| lookup(&world.env, name)?.to_str());
+        let own = names.iter().filter_map(|name| world.client.var(name)?.to_str());
         Self { own: own.filter(|name| name.len() >= 3).map(str::to_owned).collect() }
     }
 

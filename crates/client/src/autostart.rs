@@ -1,6 +1,7 @@
 //! Starting the daemon because a command needs it.
 //!
-//! Any number of clients may do this at once: the daemon's lock picks one, and all connect to it.
+//! Any number of clients may start a daemon at once: the daemon's lock picks one daemon, and all clients connect to
+//! that daemon.
 
 use std::process::Child;
 use std::time::Duration;
@@ -12,17 +13,17 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::client::Connection;
-use crate::connect::try_connect;
+use crate::connection::Connection;
+use crate::dial::try_connect;
 use crate::holder;
 use crate::lock::{self, Lock};
 use crate::problem::{Problem, REFUSED, UNREACHABLE};
 use crate::world::World;
 
 const START_MAX: Duration = Duration::from_secs(15);
-/// Looking at the journal, waiting for the old one to leave, and loading every open run.
+/// Time for the new daemon to look at the journal, wait for the old daemon to leave, and load every open run.
 const REPLACE_MAX: Duration = Duration::from_secs(90);
-/// A daemon that dies as it starts is not started for ever.
+/// A daemon that dies as it starts is started this many times, and no more.
 const STARTS_MAX: u32 = 4;
 /// How long the successor of a daemon that was replaced may take to get the lock.
 const SUCCESSOR_WITHIN: Duration = Duration::from_secs(3);
@@ -30,19 +31,20 @@ const NUDGES_MAX: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The code by which a daemon says that another one was first.
+/// The code of a daemon that lost the race for the lock to another daemon.
 const RACE_LOST: &str = "daemon_running";
 
 /// What a started daemon says of itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub enum Said {
     Ready,
     Error(ErrorInfo),
-    /// It went away, or lost the race for the lock to another.
+    /// The daemon went away, or lost the race for the lock to another daemon.
     Nothing,
 }
 
-pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
+/// A connection to a daemon, which this client or another one started.
+pub async fn start(world: &World) -> Result<Connection, Problem> {
     let layout = world.layout()?;
     let deadline = Instant::now() + START_MAX;
     let mut starting: Option<Lines<BufReader<Receiver>>> = None;
@@ -55,15 +57,15 @@ pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
             return Ok(connection);
         }
         match &mut starting {
-            // Also looks at the socket now and then: a daemon that another client started serves as well.
+            // The client also looks at the socket now and then: a daemon that another client started serves as well.
             Some(pipe) => match timeout(pause, next_line(pipe)).await {
                 Ok(Said::Error(info)) if info.code != RACE_LOST => return Err(refused(info)),
                 Ok(Said::Ready | Said::Error(_) | Said::Nothing) => starting = None,
                 Err(_) => {}
             },
-            // Whoever holds the lock is about to listen, so another daemon would have nothing to do.
+            // The daemon that holds the lock is about to listen, so another daemon would have nothing to do.
             None if starts < STARTS_MAX && lock::probe(&layout.daemon_lock()) == Lock::Free => {
-                // One that was replaced has a successor, which may be of a newer build than ours would be.
+                // A daemon that was replaced has a successor, which may be of a newer build than this client's.
                 let now = Instant::now();
                 let until = *successor_until.get_or_insert(now + SUCCESSOR_WITHIN);
                 if now < until && was_replaced(layout) {
@@ -75,7 +77,7 @@ pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
                 continue;
             }
             None => {
-                // One that has not listened for a while may not know that its socket is gone.
+                // A daemon that has not listened for a while may not know that its socket is gone.
                 if pause == LONGEST_PAUSE && nudges < NUDGES_MAX {
                     nudges += 1;
                     holder::nudge(world, layout);
@@ -88,8 +90,8 @@ pub(crate) async fn start(world: &World) -> Result<Connection, Problem> {
     Err(stuck(layout))
 }
 
-/// Starts a daemon that takes the place of the one that runs, and waits until it has it.
-pub(crate) async fn replace(world: &World) -> Result<(), Problem> {
+/// Starts a daemon that takes the place of the running daemon, and waits until the new daemon is ready.
+pub async fn replace(world: &World) -> Result<(), Problem> {
     let mut pipe = listen(world.start_daemon(&["--replace"])?)?;
     match timeout(REPLACE_MAX, next_line(&mut pipe)).await {
         Ok(Said::Ready) => Ok(()),
@@ -125,7 +127,7 @@ async fn next_line(pipe: &mut Lines<BufReader<Receiver>>) -> Said {
     }
 }
 
-pub(crate) fn read_line(line: &str) -> Said {
+pub fn read_line(line: &str) -> Said {
     if line == "ready" {
         return Said::Ready;
     }

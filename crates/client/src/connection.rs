@@ -1,6 +1,6 @@
 //! One HTTP connection to the daemon, over its unix socket.
 //!
-//! Sends what it is given and says what became of it; whether to try again is the session's business.
+//! Sends one question at a time and says what became of the question; whether to ask again is the session's business.
 
 use std::fmt::Display;
 
@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
+use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use outlast_wire::api::{ErrorBody, ErrorInfo, TOKEN_HEADER};
@@ -18,16 +19,16 @@ use tokio::time::timeout;
 use crate::ask::Ask;
 use crate::problem::Problem;
 
-pub(crate) struct Connection {
+pub struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
-    /// Moves the bytes, and ends with the connection.
+    /// The task that moves the bytes; it ends with the connection.
     _driver: JoinSet<()>,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(crate) enum Failed {
-    /// The connection broke; nobody knows what became of the question.
+pub enum Failed {
+    /// The connection broke. The daemon may have acted on the question or not.
     Lost(String),
     Answered(Problem),
 }
@@ -43,7 +44,7 @@ impl Connection {
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(Failed::lost)?;
         let mut driver = JoinSet::new();
-        // A broken connection also shows where the answer is awaited, so it is told there.
+        // The caller that awaits the answer sees the broken connection too, and reports it.
         driver.spawn(async move { drop(connection.with_upgrades().await) });
         Ok(Self { sender, _driver: driver })
     }
@@ -60,7 +61,7 @@ impl Connection {
             return Ok(response);
         }
         let body = collect(ask, response).await?;
-        // A daemon on its way out did not do what it was asked; its successor will.
+        // A daemon that is leaving did not act on the question; its successor will.
         if status == StatusCode::SERVICE_UNAVAILABLE {
             return Err(Failed::Lost(error_info(status, &body).message));
         }
@@ -68,9 +69,46 @@ impl Connection {
     }
 
     /// Sends a question and reads the whole of a good answer.
-    pub(crate) async fn fetch(&mut self, ask: &Ask) -> Result<Bytes, Failed> {
+    pub async fn fetch(&mut self, ask: &Ask) -> Result<Bytes, Failed> {
         let response = self.send(ask).await?;
         collect(ask, response).await
+    }
+}
+
+/// An answer whose body is still being written, and the connection that carries the body.
+pub struct Reply {
+    connection: Connection,
+    response: Response<Incoming>,
+}
+
+/// Both directions of a connection that no longer speaks HTTP.
+pub type Duplex = TokioIo<Upgraded>;
+
+impl Reply {
+    pub(crate) fn new(connection: Connection, response: Response<Incoming>) -> Self {
+        Self { connection, response }
+    }
+
+    pub fn has_header(&self, name: &str) -> bool {
+        self.response.headers().contains_key(name)
+    }
+
+    /// The value of a header; `None` if there is none, or it is not text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
+    /// The next bytes of the body; `None` when the body is whole.
+    pub(crate) async fn more(&mut self) -> Option<Result<Bytes, hyper::Error>> {
+        let frame = self.response.frame().await?;
+        Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
+    }
+
+    /// Both directions, once the daemon has switched protocols; `None` if the connection broke before.
+    pub async fn upgraded(self) -> Option<Duplex> {
+        let upgraded = hyper::upgrade::on(self.response).await.ok();
+        drop(self.connection);
+        upgraded.map(TokioIo::new)
     }
 }
 

@@ -1,11 +1,13 @@
-//! What is said about a command line that cannot be understood: one line, and where to read on.
+//! Errors of the command line itself: what clap rejects becomes one line and a hint.
+//!
+//! Decides nothing about a good command line; `args` reads those.
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
+use outlast_client::problem::Problem;
 
 use crate::output::errors::{self, Errors};
-use crate::problem::Problem;
 
 /// Prints help, or what is wrong with the arguments.
 pub(crate) fn explain(usage: &clap::Error) -> ExitCode {
@@ -13,13 +15,13 @@ pub(crate) fn explain(usage: &clap::Error) -> ExitCode {
     let asks_for_json =
         std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
     if is_help || usage.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // Nobody is left to tell if even this cannot be printed.
+        // Without standard output there is no reader to tell.
         drop(usage.print());
     } else {
         let errors = if asks_for_json { Errors::Json } else { Errors::ForPeople };
         errors::report(&as_problem(usage), errors);
     }
-    ExitCode::from(if is_help { 0 } else { crate::problem::REFUSED })
+    ExitCode::from(if is_help { 0 } else { outlast_client::problem::REFUSED })
 }
 
 /// What is wrong, with the names of what is missing on the same line, and where to read on.

@@ -1,12 +1,14 @@
-//! What the kernel says of a process by its number, which alone names nobody for long.
+//! What the kernel says of a process by its number.
+//!
+//! A number alone does not name a process for long, so callers compare the start as well.
 
-/// Its start in clock ticks since boot; `None` if there is none.
-pub(crate) fn start(pid: u32) -> Option<u64> {
+/// The start of the process in clock ticks since boot; `None` if there is no such process.
+pub fn start(pid: u32) -> Option<u64> {
     fields(pid)?.get(19)?.parse().ok()
 }
 
-/// True if it was stopped by a signal or a tracer, and does nothing until it is continued.
-pub(crate) fn is_stopped(pid: u32) -> bool {
+/// True if the process was stopped by a signal or a tracer, and does nothing until it is continued.
+pub fn is_stopped(pid: u32) -> bool {
     fields(pid).is_some_and(|fields| matches!(fields.first().map(String::as_str), Some("T" | "t")))
 }
 

@@ -9,14 +9,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::world::lookup;
+use crate::environment::lookup;
 
-/// Ourselves, whatever became of the file.
-pub(crate) const OWN: &str = "/proc/self/exe";
+/// The running program itself, also if its file has no name any more.
+pub const OWN: &str = "/proc/self/exe";
 
 /// This program, as it was found when it was started.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
+pub struct Program {
     /// The name on PATH, or the path that was typed, with its links, if that led here.
     name: Option<PathBuf>,
     /// Where the file is or was.
@@ -25,8 +25,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// To be asked early: later the name may lead to another version.
-    pub(crate) fn find(env: &[(OsString, OsString)], typed: Option<OsString>) -> Self {
+    /// Finds the program. A client asks early: later the name may lead to another version.
+    pub fn find(env: &[(OsString, OsString)], typed: Option<OsString>) -> Self {
         let exe = std::env::current_exe().ok().map(without_mark);
         let path = lookup(env, "PATH").unwrap_or_default().to_owned();
         let own = identity(Path::new(OWN)).or_else(|| identity(exe.as_deref()?));
@@ -39,14 +39,14 @@ impl Program {
     }
 
     /// The name to write down: it leads to the installed version also after an upgrade.
-    pub(crate) fn lasting(&self) -> Option<&Path> {
+    pub fn lasting(&self) -> Option<&Path> {
         self.name.as_deref().or(self.exe.as_deref())
     }
 
-    /// What to start a daemon from, in this order: the first that can be executed. The name comes first, so that an
-    /// upgrade takes effect. Any program of our name on PATH comes after our own path, since ours may have been
-    /// built to be tried beside an installed one; and our own file comes last, also if it has no name any more.
-    pub(crate) fn candidates(&self) -> Vec<PathBuf> {
+    /// The files to start a daemon from; the first that can be executed is taken. The name comes first, so that an
+    /// upgrade takes effect. Any `outlast` on PATH comes after this program's own path, since this program may have
+    /// been built to be tried beside an installed one. The running file comes last, also if it has no name any more.
+    pub fn candidates(&self) -> Vec<PathBuf> {
         let mut candidates: Vec<PathBuf> = Vec::new();
         let found = named_on(&self.path).find(|name| name.is_file());
         let known = [self.name.clone(), self.exe.clone(), found, Some(PathBuf::from(OWN))];
@@ -60,7 +60,7 @@ impl Program {
 }
 
 /// True if another program may do: this one is gone, is being replaced, or is not whole.
-pub(crate) fn is_missing(error: &io::Error) -> bool {
+pub fn is_missing(error: &io::Error) -> bool {
     /// `ENOEXEC`: not a program, or not one yet.
     const NOT_A_PROGRAM: i32 = 8;
     matches!(

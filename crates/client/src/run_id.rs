@@ -1,12 +1,12 @@
-//! Run ids: chosen by the client, so that asking again after a lost answer makes no second run.
+//! Ids of runs and orders. The client chooses them, so a question that is asked again makes no second run.
 
 use crate::problem::Problem;
 
-/// Crockford's base 32: nothing that reads like something else.
+/// Crockford's base 32: no digit looks like another.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const LENGTH: usize = 12;
 
-pub(crate) fn new() -> Result<String, Problem> {
+pub fn new() -> Result<String, Problem> {
     let mut chance = [0; LENGTH];
     rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::empty())
         .map_err(|error| Problem::failure(format_args!("cannot choose an id: {error}")))?;

@@ -1,24 +1,49 @@
 //! Server-sent events: bytes as they arrive, into the data of whole events.
 
+use crate::connection::Reply;
+
+/// An open stream of events.
+pub struct Stream {
+    reply: Reply,
+    events: Events,
+}
+
+impl Stream {
+    pub fn new(reply: Reply) -> Self {
+        Self { reply, events: Events::default() }
+    }
+
+    /// The next event when it has arrived; `None` once the stream has ended or the connection broke.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.events.next() {
+                return Some(event);
+            }
+            let bytes = self.reply.more().await?.ok()?;
+            self.events.feed(&bytes);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct Events {
+struct Events {
     pending: Vec<u8>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     Data(String),
     /// Why no more will come.
     Error(String),
 }
 
 impl Events {
-    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+    fn feed(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
     /// The next whole event. Comments, which only keep a connection alive, are none.
-    pub(crate) fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<Event> {
         loop {
             let end = self.pending.windows(2).position(|two| two == b"\n\n")?;
             let event: Vec<u8> = self.pending.drain(..end + 2).collect();

@@ -1,5 +1,6 @@
-//! Whether a daemon lives, by its lock: the kernel frees it on any death. While it is held, its file says who
-//! the daemon is and where it listens.
+//! Whether a daemon lives, by the daemon's lock: the kernel frees the lock on any death of the daemon.
+//!
+//! While the lock is held, the lock's file says which process the daemon is and where the daemon listens.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -12,14 +13,14 @@ use outlast_wire::layout::Layout;
 use crate::process;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lock {
+pub enum Lock {
     Held,
     Free,
 }
 
-/// Looks at a lock by taking a share of it for an instant. One that is not there is held by nobody; one that
-/// may not be opened is somebody else's.
-pub(crate) fn probe(path: &Path) -> Lock {
+/// Looks at a lock by taking a share of it for an instant. A lock file that is not there is free; a lock file that
+/// may not be opened is held by another user's daemon.
+pub fn probe(path: &Path) -> Lock {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Lock::Held,
@@ -31,21 +32,21 @@ pub(crate) fn probe(path: &Path) -> Lock {
     }
 }
 
-/// The daemon that holds the lock; `None` if none does, or it has not said who it is.
-pub(crate) fn holder(path: &Path) -> Option<Holder> {
+/// The daemon that holds the lock; `None` if no daemon does, or the daemon has not written its name yet.
+pub fn holder(path: &Path) -> Option<Holder> {
     // The words are read first: a daemon that takes the lock in between has not written them.
     let holder = last_holder(path)?;
     (probe(path) == Lock::Held).then_some(holder)
 }
 
 /// The daemon that held the lock last, and may hold it still.
-pub(crate) fn last_holder(path: &Path) -> Option<Holder> {
+pub fn last_holder(path: &Path) -> Option<Holder> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Where the daemon listens, whatever this environment says: the lock names it while it is held. `None` if no
-/// daemon lives, or it does not listen yet. Another path would lead to another Outlast's daemon.
-pub(crate) fn socket(layout: &Layout) -> Option<PathBuf> {
+/// Where the daemon listens: the held lock names the socket, whatever this environment says. `None` if no daemon
+/// lives, or the daemon does not listen yet. Another path would lead to another Outlast's daemon.
+pub fn socket(layout: &Layout) -> Option<PathBuf> {
     door(layout).filter(Door::is_its_holders).map(|door| door.socket)
 }
 
@@ -56,12 +57,12 @@ pub(crate) fn door(layout: &Layout) -> Option<Door> {
     match (holder.socket(), start) {
         (Some(socket), start) => Some(Door { socket: socket.to_owned(), pid, start }),
         (None, Some(_)) => None,
-        // An earlier daemon listens where its environment said, which is likely to be ours.
+        // A daemon of an earlier version listens where its environment said, which is likely to be this one.
         (None, None) => Some(Door { socket: layout.socket(), pid, start }),
     }
 }
 
-/// A socket, and the daemon that named it in the lock.
+/// A socket, and the daemon that named the socket in the lock.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) socket: PathBuf,
@@ -70,7 +71,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// False of words that a daemon which is gone has left: the one that holds the lock now has not written its own
+    /// False if a daemon that is gone wrote this: the daemon that holds the lock now has not written its own words
     /// yet.
     pub(crate) fn is_its_holders(&self) -> bool {
         self.start.is_none_or(|start| process::start(self.pid) == Some(start))
@@ -103,7 +104,7 @@ mod tests {
         let said =
             r#"{"pid":7,"version":"0.1.0","epoch":1,"started_at":"x","socket":"/elsewhere"}"#;
         std::io::Write::write_all(&mut file, said.as_bytes()).expect("written");
-        assert_eq!(socket(&layout), None, "nobody holds it");
+        assert_eq!(socket(&layout), None, "the lock is free");
         again::lock(&file).expect("a lock");
         assert_eq!(socket(&layout), Some(PathBuf::from("/elsewhere")));
     }

@@ -1,4 +1,6 @@
-//! Since when there has been no daemon, from what it has left on disk: nobody else is there to ask.
+//! Since when there has been no daemon, from the files that the last daemon left on disk.
+//!
+//! Asks no process: there is none to ask.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -10,14 +12,14 @@ use crate::lock;
 
 /// A daemon that is no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Absence {
-    /// When it was told to go; or else its last sign of life, after which it may have lived on for a while.
-    pub(crate) since: Timestamp,
-    pub(crate) was_asked: bool,
+pub struct Absence {
+    /// When the daemon was told to go; or else the daemon's last sign of life, after which it may have lived on.
+    pub since: Timestamp,
+    pub was_asked: bool,
 }
 
 /// `None` if there has never been a daemon here.
-pub(crate) fn absence(layout: &Layout) -> Option<Absence> {
+pub fn absence(layout: &Layout) -> Option<Absence> {
     lock::last_holder(&layout.daemon_lock())?;
     if let Some(since) = modified(layout.stopped_marker()) {
         return Some(Absence { since, was_asked: true });

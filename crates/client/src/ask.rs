@@ -1,4 +1,4 @@
-//! What is asked of the daemon: one HTTP request, as data. It can be sent again as it is.
+//! A question to the daemon: one HTTP request, as data, which can be sent again unchanged.
 
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -7,17 +7,17 @@ use hyper::Method;
 use hyper::body::Bytes;
 use serde::Serialize;
 
-/// How long the daemon may take for an answer that it does not have to wait for itself.
+/// How long the daemon may take for an answer that waits for no event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub struct Ask {
     pub(crate) method: Method,
     /// The path and the query, encoded.
-    pub(crate) target: String,
+    pub target: String,
     pub(crate) accept: &'static str,
     pub(crate) upgrade: Option<&'static str>,
-    /// Of the run that we are called from.
+    /// The token of the run that called this program.
     pub(crate) token: Option<String>,
     pub(crate) body: Bytes,
     /// After this long without an answer the daemon counts as unreachable.
@@ -37,20 +37,20 @@ impl Ask {
         }
     }
 
-    pub(crate) fn get(path: &str) -> Self {
+    pub fn get(path: &str) -> Self {
         Self::new(Method::GET, path)
     }
 
-    pub(crate) fn delete(path: &str) -> Self {
+    pub fn delete(path: &str) -> Self {
         Self::new(Method::DELETE, path)
     }
 
-    pub(crate) fn post(path: &str, body: &impl Serialize) -> Self {
+    pub fn post(path: &str, body: &impl Serialize) -> Self {
         let body = serde_json::to_vec(body).expect("what we send is plain data").into();
         Self { body, ..Self::new(Method::POST, path) }
     }
 
-    pub(crate) fn query(mut self, name: &str, value: impl Display) -> Self {
+    pub fn query(mut self, name: &str, value: impl Display) -> Self {
         self.target.push(if self.target.contains('?') { '&' } else { '?' });
         self.target.push_str(name);
         self.target.push('=');
@@ -58,18 +58,18 @@ impl Ask {
         self
     }
 
-    pub(crate) fn query_if(self, name: &str, value: Option<impl Display>) -> Self {
+    pub fn query_if(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.query(name, value),
             None => self,
         }
     }
 
-    pub(crate) fn accept(self, accept: &'static str) -> Self {
+    pub fn accept(self, accept: &'static str) -> Self {
         Self { accept, ..self }
     }
 
-    pub(crate) fn upgrade(self, protocol: &'static str) -> Self {
+    pub fn upgrade(self, protocol: &'static str) -> Self {
         Self { upgrade: Some(protocol), ..self }
     }
 
@@ -78,20 +78,20 @@ impl Ask {
     }
 
     /// For questions that the daemon answers when something has happened, or after `wait`.
-    pub(crate) fn long_poll(self, wait: Duration) -> Self {
+    pub fn long_poll(self, wait: Duration) -> Self {
         Self { patience: wait + PATIENCE, ..self }
     }
 }
 
 /// `/v1/runs/{run}` and what belongs to it.
-pub(crate) fn run_path(run: &str, rest: &str) -> String {
-    // Nothing at all would ask about the list of runs.
+pub fn run_path(run: &str, rest: &str) -> String {
+    // An empty name would ask for the list of runs.
     let run = if run.is_empty() { "\"\"" } else { run };
     format!("/v1/runs/{}{rest}", encode(run))
 }
 
 /// `/v1/triggers/{trigger}` and what belongs to it.
-pub(crate) fn trigger_path(trigger: &str, rest: &str) -> String {
+pub fn trigger_path(trigger: &str, rest: &str) -> String {
     format!("/v1/triggers/{}{rest}", encode(trigger))
 }
 

@@ -1,7 +1,7 @@
-//! A signal to the daemon that holds the lock, for when it cannot be talked to.
+//! A signal to the daemon that holds the lock, for when the daemon does not answer.
 //!
-//! Goes to exactly that process: the lock names its boot, pid and start, and the signal travels through a pidfd
-//! that was opened before they were compared.
+//! The signal goes to exactly that process: the lock names the daemon's boot, pid and start, and the signal travels
+//! through a pidfd that was opened before boot, pid and start were compared.
 
 use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
@@ -10,12 +10,10 @@ use rustix::process::Signal;
 use crate::lock;
 use crate::process;
 use crate::world::World;
-#[cfg(target_os = "linux")]
-use crate::world::lookup;
 
 /// What became of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub enum Sent {
     Yes,
     /// The process that the lock names is not there.
     Gone,
@@ -23,9 +21,9 @@ pub(crate) enum Sent {
     No,
 }
 
-/// Has a daemon look after a socket that is gone. Only one that has said where it listens: an earlier one, or one
-/// that is just starting, might not be ready for the signal.
-pub(crate) fn nudge(world: &World, layout: &Layout) -> Sent {
+/// Has a daemon look after a socket that is gone. Signals only a daemon that has said where it listens: a daemon of
+/// an earlier version, or a daemon that is just starting, might not be ready for the signal.
+pub fn nudge(world: &World, layout: &Layout) -> Sent {
     match lock::holder(&layout.daemon_lock()) {
         Some(holder) if holder.socket.is_some() => signal(world, &holder, Signal::HUP),
         Some(_) | None => Sent::No,
@@ -33,7 +31,7 @@ pub(crate) fn nudge(world: &World, layout: &Layout) -> Sent {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) fn signal(world: &World, holder: &Holder, signal: Signal) -> Sent {
+pub fn signal(world: &World, holder: &Holder, signal: Signal) -> Sent {
     use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
     let Some(identity) = holder.identity() else { return Sent::No };
@@ -43,7 +41,7 @@ pub(crate) fn signal(world: &World, holder: &Holder, signal: Signal) -> Sent {
         return Sent::Gone;
     }
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return Sent::Gone };
-    // Compared after opening: what the handle holds is what was looked at.
+    // The start is compared after the open, so the compared process is the process of the handle.
     if process::start(identity.pid) != Some(identity.start) {
         return Sent::Gone;
     }
@@ -54,21 +52,21 @@ pub(crate) fn signal(world: &World, holder: &Holder, signal: Signal) -> Sent {
     }
 }
 
-/// Untested here: without pidfds nothing says that the process is still the one that is named.
+/// Untested here: without a pidfd the process may be another one than the lock names.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn signal(_world: &World, _holder: &Holder, _signal: Signal) -> Sent {
+pub fn signal(_world: &World, _holder: &Holder, _signal: Signal) -> Sent {
     Sent::No
 }
 
 /// True if the daemon was stopped by a signal and does nothing until it is continued.
-pub(crate) fn is_frozen(holder: &Holder) -> bool {
+pub fn is_frozen(holder: &Holder) -> bool {
     process::is_stopped(holder.pid)
 }
 
-/// Which boot this is. A debug build can be told another, as the daemon can.
+/// Which boot this is. A debug build takes another from its environment, as the daemon does.
 #[cfg(target_os = "linux")]
 fn boot_id(world: &World) -> Option<String> {
-    let pretended = lookup(&world.env, "OUTLAST_FAKE_BOOT_ID").filter(|_| cfg!(debug_assertions));
+    let pretended = world.var("OUTLAST_FAKE_BOOT_ID").filter(|_| cfg!(debug_assertions));
     if let Some(pretended) = pretended {
         return pretended.to_str().map(str::to_owned);
     }

@@ -1,4 +1,6 @@
-//! Waiting for a run to end or to rest, as long as that takes.
+//! Waiting until a run has ended or rests.
+//!
+//! Sets no time limit of its own; the caller does.
 
 use std::time::Duration;
 
@@ -6,38 +8,37 @@ use outlast_wire::api::{RunView, Waited, exit_status};
 use tokio::time::sleep;
 
 use crate::ask::{Ask, run_path};
-use crate::duration::as_ms;
 use crate::problem::Problem;
 use crate::session::Session;
 use crate::world::World;
 
-/// One question; the daemon answers after 60 s at the latest, whatever is asked.
-pub(crate) const ONE_WAIT: Duration = Duration::from_secs(50);
-/// An answer that came early without news is not asked for again at once.
+/// How long one question waits. The daemon answers after 60 s at the latest, also if a client asks for longer.
+pub const ONE_WAIT: Duration = Duration::from_secs(50);
+/// The pause after an answer that came early and without news.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
+pub enum For {
     /// The run has ended, or rests until a person acts.
     Rest,
-    /// And nothing of it is alive.
+    /// The run has ended or rests, and no process of the run is alive.
     Empty,
 }
 
-pub(crate) fn ask(run: &str, what: For, wait: Duration) -> Ask {
+pub fn ask(run: &str, what: For, wait: Duration) -> Ask {
     let what = match what {
         For::Rest => "end",
         For::Empty => "empty",
     };
     Ask::get(&run_path(run, "/wait"))
-        .query("timeout_ms", as_ms(wait))
+        .query("timeout_ms", wait.as_millis())
         .query("for", what)
         .long_poll(wait)
 }
 
 /// The run once it has ended or rests.
-pub(crate) async fn for_rest(world: &World, run: &str) -> Result<RunView, Problem> {
+pub async fn for_rest(world: &World, run: &str) -> Result<RunView, Problem> {
     let mut session = Session::new(world);
     loop {
         let waited: Waited = session.call(&ask(run, For::Rest, ONE_WAIT)).await?;
@@ -51,7 +52,7 @@ pub(crate) async fn for_rest(world: &World, run: &str) -> Result<RunView, Proble
 }
 
 /// The exit code for a run that has ended or rests.
-pub(crate) fn status(view: &RunView) -> u8 {
+pub fn status(view: &RunView) -> u8 {
     exit_status(&view.state, view.reason_code.as_deref())
         .expect("asked only of a run that has ended or rests")
 }

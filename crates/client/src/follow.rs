@@ -1,46 +1,45 @@
-//! A run's output, from the first byte asked for to the last there will be.
+//! A run's output, from the first selected byte to the last byte of the run.
 //!
-//! When the daemon goes away in between, reading goes on at the exact byte where it broke off.
+//! When the daemon goes away in between, `Output` continues at the exact byte at which the output broke off.
 
 use std::time::Duration;
 
-use http_body_util::BodyExt;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Bytes;
 use outlast_wire::api::{FRAMES, OutputFrame};
 use outlast_wire::output::Stream;
 use tokio::time::{Instant, sleep};
 
 use crate::ask::{Ask, run_path};
-use crate::client::Connection;
 use crate::connect::RECONNECT;
+use crate::connection::Reply;
 use crate::frames::Frames;
 use crate::problem::Problem;
 use crate::session::{self, Session};
 
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Which part of the output.
+/// Which part of a run's output is read.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Selection {
-    pub(crate) turn: Option<u32>,
-    pub(crate) attempt: Option<u32>,
-    pub(crate) stream: Option<&'static str>,
-    pub(crate) since: Option<String>,
-    pub(crate) tail: Option<u64>,
-    pub(crate) until: Until,
+pub struct Selection {
+    pub turn: Option<u32>,
+    pub attempt: Option<u32>,
+    pub stream: Option<&'static str>,
+    pub since: Option<String>,
+    pub tail: Option<u64>,
+    pub until: Until,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Until {
-    /// As much as there is.
+pub enum Until {
+    /// Read the output that is there now.
     #[default]
     Now,
-    /// What is there and what comes.
+    /// Also read the output that comes until the run ends.
     RunEnds,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub enum Piece {
     Data {
         stream: Stream,
         at_ms: u64,
@@ -50,45 +49,42 @@ pub(crate) enum Piece {
         from: u64,
         to: u64,
     },
-    /// What follows of this attempt has neither streams nor times.
+    /// The rest of this attempt's output has neither streams nor times.
     Damaged,
     End,
 }
 
-pub(crate) struct Output<'w> {
+pub struct Output<'w> {
     session: Session<'w>,
     run: String,
     selection: Selection,
-    place: Place,
+    cursor: Cursor,
     source: Option<Source>,
     /// The attempts whose output is no longer there, in words.
     gone: Vec<String>,
-    /// Since when it has been broken, while nothing comes.
+    /// Since when the output is broken off; `None` while a daemon answers.
     broken_since: Option<Instant>,
 }
 
 struct Source {
-    _connection: Connection,
-    body: Incoming,
+    reply: Reply,
     frames: Frames,
 }
 
 impl<'w> Output<'w> {
-    pub(crate) fn new(session: Session<'w>, run: &str, selection: Selection) -> Self {
-        let place = Place::default();
+    pub fn new(session: Session<'w>, run: &str, selection: Selection) -> Self {
+        let cursor = Cursor::default();
         let (source, gone, broken_since) = (None, Vec::new(), None);
-        Self { session, run: run.to_owned(), selection, place, source, gone, broken_since }
+        Self { session, run: run.to_owned(), selection, cursor, source, gone, broken_since }
     }
 
-    pub(crate) async fn next(&mut self) -> Result<Piece, Problem> {
+    pub async fn next(&mut self) -> Result<Piece, Problem> {
         loop {
             let source = match &mut self.source {
                 Some(source) => source,
                 None => {
-                    let (connection, response) = self.session.open(&self.ask()).await?;
-                    let body = response.into_body();
-                    let frames = Frames::default();
-                    self.source.insert(Source { _connection: connection, body, frames })
+                    let reply = self.session.open(&self.ask()).await?;
+                    self.source.insert(Source { reply, frames: Frames::default() })
                 }
             };
             let frame = source.frames.next().map_err(|error| session::unreadable(&error))?;
@@ -97,7 +93,7 @@ impl<'w> Output<'w> {
                 return Err(Problem::refusal("output_unreadable", message).hint(hint));
             }
             if let Some((OutputFrame::Gone { bytes }, _)) = frame {
-                self.place.gone(bytes).into_iter().for_each(|words| self.gone.push(words));
+                self.cursor.gone(bytes).into_iter().for_each(|words| self.gone.push(words));
                 continue;
             }
             if let Some((OutputFrame::End, _)) = frame
@@ -106,12 +102,13 @@ impl<'w> Output<'w> {
                 return Err(output_gone(&std::mem::take(&mut self.gone)));
             }
             if let Some((frame, data)) = frame {
-                if let Some(piece) = self.place.take(frame, data) {
+                if let Some(piece) = self.cursor.take(frame, data) {
                     self.broken_since = None;
                     return Ok(piece);
                 }
             } else if let Some(bytes) = source.more().await {
-                // A daemon has answered, if only with what is known: it was restarted, and is not broken.
+                // A daemon has answered, if only with known bytes: the daemon was restarted, and the output is not
+                // broken.
                 self.broken_since = None;
                 source.frames.feed(&bytes);
             } else {
@@ -121,7 +118,7 @@ impl<'w> Output<'w> {
         }
     }
 
-    /// Before asking again, for as long as a daemon that comes back may take.
+    /// The pause before the output is asked for again; an error once a daemon has had the time to come back.
     async fn pause(&mut self) -> Result<(), Problem> {
         let since = *self.broken_since.get_or_insert_with(Instant::now);
         if since.elapsed() >= RECONNECT {
@@ -138,12 +135,12 @@ impl<'w> Output<'w> {
             .query_if("turn", *turn)
             .query_if("attempt", *attempt)
             .query_if("stream", *stream)
-            .query_if("offset", self.place.offset_in_first());
+            .query_if("offset", self.cursor.offset_in_first());
         if *until == Until::RunEnds {
             ask = ask.query("follow", true);
         }
-        // What narrows the start has done its work once something has come.
-        if self.place.is_start() {
+        // `since` and `tail` select the start, so they are sent only until a byte has come.
+        if self.cursor.is_start() {
             ask = ask.query_if("since", since.as_ref()).query_if("tail", *tail);
         }
         ask
@@ -151,24 +148,23 @@ impl<'w> Output<'w> {
 }
 
 impl Source {
-    /// More bytes; `None` if there are none. A stream that is whole ends with a frame that says so, so
-    /// one that runs out broke, however politely.
+    /// More bytes; `None` if the stream broke off. A whole stream ends with an `End` frame, so a stream that runs out
+    /// without that frame broke off too.
     async fn more(&mut self) -> Option<Bytes> {
-        let frame = self.body.frame().await?.ok()?;
-        Some(frame.into_data().unwrap_or_default())
+        self.reply.more().await?.ok()
     }
 }
 
-/// Nothing missing is proof that nothing was printed.
-pub(crate) fn output_gone(attempts: &[String]) -> Problem {
+/// That no output is there does not prove that the attempt printed nothing.
+pub fn output_gone(attempts: &[String]) -> Problem {
     let message = format!("the output is gone from the disk: {}", attempts.join(", "));
     Problem::refusal("output_gone", message)
         .hint("the journal is whole: `outlast show` and `outlast events` say what is known")
 }
 
-/// How far the output has been read; what comes again after a reconnect is recognised by it.
+/// How far the output has been read. The cursor recognises the bytes that come again after a reconnect.
 #[derive(Debug, Default)]
-struct Place {
+struct Cursor {
     /// Turn, attempt and the offset after the last byte seen, once something was seen.
     seen: Option<(u32, u32, u64)>,
     /// Turn and attempt of the frames that come now.
@@ -179,13 +175,13 @@ struct Place {
     gone: Option<(u32, u32)>,
 }
 
-impl Place {
+impl Cursor {
     fn is_start(&self) -> bool {
         self.seen.is_none()
     }
 
-    /// Where to go on, if that is in the first attempt there is. Elsewhere the daemon cannot be told, and
-    /// what it sends again is passed over.
+    /// The offset to continue at, if the cursor is in the first attempt. The API takes no offset in a later attempt;
+    /// there the cursor skips the bytes that the daemon sends again.
     fn offset_in_first(&self) -> Option<u64> {
         match self.seen {
             Some((1, 1, offset)) => Some(offset),
@@ -214,7 +210,7 @@ impl Place {
                 let from = self.advance(from, to)?;
                 Some(Piece::Gap { from, to })
             }
-            // Said again after a reconnect, it is no news.
+            // After a reconnect the daemon sends the frame again.
             OutputFrame::Damaged => {
                 let is_known = self.damaged.replace(self.current) == Some(self.current);
                 (!is_known).then_some(Piece::Damaged)
@@ -224,11 +220,12 @@ impl Place {
         }
     }
 
-    /// What is said of an output that is gone; `None` if that was said before, or is of no news.
+    /// The words for an attempt whose output is gone; `None` if the words were given before, or the output was read
+    /// before it went.
     fn gone(&mut self, bytes: Option<u64>) -> Option<String> {
         let (turn, attempt) = self.current;
         let is_said = self.gone.is_some_and(|said| said >= self.current);
-        // All of it may have been seen before it went.
+        // The whole output may have been read before it went.
         let is_seen = self.seen.is_some_and(|(turn, attempt, offset)| {
             (turn, attempt) > self.current
                 || (turn, attempt) == self.current && bytes.is_none_or(|bytes| offset >= bytes)
@@ -290,8 +287,8 @@ mod tests {
         (frame, text.as_bytes().to_vec())
     }
 
-    fn read(place: &mut Place, frames: Vec<(OutputFrame, Vec<u8>)>) -> String {
-        let pieces = frames.into_iter().filter_map(|(frame, data)| place.take(frame, data));
+    fn read(cursor: &mut Cursor, frames: Vec<(OutputFrame, Vec<u8>)>) -> String {
+        let pieces = frames.into_iter().filter_map(|(frame, data)| cursor.take(frame, data));
         pieces
             .map(|piece| match piece {
                 Piece::Data { bytes, .. } => String::from_utf8(bytes).expect("text"),
@@ -307,37 +304,37 @@ mod tests {
         let whole =
             || vec![attempt(1, 1), data(0, "abc"), data(3, "def"), attempt(1, 2), data(0, "ghi")];
         for broken_after in 0..=5 {
-            let mut place = Place::default();
-            let mut text = read(&mut place, whole().into_iter().take(broken_after).collect());
-            text += &read(&mut place, whole());
+            let mut cursor = Cursor::default();
+            let mut text = read(&mut cursor, whole().into_iter().take(broken_after).collect());
+            text += &read(&mut cursor, whole());
             assert_eq!(text, "abcdefghi", "broken after {broken_after} frames");
         }
     }
 
     #[test]
     fn a_frame_that_is_cut_elsewhere_the_second_time_is_joined_at_the_byte() {
-        let mut place = Place::default();
-        let first = read(&mut place, vec![attempt(1, 1), data(0, "abcd")]);
-        let second = read(&mut place, vec![attempt(1, 1), data(0, "abcdef"), data(6, "g")]);
+        let mut cursor = Cursor::default();
+        let first = read(&mut cursor, vec![attempt(1, 1), data(0, "abcd")]);
+        let second = read(&mut cursor, vec![attempt(1, 1), data(0, "abcdef"), data(6, "g")]);
         assert_eq!(first + &second, "abcdefg");
     }
 
     #[test]
     fn who_asked_for_the_last_lines_and_lost_the_daemon_before_any_came_goes_on_from_there() {
-        let mut place = Place::default();
-        assert_eq!(read(&mut place, vec![attempt(1, 1), data(5, "")]), "");
-        assert!(!place.is_start(), "the last lines are others by now");
-        assert_eq!(place.offset_in_first(), Some(5));
-        assert_eq!(read(&mut place, vec![attempt(1, 1), data(5, "fgh")]), "fgh");
-        assert_eq!(read(&mut place, vec![attempt(1, 2), data(0, ""), data(0, "i")]), "i");
+        let mut cursor = Cursor::default();
+        assert_eq!(read(&mut cursor, vec![attempt(1, 1), data(5, "")]), "");
+        assert!(!cursor.is_start(), "the last lines are others by now");
+        assert_eq!(cursor.offset_in_first(), Some(5));
+        assert_eq!(read(&mut cursor, vec![attempt(1, 1), data(5, "fgh")]), "fgh");
+        assert_eq!(read(&mut cursor, vec![attempt(1, 2), data(0, ""), data(0, "i")]), "i");
     }
 
     #[test]
     fn what_is_gone_meanwhile_is_said_from_where_we_were() {
-        let mut place = Place::default();
-        read(&mut place, vec![attempt(1, 1), data(0, "abcd")]);
+        let mut cursor = Cursor::default();
+        read(&mut cursor, vec![attempt(1, 1), data(0, "abcd")]);
         let gap = (OutputFrame::Gap { from: 2, to: 9 }, Vec::new());
-        let second = read(&mut place, vec![attempt(1, 1), data(0, "ab"), gap, data(9, "j")]);
+        let second = read(&mut cursor, vec![attempt(1, 1), data(0, "ab"), gap, data(9, "j")]);
         assert_eq!(second, "[4..9]j");
     }
 }

@@ -1,24 +1,23 @@
-//! Conversation with the daemon that outlives the daemon: what got no answer is asked again.
+//! A conversation that outlives the daemon: a question without an answer is asked again.
 //!
-//! Every question is safe to repeat. A run is created and an order is given under an id of our own choice, so
-//! that the daemon knows it when it comes again.
+//! Every question is safe to repeat. The client chooses the id of a run that it creates and of an order that it gives,
+//! so the daemon recognises a question that comes twice.
 
 use std::time::Duration;
 
-use hyper::Response;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
 use crate::ask::Ask;
-use crate::client::{Connection, Failed};
 use crate::connect::{self, RECONNECT};
+use crate::connection::{Connection, Failed, Reply};
 use crate::problem::Problem;
 use crate::world::World;
 
 const RETRY: Duration = Duration::from_millis(50);
 
-pub(crate) struct Session<'w> {
+pub struct Session<'w> {
     world: &'w World,
     link: Link,
     was_repeated: bool,
@@ -28,38 +27,34 @@ enum Link {
     /// Nothing has been asked yet, so the daemon may be started.
     New,
     Open(Connection),
-    /// It broke, or somebody took it.
+    /// The connection broke, or became the caller's with an open answer.
     Gone,
 }
 
 impl<'w> Session<'w> {
-    pub(crate) fn new(world: &'w World) -> Self {
+    pub fn new(world: &'w World) -> Self {
         Self { world, link: Link::New, was_repeated: false }
     }
 
-    /// For a client that has met the daemon before: one that somebody stopped since stays stopped.
-    pub(crate) fn again(world: &'w World) -> Self {
+    /// For a client that has met the daemon before: a daemon that was stopped since stays stopped.
+    pub fn again(world: &'w World) -> Self {
         Self { link: Link::Gone, ..Self::new(world) }
     }
 
-    pub(crate) fn world(&self) -> &'w World {
-        self.world
-    }
-
     /// The answer, read as JSON.
-    pub(crate) async fn call<T: DeserializeOwned>(&mut self, ask: &Ask) -> Result<T, Problem> {
+    pub async fn call<T: DeserializeOwned>(&mut self, ask: &Ask) -> Result<T, Problem> {
         let body = self.fetch(ask).await?;
         serde_json::from_slice(&body).map_err(|error| unreadable(&error))
     }
 
-    /// True if the last question was asked more than once, since an answer to it was lost. It may have been
-    /// acted upon the first time.
-    pub(crate) fn was_repeated(&self) -> bool {
+    /// True if the last question was asked more than once, because an answer was lost. The daemon may have acted on
+    /// the first one.
+    pub fn was_repeated(&self) -> bool {
         self.was_repeated
     }
 
-    /// The answer as it came.
-    pub(crate) async fn fetch(&mut self, ask: &Ask) -> Result<Bytes, Problem> {
+    /// The body of the answer, unchanged.
+    pub async fn fetch(&mut self, ask: &Ask) -> Result<Bytes, Problem> {
         let ask = &ask.clone().token(self.world.token());
         let mut patience = Patience::default();
         self.was_repeated = false;
@@ -82,18 +77,15 @@ impl<'w> Session<'w> {
         }
     }
 
-    /// The head of an answer whose body is a stream, and the connection that it comes by.
-    pub(crate) async fn open(
-        &mut self,
-        ask: &Ask,
-    ) -> Result<(Connection, Response<Incoming>), Problem> {
+    /// An answer whose body is a stream.
+    pub async fn open(&mut self, ask: &Ask) -> Result<Reply, Problem> {
         let ask = &ask.clone().token(self.world.token());
         let mut patience = Patience::default();
         self.world.find_program();
         loop {
             let mut connection = self.take(patience.deadline()).await?;
             match connection.send(ask).await {
-                Ok(response) => return Ok((connection, response)),
+                Ok(response) => return Ok(Reply::new(connection, response)),
                 Err(Failed::Answered(problem)) => {
                     self.link = Link::Open(connection);
                     return Err(problem);
@@ -116,7 +108,8 @@ impl<'w> Session<'w> {
     }
 }
 
-/// For how long a daemon that went away is looked for: from when it was missed, however long ago it was asked.
+/// How long a session looks for a daemon that went away. The time counts from when the session missed the daemon, not
+/// from the question.
 #[derive(Debug, Default)]
 struct Patience {
     until: Option<Instant>,
@@ -127,7 +120,7 @@ impl Patience {
         self.until.unwrap_or_else(|| Instant::now() + RECONNECT)
     }
 
-    /// Before the question is asked again.
+    /// The pause before the question is asked again; an error once the time is up.
     async fn pause(&mut self, why: &str) -> Result<(), Problem> {
         let until = *self.until.get_or_insert_with(|| Instant::now() + RECONNECT);
         if Instant::now() >= until {
@@ -138,7 +131,7 @@ impl Patience {
     }
 }
 
-pub(crate) fn unreadable(error: &serde_json::Error) -> Problem {
+pub fn unreadable(error: &serde_json::Error) -> Problem {
     Problem::unreachable(format_args!("its answer cannot be read: {error}")).hint(
         "the daemon may be of another version; compare outlast version and outlast daemon status",
     )
