@@ -13,9 +13,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use super::Daemon;
-use super::runs::{resolve, snapshot_of};
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
+use crate::runs::find::{resolve, snapshot_of};
 use crate::socket::ShortPath;
 
 #[derive(Deserialize, utoipa::IntoParams)]

@@ -1,27 +1,21 @@
 //! What is said to a run while it goes on: messages, and what it has used up. Durable before it is answered,
 //! and safe to say again.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use outlast_engine::{Input, LONGEST_MESSAGE, LONGEST_ORDER_ID, Run, RunId};
+use outlast_engine::Input;
 use outlast_wire::api::{ReportUsage, SendMessage, Sent, Usage};
 
 use super::Daemon;
-use super::callers::Caller;
-use super::runs::{resolve, snapshot_of};
-use crate::recovery;
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
-use crate::supervisor::Supervisor;
-use crate::world;
-
-/// How long news may take to reach a journal that cannot be written.
-const DURABLE_WITHIN: Duration = Duration::from_secs(10);
+use crate::runs::callers::Caller;
+use crate::runs::find::{resolve, snapshot_of};
+use crate::runs::tell::{
+    check_text, not_taken, order_id, refuse_ended, refuse_full, reported, tell,
+};
 
 #[utoipa::path(post, path = "/v1/runs/{run}/messages", params(("run" = String, Path)), request_body = SendMessage,
     responses((status = 202, description = "the message is durable", body = Sent)))]
@@ -62,10 +56,6 @@ pub(crate) async fn send(
     Ok((StatusCode::ACCEPTED, Json(Sent { message, existed })))
 }
 
-/// More than this, in tokens or in dollars, is a mistake and no report.
-const MOST_TOKENS: u64 = 1_000_000_000_000_000;
-const MOST_USD_MICROS: u64 = 1_000_000_000_000_000;
-
 #[utoipa::path(post, path = "/v1/runs/{run}/usage", params(("run" = String, Path)), request_body = ReportUsage,
     responses((status = 202, description = "it counts; what makes no difference yet is not written down", body = Usage)))]
 pub(crate) async fn usage(
@@ -88,124 +78,4 @@ pub(crate) async fn usage(
     };
     let after = tell(&supervisor, &id, Input::UsageReported { turn, attempt, usage }).await?;
     Ok((StatusCode::ACCEPTED, Json(crate::view::usage(&after))))
-}
-
-fn reported(asked: &ReportUsage) -> Answer<outlast_engine::Usage> {
-    let tokens = |count: Option<u64>| match count {
-        Some(count) if count > MOST_TOKENS => {
-            Err(bad_request(format!("{count} tokens are too many to be true")))
-        }
-        count => Ok(count),
-    };
-    let micros = |usd: f64| {
-        let text = format!("{usd:.6}");
-        let micros = outlast_workflow::micros(&text).filter(|micros| *micros <= MOST_USD_MICROS);
-        micros.ok_or_else(|| bad_request(format!("{usd} is not an amount in US dollars")))
-    };
-    let usage = outlast_engine::Usage {
-        input_tokens: tokens(asked.input_tokens)?,
-        output_tokens: tokens(asked.output_tokens)?,
-        cached_tokens: tokens(asked.cached_tokens)?,
-        cost_usd_micros: asked.cost_usd.map(micros).transpose()?,
-    };
-    if usage == outlast_engine::Usage::default() {
-        return Err(bad_request("there is no usage in it".to_owned()));
-    }
-    Ok(usage)
-}
-
-/// Brings news to a run, and waits until the journal has it. Answers with the run as the news left it: whether
-/// it was taken is for the caller to see.
-pub(super) async fn tell(
-    supervisor: &Arc<Supervisor>,
-    id: &RunId,
-    input: Input,
-) -> Answer<Arc<Run>> {
-    let Some(handle) = supervisor.handle(id) else {
-        if supervisor.resumes.is_lost(id) {
-            return Err(lost(supervisor, id));
-        }
-        return Ok(snapshot_of(supervisor, id).await?.run);
-    };
-    match tokio::time::timeout(DURABLE_WITHIN, handle.tell(input)).await {
-        Ok(Some(after)) => Ok(after),
-        // A conductor goes when its run is over. One that died before that has written nothing down.
-        Ok(None) => {
-            let run = snapshot_of(supervisor, id).await?.run;
-            if run.is_open() { Err(restarting(id)) } else { Ok(run) }
-        }
-        Err(_elapsed) => {
-            let trouble = supervisor
-                .trouble_of(id)
-                .map_or_else(|| "it does not answer".to_owned(), |trouble| trouble.message);
-            let message = format!("this could not be written to the journal of {id}: {trouble}");
-            Err(Refusal::new("disk_full", message)
-                .hint("it will be as soon as there is space; look with `outlast show`"))
-        }
-    }
-}
-
-/// Why a run that has no conductor takes no orders.
-fn lost(supervisor: &Supervisor, id: &RunId) -> Refusal {
-    match supervisor.trouble_of(id) {
-        Some(trouble) if trouble.code == recovery::BEHIND => {
-            let message = format!("run {id} takes no orders yet: {}", trouble.message);
-            Refusal::new("journal_behind", message)
-                .hint(format!("`outlast recover {id}` takes it on to where its directory is"))
-        }
-        _ => restarting(id),
-    }
-}
-
-/// Its conductor has died, or it cannot be read: what is said now would reach no journal.
-fn restarting(id: &RunId) -> Refusal {
-    Refusal::new("busy", format!("run {id} is restarting; nothing was written down"))
-        .hint("ask again; `outlast doctor` shows what is wrong with it")
-}
-
-/// What was said reached the run, and the journal does not have it.
-pub(super) fn not_taken(id: &RunId) -> Refusal {
-    Refusal::new("not_taken", format!("run {id} changed in that moment and did not take it"))
-        .hint(format!("look with `outlast show {id}`, and ask again"))
-}
-
-/// The id of an order or a message: the client's, or one of our own.
-pub(super) fn order_id(given: Option<String>) -> Answer<String> {
-    let Some(id) = given else { return Ok(RunId::from_random(world::random()?).0) };
-    let is_fit = !id.is_empty() && id.len() <= LONGEST_ORDER_ID;
-    if !is_fit || id.chars().any(char::is_control) {
-        let message = format!("an id has 1 to {LONGEST_ORDER_ID} bytes and no control characters");
-        return Err(bad_request(message));
-    }
-    Ok(id)
-}
-
-pub(super) fn check_text(text: &str) -> Answer<&str> {
-    if text.trim().is_empty() {
-        return Err(bad_request("a message needs text".to_owned()));
-    }
-    if text.len() > LONGEST_MESSAGE {
-        let refusal = Refusal::new(
-            "bad_request",
-            format!("a message of {} bytes is longer than {LONGEST_MESSAGE}", text.len()),
-        );
-        return Err(refusal.hint("put it into a file of the workspace and name that"));
-    }
-    Ok(text)
-}
-
-pub(super) fn refuse_ended(run: &Run) -> Answer<()> {
-    if !run.has_ended() {
-        return Ok(());
-    }
-    let message = format!("run {} has ended: {}", run.id, run.state.name().word());
-    Err(Refusal::new("has_ended", message).hint("start another with `outlast run`"))
-}
-
-pub(super) fn refuse_full(run: &Run) -> Answer<()> {
-    if !run.inbox.is_full() {
-        return Ok(());
-    }
-    let message = format!("the inbox of {} holds {} messages", run.id, run.inbox.unread.len());
-    Err(Refusal::new("inbox_full", message).hint("its next turn takes them"))
 }

@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 
 use super::Daemon;
 use super::pages::{self, Objects, Page, Shape};
-use super::runs::resolve;
 use crate::lanes::blocking;
 use crate::refusal::Answer;
+use crate::runs::find::resolve;
 use crate::supervisor::Supervisor;
 use crate::view;
 

@@ -15,14 +15,14 @@ use outlast_engine::{By, Hold, Input};
 use outlast_wire::api::{HoldView, OrderView, PauseAll, ResumeAll};
 use tokio::sync::oneshot;
 
-use super::callers::Caller;
-use super::control::order_id;
 use super::orders::given;
 use super::{Daemon, to_the_end};
 use crate::lanes::blocking;
 use crate::mailbox::Message;
 use crate::order_book::{Taken, Verb};
 use crate::refusal::Answer;
+use crate::runs::callers::Caller;
+use crate::runs::tell::order_id;
 use crate::supervisor::Supervisor;
 use crate::view;
 

@@ -3,27 +3,21 @@
 //! Each has an id and counts once. 2xx says that this order is in the journal; an order that was not taken is
 //! refused with the reason, after the journal was asked and not before.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use outlast_engine::{
-    Asked, By, Decision, Input, Order, Run, RunId, State as RunState, Step, StopMode, Taken, Verb,
-};
+use outlast_engine::{Decision, Input, Run, StopMode, Verb};
 use outlast_wire::api::{Answer as Said, AnswerRun, OrderRun, RunView, StopRun};
 
 use super::Daemon;
-use super::callers::{Caller, Right};
-use super::control::{check_text, not_taken, order_id, refuse_ended, refuse_full, tell};
-use super::runs::{resolve, snapshot_of, view_of};
-use crate::conductor::UNWRITABLE;
-use crate::keeper::GRACE_MS;
-use crate::recovery;
-use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
-use crate::supervisor::Supervisor;
+use crate::runs::callers::{Caller, Right};
+use crate::runs::find::resolve;
+use crate::runs::orders::{
+    Given, not_written, refuse_answer, refuse_pause, refuse_resume, to_stop,
+};
+use crate::runs::tell::{check_text, order_id, refuse_ended};
 
 type Done = Answer<(StatusCode, Json<RunView>)>;
 
@@ -45,13 +39,8 @@ pub(crate) async fn answer(
     let message = Some((order.clone(), text.to_owned()));
     let refuse = move |run: &Run, seq| refuse_answer(run, decision, seq);
     let given = Given { id: order, seq: asked.seq, verb: Verb::Answer(decision) };
-    given
-        .give(&supervisor, caller, &id, refuse, |order| Input::Answered {
-            decision,
-            message,
-            order,
-        })
-        .await
+    let input = |order| Input::Answered { decision, message, order };
+    accepted(given.give(&supervisor, caller, &id, refuse, input).await)
 }
 
 #[utoipa::path(post, path = "/v1/runs/{run}/resume", params(("run" = String, Path)), request_body(content = OrderRun, description = "may be left out"),
@@ -65,7 +54,7 @@ pub(crate) async fn resume(
     let asked = given(body)?;
     let (id, order) = (resolve(&supervisor, &run).await?, order_id(asked.id)?);
     let given = Given { id: order, seq: asked.seq, verb: Verb::Resume };
-    given.give(&supervisor, caller, &id, refuse_resume, Input::ResumeAsked).await
+    accepted(given.give(&supervisor, caller, &id, refuse_resume, Input::ResumeAsked).await)
 }
 
 #[utoipa::path(post, path = "/v1/runs/{run}/pause", params(("run" = String, Path)), request_body(content = OrderRun, description = "may be left out"),
@@ -79,7 +68,7 @@ pub(crate) async fn pause(
     let asked = given(body)?;
     let (id, order) = (resolve(&supervisor, &run).await?, order_id(asked.id)?);
     let given = Given { id: order, seq: asked.seq, verb: Verb::Pause };
-    given.give(&supervisor, caller, &id, refuse_pause, Input::PauseAsked).await
+    accepted(given.give(&supervisor, caller, &id, refuse_pause, Input::PauseAsked).await)
 }
 
 #[utoipa::path(post, path = "/v1/runs/{run}/stop", params(("run" = String, Path)), request_body(content = StopRun, description = "may be left out"),
@@ -102,59 +91,7 @@ pub(crate) async fn stop(
     }
     let given =
         given.give(&supervisor, caller, &id, refuse, |order| Input::StopAsked { mode, order });
-    given.await.map_err(not_written)
-}
-
-/// What is true of a stop that found no room in the journal.
-fn not_written(mut error: Refusal) -> Refusal {
-    if error.code == "disk_full" {
-        let hint = "its processes are ended all the same, and the order is written down once there is \
-                    space; `outlast show` says how far it is";
-        error.hint = Some(hint.to_owned());
-    }
-    error
-}
-
-/// The run that is to be stopped. One that the journal has forgotten is rebuilt first, and then stopped as any other.
-async fn to_stop(
-    supervisor: &Arc<Supervisor>,
-    caller: &Caller,
-    run: &str,
-    mode: StopMode,
-) -> Answer<RunId> {
-    let forgotten = supervisor.strays.resolve(run);
-    let is_stray = forgotten.is_some();
-    let id = match forgotten {
-        Some(stray) => stray,
-        None => resolve(supervisor, run).await?,
-    };
-    caller.clone().may(supervisor, Right::Steer, &id).await?;
-    let trouble = supervisor.quarantined().remove(&id);
-    let grace_ms = match mode {
-        StopMode::Gracefully => GRACE_MS,
-        StopMode::Now => 0,
-    };
-    match trouble {
-        Some(trouble) if trouble.code == UNWRITABLE => {
-            supervisor.end_alive(&id, grace_ms, |_| true).await?;
-            let message = format!(
-                "nothing of run {id} is alive, and its journal takes no more: {}",
-                trouble.message
-            );
-            let refusal = Refusal::new("unwritable_run", message);
-            return Err(refusal.hint(format!("`outlast rm {id}` removes it")));
-        }
-        Some(trouble) if trouble.code != recovery::BEHIND => {
-            let message = format!("run {id} cannot be read: {}", trouble.message);
-            return Err(Refusal::new("unreadable_run", message));
-        }
-        None if !is_stray => return Ok(id),
-        Some(_) | None => {}
-    }
-    // What they were for only the lost journal knew.
-    supervisor.end_alive(&id, grace_ms, |step| matches!(step, Step::Errand { .. })).await?;
-    supervisor.recover(&id).await?;
-    Ok(id)
+    accepted(given.await.map_err(not_written))
 }
 
 /// The body of an order that may come without one.
@@ -163,179 +100,6 @@ pub(super) fn given<T: Default>(body: Result<Option<Json<T>>, JsonRejection>) ->
     Ok(body.map(|Json(body)| body).unwrap_or_default())
 }
 
-/// An order as its client gave it.
-struct Given {
-    id: String,
-    seq: Option<u64>,
-    verb: Verb,
-}
-
-impl Given {
-    /// Has the run take the order, unless it has taken it before. `refuse` says why a run in this state does not
-    /// take it: asked before, to save the way, and again if the journal does not have it.
-    async fn give(
-        self,
-        supervisor: &Arc<Supervisor>,
-        caller: Caller,
-        run: &RunId,
-        refuse: impl Fn(&Run, Option<u64>) -> Answer<()>,
-        input: impl FnOnce(Order) -> Input,
-    ) -> Done {
-        let before = snapshot_of(supervisor, run).await?.run;
-        if !self.is_taken(&before)? {
-            // Without a number the order is for what is open now, and for nothing that comes after.
-            let open = match self.verb {
-                Verb::Answer(_) => before.asks().map(|it| it.seq),
-                Verb::Resume => before.releases(None),
-                Verb::Pause | Verb::Stop(_) => None,
-            };
-            // Nothing that is still to come can have been seen.
-            let seq = match self.verb {
-                Verb::Resume => self.seq.map(|seen| seen.min(before.seq())).or(open),
-                Verb::Answer(_) | Verb::Pause | Verb::Stop(_) => self.seq.or(open),
-            };
-            refuse(&before, seq)?;
-            let right = match self.verb {
-                Verb::Answer(_) => Right::Answer,
-                Verb::Resume if before.state == RunState::Blocked => Right::Answer,
-                Verb::Resume | Verb::Pause | Verb::Stop(_) => Right::Steer,
-            };
-            let by = caller.may(supervisor, right, run).await?;
-            if matches!(self.verb, Verb::Answer(_) | Verb::Resume) {
-                // A person's word is no resume after a restart.
-                supervisor.resumes.free(run);
-            }
-            let order = Order { id: Some(self.id.clone()), by, answers: seq };
-            let after = tell(supervisor, run, input(order)).await?;
-            if !self.is_taken(&after)? {
-                refuse(&after, seq)?;
-                return Err(not_taken(run));
-            }
-        }
-        Ok((StatusCode::ACCEPTED, Json(view_of(supervisor, run).await?)))
-    }
-
-    /// True if the journal has this order. The same id under another verb is another order, and refused.
-    fn is_taken(&self, run: &Run) -> Answer<bool> {
-        match run.orders.get(&self.id) {
-            Some(taken) if taken.verb == self.verb => Ok(true),
-            Some(taken) => Err(id_conflict(run, &self.id, taken.verb.done())),
-            None if run.inbox.has_had(&self.id) => {
-                Err(id_conflict(run, &self.id, "sent a message"))
-            }
-            None => Ok(false),
-        }
-    }
-}
-
-fn refuse_answer(run: &Run, decision: Decision, seq: Option<u64>) -> Answer<()> {
-    let Some(open) = run.asks().filter(|open| seq.is_none_or(|seq| seq == open.seq)) else {
-        return Err(not_open(run, seq));
-    };
-    match (open.kind, decision) {
-        (Asked::Approval, Decision::Reply) => Err(needs_decision(&run.id)),
-        (Asked::Approval, Decision::Approve | Decision::Deny) => Ok(()),
-        (Asked::Block, _) => refuse_full(run),
-    }
-}
-
-/// Why there is no such question now: it was answered, another is asked, or none.
-fn not_open(run: &Run, seq: Option<u64>) -> Refusal {
-    let asked = seq.or((run.state == RunState::Blocked).then_some(run.state_seq));
-    if let Some((seq, taken)) = asked.and_then(|seq| Some((seq, run.orders.answer_to(seq)?))) {
-        return already_answered(run, seq, taken);
-    }
-    if let Err(ended) = refuse_ended(run) {
-        return ended;
-    }
-    match (run.asks(), seq) {
-        (Some(open), Some(seq)) => {
-            let message =
-                format!("run {} asks something else now: event {}, not {seq}", run.id, open.seq);
-            Refusal::new("stale_order", message).hint(format!("look: `outlast show {}`", run.id))
-        }
-        _ => {
-            let message = format!("run {} is {}, not blocked", run.id, run.state.name().word());
-            Refusal::new("not_blocked", message)
-                .hint("`outlast send` leaves a message for its next turn")
-        }
-    }
-}
-
-fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
-    if !run.has_ended() && run.releases(seq).is_some() {
-        return Ok(());
-    }
-    refuse_ended(run)?;
-    if let (Some(since), Some(seq)) = (run.releases(None), seq) {
-        let message =
-            format!("run {} was paused or blocked since, by event {since}, after {seq}", run.id);
-        let hint = format!("look: `outlast show {}`", run.id);
-        return Err(Refusal::new("stale_order", message).hint(hint));
-    }
-    if run.asks().is_some_and(|open| open.kind == Asked::Approval) {
-        return Err(needs_decision(&run.id));
-    }
-    if run.is_held && run.state != RunState::Blocked {
-        let message = format!("run {} is paused with every other run", run.id);
-        let hint = "`outlast resume --all` lets everything go on";
-        return Err(Refusal::new("held", message).hint(hint));
-    }
-    if run.state == RunState::Blocked
-        && let Some(taken) = run.orders.answer_to(run.state_seq)
-    {
-        return Err(already_answered(run, run.state_seq, taken));
-    }
-    let state = run.state.name().word();
-    let message = format!("run {} is {state}, neither paused nor blocked", run.id);
-    let hint = match seq.and_then(|seq| run.orders.release_after(seq)) {
-        Some(taken) => format!("it was {}{} (event {})", taken.verb.done(), by(taken), taken.seq),
-        None => "there is nothing to resume".to_owned(),
-    };
-    Err(Refusal::new("not_paused", message).hint(hint))
-}
-
-fn refuse_pause(run: &Run, seq: Option<u64>) -> Answer<()> {
-    refuse_ended(run)?;
-    if run.is_being_ended() {
-        let message = format!("run {} is being ended and cannot rest", run.id);
-        let hint = "`outlast show` says why it ends";
-        return Err(Refusal::new("is_ending", message).hint(hint));
-    }
-    if run.may_pause(seq) {
-        return Ok(());
-    }
-    let message = format!("run {} was resumed after what this order has seen", run.id);
-    let hint = format!("look: `outlast show {}`", run.id);
-    Err(Refusal::new("stale_order", message).hint(hint))
-}
-
-fn already_answered(run: &Run, seq: u64, taken: &Taken) -> Refusal {
-    let done = taken.verb.done();
-    let message = format!(
-        "the question of run {} (event {seq}) has been answered: {done}{} (event {})",
-        run.id,
-        by(taken),
-        taken.seq
-    );
-    Refusal::new("already_answered", message).hint(format!("look: `outlast show {}`", run.id))
-}
-
-fn by(taken: &Taken) -> String {
-    match &taken.order.by {
-        Some(By::User { uid }) => format!(" by user {uid}"),
-        Some(By::Run { run }) => format!(" by run {run}"),
-        Some(By::Daemon) => " by a command of the daemon".to_owned(),
-        None => String::new(),
-    }
-}
-
-fn id_conflict(run: &Run, id: &str, done: &str) -> Refusal {
-    let message = format!("the id {id:?} has {done} run {} before, by another order", run.id);
-    Refusal::new("id_conflict", message).hint("choose a new id for each order")
-}
-
-fn needs_decision(id: &RunId) -> Refusal {
-    Refusal::new("needs_decision", format!("run {id} waits for a yes or a no"))
-        .hint(format!("`outlast answer {id} --approve` or `outlast answer {id} --deny`"))
+fn accepted(given: Answer<RunView>) -> Done {
+    Ok((StatusCode::ACCEPTED, Json(given?)))
 }

@@ -18,8 +18,6 @@ use serde::Deserialize;
 use tokio::sync::{mpsc, watch};
 
 use super::Daemon;
-use super::heard::Heard;
-use super::runs::resolve;
 use crate::lanes::blocking;
 use crate::mailbox::Following;
 use crate::mailbox::Handle;
@@ -27,6 +25,8 @@ use crate::mailbox::Snapshot;
 use crate::output::{Piece, Reader};
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
+use crate::runs::find::resolve;
+use crate::runs::heard::Heard;
 use crate::supervisor::Supervisor;
 use crate::sync::lock;
 use crate::world::files;

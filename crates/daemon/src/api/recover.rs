@@ -9,10 +9,10 @@ use outlast_engine::{Run, RunId};
 use outlast_wire::api::{RecoverItem, RecoverReport, RecoverRuns};
 
 use super::Daemon;
-use super::callers::{Caller, Right};
-use super::runs::{resolve, snapshot_of};
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
+use crate::runs::callers::{Caller, Right};
+use crate::runs::find::{resolve, snapshot_of};
 
 #[utoipa::path(post, path = "/v1/recover", request_body = RecoverRuns,
     responses((status = 200, description = "what was rebuilt, and what is kept as it is", body = RecoverReport)))]

@@ -9,10 +9,10 @@ use outlast_wire::api::RunTree;
 
 use super::Daemon;
 use super::runs;
-use super::runs::resolve;
 use crate::lanes::blocking;
 use crate::refusal::Answer;
 use crate::refusal::Refusal;
+use crate::runs::find::resolve;
 use crate::supervisor::Supervisor;
 use crate::view;
 

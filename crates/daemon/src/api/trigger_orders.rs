@@ -7,13 +7,13 @@ use outlast_engine::By;
 use outlast_store::{Error, TriggerChange};
 use outlast_wire::api::{OrderTrigger, TriggerAdded, TriggerView};
 
-use super::callers::Caller;
-use super::control::order_id;
 use super::triggers::missing;
 use crate::lanes::blocking;
 use crate::order_book::{self, Taken, Turn, Verb};
 use crate::refusal::Answer;
 use crate::refusal::Refusal;
+use crate::runs::callers::Caller;
+use crate::runs::tell::order_id;
 use crate::supervisor::Supervisor;
 use crate::triggers::{self, Entry, view};
 use crate::view::rfc3339;

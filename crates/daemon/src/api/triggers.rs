@@ -14,7 +14,6 @@ use outlast_wire::api::{
     TriggerSource, TriggerView, When,
 };
 
-use super::callers::Caller;
 use super::pages::{self, Objects, Page, Shape};
 use super::trigger_orders::{Given, check_seen, since, view_of};
 use super::{Daemon, orders, to_the_end};
@@ -22,6 +21,7 @@ use crate::lanes::blocking;
 use crate::order_book::Verb;
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
+use crate::runs::callers::Caller;
 use crate::supervisor::Supervisor;
 use crate::triggers::make::{self, Unmade};
 use crate::triggers::schedule::Schedule;

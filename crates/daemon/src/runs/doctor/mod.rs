@@ -5,19 +5,14 @@ mod stale;
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::State;
 use outlast_engine::{RunId, Time};
 use outlast_wire::again;
 use outlast_wire::api::{DoctorReport, Finding, Holding, Level, TriggerView};
 
-use super::Daemon;
 use crate::custody;
-use crate::lanes::Lane;
-use crate::lanes::in_lane;
 use crate::notify;
 use crate::recovery;
-use crate::refusal::{Answer, Refusal};
+use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::supervisor::strays::Stray;
 use crate::triggers::view;
@@ -34,16 +29,12 @@ const TROUBLED_HINT: &str = "`outlast schedule ls` and `outlast trigger ls` show
 /// So many directories that the journal does not know are told one by one.
 const MOST_STRAYS: usize = 20;
 
-#[utoipa::path(get, path = "/v1/doctor", responses((status = 200, body = DoctorReport)))]
-pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorReport>> {
-    let findings = in_lane(Lane::Surveys, move || {
-        let mut findings = journal(&supervisor);
-        findings.extend(EXAMINERS.iter().flat_map(|examine| examine(&supervisor)));
-        Ok(findings)
-    })
-    .await?;
+/// Looks at everything. Blocks.
+pub(crate) fn examine(supervisor: &Arc<Supervisor>) -> DoctorReport {
+    let mut findings = journal(supervisor);
+    findings.extend(EXAMINERS.iter().flat_map(|examine| examine(supervisor)));
     let healthy = findings.iter().all(|finding| finding.level == Level::Ok);
-    Ok(Json(DoctorReport { healthy, findings }))
+    DoctorReport { healthy, findings }
 }
 
 type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;

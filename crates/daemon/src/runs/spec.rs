@@ -36,12 +36,12 @@ const LONGEST_PATTERN: usize = 1024;
 /// A run that can be made.
 #[derive(Clone)]
 pub(crate) struct Wanted {
-    pub(super) spec: RunSpec,
+    pub(crate) spec: RunSpec,
     /// What its commands get, whole.
-    pub(super) env: Vec<EnvVar>,
-    pub(super) workflow_text: Option<String>,
+    pub(crate) env: Vec<EnvVar>,
+    pub(crate) workflow_text: Option<String>,
     /// Written beside a run that a trigger makes.
-    pub(super) told: Option<Value>,
+    pub(crate) told: Option<Value>,
     pub(crate) warnings: Vec<String>,
 }
 

@@ -1,0 +1,15 @@
+//! What is wrong, if something is.
+
+use axum::Json;
+use axum::extract::State;
+use outlast_wire::api::DoctorReport;
+
+use super::Daemon;
+use crate::lanes::{Lane, in_lane};
+use crate::refusal::Answer;
+use crate::runs::doctor;
+
+#[utoipa::path(get, path = "/v1/doctor", responses((status = 200, body = DoctorReport)))]
+pub(crate) async fn examine(State(supervisor): Daemon) -> Answer<Json<DoctorReport>> {
+    in_lane(Lane::Surveys, move || Ok(Json(doctor::examine(&supervisor)))).await
+}

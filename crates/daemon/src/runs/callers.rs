@@ -1,0 +1,251 @@
+//! Who gives an order, and whether it may.
+//!
+//! A person is a process of our user that belongs to no run. Whatever shows that a caller belongs to one is
+//! enough: its token, the marks, session, scope and shim of it or of a process above it. Nor is a person a
+//! command of a sink or a poll, or what such a command has left behind: a guard is above it. Looked at for orders
+//! only, never to read or to start a run.
+
+use std::sync::Arc;
+
+use outlast_engine::{By, Run, RunId};
+use outlast_workflow::Approvals;
+
+use crate::children;
+use crate::lanes::blocking;
+use crate::refusal::{Answer, Refusal};
+use crate::supervisor::Supervisor;
+use crate::world::peers::{self, Kin, Peer};
+
+/// A request's sender, before it was looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) peer: Option<Peer>,
+    pub(crate) token: Option<String>,
+}
+
+/// What an order takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Right {
+    /// To say yes or no, or to let a blocked run go on: a person's.
+    Answer,
+    /// To stop, pause, resume or remove: a person's, and a run's over itself and those below it.
+    Steer,
+}
+
+/// Where a caller stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Standing {
+    Person {
+        uid: u32,
+    },
+    /// In each of these runs: those that were found first, then those that the caller names itself; the nearest first.
+    Inside(Vec<RunId>),
+    /// Run by the daemon, for a sink or a poll.
+    Command,
+    Unknown {
+        why: String,
+    },
+}
+
+impl Caller {
+    /// Who gives the order, if it may.
+    pub(crate) async fn may(
+        self,
+        supervisor: &Arc<Supervisor>,
+        right: Right,
+        target: &RunId,
+    ) -> Answer<Option<By>> {
+        let (supervisor, target) = (supervisor.clone(), target.clone());
+        blocking(move || {
+            let standing = self.standing(&supervisor);
+            if let Standing::Inside(runs) = &standing {
+                let above = children::above(&*supervisor.ground.store, &target)?;
+                refuse_inside(&supervisor, runs, right, &target, &above)?;
+            }
+            if let (Standing::Command, Right::Answer) = (&standing, right)
+                && !approvals(&supervisor).commands_may_answer
+            {
+                let message = format!("a command of the daemon may not answer run {target}");
+                let hint = "approvals.commands_may_answer in config.toml allows it";
+                return Err(Refusal::new("not_a_person", message).hint(hint));
+            }
+            if let (Standing::Unknown { why }, Right::Answer) = (&standing, right) {
+                let message = format!("only a person may answer run {target}, and {why}");
+                let hint = "answer from a terminal that belongs to no run";
+                return Err(Refusal::new("caller_unknown", message).hint(hint));
+            }
+            Ok(standing.by())
+        })
+        .await
+    }
+
+    /// Who it is, for what every caller may do.
+    pub(crate) async fn who(self, supervisor: &Arc<Supervisor>) -> Answer<Option<By>> {
+        let supervisor = supervisor.clone();
+        blocking(move || Ok(self.standing(&supervisor).by())).await
+    }
+
+    /// Who gives an order to every run, which no caller inside one may.
+    pub(crate) async fn may_steer_all(self, supervisor: &Arc<Supervisor>) -> Answer<Option<By>> {
+        let supervisor = supervisor.clone();
+        blocking(move || match self.standing(&supervisor) {
+            Standing::Inside(runs) => {
+                let from = names(&runs);
+                let message = format!("a call from inside {from} may not pause or resume all runs");
+                let hint = "a run may steer itself and the runs below it";
+                Err(Refusal::new("inside_a_run", message).hint(hint))
+            }
+            standing @ (Standing::Person { .. } | Standing::Command | Standing::Unknown { .. }) => {
+                Ok(standing.by())
+            }
+        })
+        .await
+    }
+
+    fn standing(&self, supervisor: &Supervisor) -> Standing {
+        let line = match &self.peer {
+            Some(peer) if cfg!(target_os = "linux") => {
+                peers::line_of(peer, std::process::id()).map_err(|why| why.to_string())
+            }
+            Some(_) => Ok(Vec::new()),
+            None => Err("the kernel does not say who asks".to_owned()),
+        };
+        let kin = line.as_deref().unwrap_or_default();
+        let sessions = sessions(supervisor);
+        let mut runs: Vec<RunId> = Vec::new();
+        let mut add = |run: RunId| {
+            if !runs.contains(&run) {
+                runs.push(run);
+            }
+        };
+        kin.iter().flat_map(|kin| found_in(supervisor, kin, &sessions)).for_each(&mut add);
+        // A process chooses its own environment, so what that says does not come before what was found.
+        kin.iter().filter_map(|kin| marked_as(supervisor, kin)).for_each(&mut add);
+        let token = self.token.as_deref().map(|token| supervisor.ground.tokens.run_of(token));
+        let is_wrong = match token {
+            None => false,
+            Some(Ok(Some(run))) => {
+                add(run);
+                false
+            }
+            Some(Ok(None)) => true,
+            Some(Err(error)) => {
+                tracing::error!(%error, "a token cannot be verified");
+                true
+            }
+        };
+        let is_ours = |kin: &Kin| kin.pid == std::process::id();
+        match (line, self.peer) {
+            _ if !runs.is_empty() => Standing::Inside(runs),
+            _ if is_wrong => Standing::Unknown { why: "its token is not one of ours".to_owned() },
+            (Err(why), _) => Standing::Unknown { why },
+            // Below the daemon that runs it, or below its guard, which outlives that daemon.
+            (Ok(line), _) if line.iter().any(|kin| is_ours(kin) || kin.is_commands) => {
+                Standing::Command
+            }
+            (Ok(_), Some(Peer { uid, .. })) => Standing::Person { uid },
+            (Ok(_), None) => {
+                Standing::Unknown { why: "the kernel does not say who asks".to_owned() }
+            }
+        }
+    }
+}
+
+impl Standing {
+    fn by(self) -> Option<By> {
+        match self {
+            Self::Person { uid } => Some(By::User { uid }),
+            Self::Inside(runs) => runs.into_iter().next().map(|run| By::Run { run }),
+            Self::Command => Some(By::Daemon),
+            Self::Unknown { .. } => None,
+        }
+    }
+}
+
+/// The main process of what is alive of a run: its number is its session's.
+struct Session {
+    pid: u32,
+    start: u64,
+    run: RunId,
+}
+
+fn sessions(supervisor: &Supervisor) -> Vec<Session> {
+    let of = |run: &Run| {
+        let live = run.live().map(|it| &it.held).into_iter();
+        let live = live.chain(run.live_errand().map(|it| &it.held));
+        let left = run.attempt.as_ref().filter(|_| run.has_survivors()).map(|it| &it.held);
+        let left = left
+            .into_iter()
+            .chain(run.errand.as_ref().filter(|_| run.has_survivors()).map(|it| &it.held));
+        let processes = live.chain(left).filter(|held| held.boot == supervisor.ground.world.boot);
+        let processes = processes.filter_map(|held| held.process);
+        processes
+            .map(|it| Session { pid: it.pid, start: it.start, run: run.id.clone() })
+            .collect::<Vec<_>>()
+    };
+    let handles = supervisor.handles();
+    handles.iter().flat_map(|(_, handle)| of(&handle.snapshot.borrow().run)).collect()
+}
+
+/// The runs that a process is found in: by its shim, its scope and its session.
+fn found_in(supervisor: &Supervisor, kin: &Kin, sessions: &[Session]) -> Vec<RunId> {
+    let named = [&kin.shim, &kin.scope].into_iter().flatten();
+    let named = named.filter(|run| is_known(supervisor, run)).cloned();
+    let in_session = sessions
+        .iter()
+        .filter(|it| it.pid == kin.session && it.start <= kin.start)
+        .map(|it| it.run.clone());
+    named.chain(in_session).collect()
+}
+
+/// The run that a process says it belongs to, by its environment.
+fn marked_as(supervisor: &Supervisor, kin: &Kin) -> Option<RunId> {
+    kin.marked.clone().filter(|run| is_known(supervisor, run))
+}
+
+/// A name that this journal does not know is that of another Outlast's run, inside which a person may use this one.
+fn is_known(supervisor: &Supervisor, run: &RunId) -> bool {
+    // What cannot be read may be there, and what the journal has forgotten may run.
+    supervisor.handle(run).is_some()
+        || supervisor.strays.get(run).is_some()
+        || !matches!(supervisor.ground.store.row(run), Ok(None))
+}
+
+fn refuse_inside(
+    supervisor: &Supervisor,
+    runs: &[RunId],
+    right: Right,
+    target: &RunId,
+    above: &[RunId],
+) -> Result<(), Refusal> {
+    let is_below = runs.iter().all(|run| above.contains(run));
+    let is_in_reach = runs.iter().all(|run| run == target || above.contains(run));
+    let from = names(runs);
+    match right {
+        Right::Steer if is_in_reach => Ok(()),
+        Right::Steer => {
+            let message = format!("run {target} is not below {from}, where this call comes from");
+            Err(Refusal::new("not_below", message)
+                .hint("a call from inside a run may steer that run and those below it"))
+        }
+        Right::Answer if is_below && approvals(supervisor).parents_may_answer => Ok(()),
+        Right::Answer => {
+            let message = format!(
+                "only a person may answer run {target}, and this call comes from inside {from}"
+            );
+            Err(Refusal::new("inside_a_run", message).hint(
+                "answer from a terminal that belongs to no run; approvals.parents_may_answer in config.toml lets a run answer those below it",
+            ))
+        }
+    }
+}
+
+/// A config that is wrong allows nothing.
+fn approvals(supervisor: &Supervisor) -> Approvals {
+    supervisor.ground.settings.current().map(|config| config.approvals).unwrap_or_default()
+}
+
+fn names(runs: &[RunId]) -> String {
+    let names: Vec<&str> = runs.iter().map(RunId::as_str).collect();
+    format!("run {}", names.join(", run "))
+}

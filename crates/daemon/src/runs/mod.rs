@@ -1,0 +1,16 @@
+//! What can be done with runs, for whichever client asks: made, found, told, ordered, looked into, removed.
+//!
+//! The rules are here and know no HTTP; `api` puts them on the wire, and triggers make runs by them.
+
+pub(crate) mod callers;
+pub(crate) mod create;
+pub(crate) mod doctor;
+pub(crate) mod find;
+pub(crate) mod gc;
+pub(crate) mod heard;
+pub(crate) mod orders;
+pub(crate) mod remove;
+pub(crate) mod spec;
+pub(crate) mod tell;
+pub(crate) mod turns;
+pub(crate) mod workspaces;

@@ -1,0 +1,105 @@
+//! Removing runs: only what has ended, or what a person named and nothing of which is alive.
+
+use std::sync::Arc;
+
+use outlast_engine::RunId;
+use outlast_store::Remove;
+
+use super::workspaces::{self, Removed};
+use crate::children;
+use crate::directory::Contents;
+use crate::refusal::{Answer, Refusal};
+use crate::supervisor::{Supervisor, strays};
+use crate::world::{files, orphans};
+
+/// A directory that the journal does not know goes only because a person named it, and only if nothing of it
+/// is alive.
+pub(crate) fn stray(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<()> {
+    let Some(_claim) = supervisor.claim(id) else {
+        return Err(Refusal::new("busy", format!("run {id} is being changed")).hint("ask again"));
+    };
+    refuse_alive(supervisor, id, |_| format!("`outlast stop {id}` ends it first"))?;
+    std::fs::remove_dir_all(supervisor.ground.layout.run(id.as_str()).0)?;
+    supervisor.strays.forget(id);
+    supervisor.watchers.note(id);
+    Ok(())
+}
+
+/// A run that cannot be read may still be running, and what runs is not to be forgotten.
+pub(crate) fn refuse_alive(
+    supervisor: &Supervisor,
+    id: &RunId,
+    hint: impl FnOnce(&[String]) -> String,
+) -> Answer<()> {
+    let dir = supervisor.ground.layout.run(id.as_str());
+    let is_held = match Contents::read(&dir) {
+        Ok(contents) => strays::is_alive(&dir, &contents),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error.into()),
+    };
+    let alive = orphans::of_run(id)?;
+    if alive.is_empty() && !is_held {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        alive.iter().map(|one| format!("pid {} ({})", one.pid, one.command)).collect();
+    let pids: Vec<String> = alive.iter().map(|one| one.pid.to_string()).collect();
+    let message = format!("run {id} cannot be read and is alive: {}", names.join(", "));
+    Err(Refusal::new("run_is_live", message).hint(hint(&pids)))
+}
+
+/// The journal first: a journal without its directory is a lie. The directory says before that its removal was
+/// asked for, so that the next daemon can finish it.
+pub(crate) fn run(supervisor: &Supervisor, id: &RunId, how: Remove) -> Answer<()> {
+    children::refuse_removal(supervisor, id)?;
+    let dir = supervisor.ground.layout.run(id.as_str());
+    match files::write(&dir.removing(), b"") {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound && !is_full(&error) => {
+            return Err(error.into());
+        }
+        Ok(()) | Err(_) => {}
+    }
+    if let Err(error) = supervisor.ground.store.remove(id, supervisor.ground.epoch, how) {
+        files::remove(&dir.removing())?;
+        return Err(error.into());
+    }
+    supervisor.release(id);
+    supervisor.watchers.note(id);
+    if how == Remove::Any {
+        // One that could not be read was open until now.
+        supervisor.triggers.desk.runs_may_have_ended();
+    }
+    match std::fs::remove_dir_all(dir.0) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Without the mark the directory is kept if this daemon dies in between, and shown by the next.
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+}
+
+/// What a run worked in goes with it, unless work would be lost by that.
+pub(crate) fn workspace_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<()> {
+    let is_open = supervisor.ground.store.row(id)?.is_none_or(|row| row.is_open);
+    if is_open && workspaces::under_way(supervisor, id).is_none() {
+        // Refused below, in the store's own words.
+        return Ok(());
+    }
+    match workspace(supervisor, id)? {
+        Removed::Gone => Ok(()),
+        Removed::Kept { why } => {
+            let refusal =
+                Refusal::new("workspace_kept", format!("the workspace of {id} stays: {why}"));
+            Err(refusal.hint(format!("`outlast rm --keep-workspace {id}` removes only the run")))
+        }
+    }
+}
+
+/// Removes the workspace of an ended run.
+pub(crate) fn workspace(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<Removed> {
+    workspaces::remove(supervisor, id).map_err(|message| {
+        Refusal::new("unreadable_run", format!("run {id} cannot be read: {message}"))
+    })
+}
