@@ -62,6 +62,10 @@ impl Refusal {
         Self::new("unknown_trigger", message).hint("`outlast trigger ls` lists every trigger")
     }
 
+    pub(crate) fn no_trigger(name: &str) -> Self {
+        Self::unknown_trigger(format!("there is no trigger {name:?}"))
+    }
+
     /// Why a daemon cannot use its journal.
     pub(crate) fn of_database(error: Error) -> Self {
         let message = error.to_string();

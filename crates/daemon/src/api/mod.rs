@@ -26,7 +26,6 @@ mod recover;
 pub(crate) mod runs;
 mod sinks;
 mod tree;
-mod trigger_orders;
 mod triggers;
 mod turns;
 mod watch;

@@ -15,13 +15,13 @@ use outlast_wire::api::{
 };
 
 use super::pages::{self, Objects, Page, Shape};
-use super::trigger_orders::{Given, check_seen, since, view_of};
 use super::{Daemon, orders, to_the_end};
 use crate::lanes::blocking;
 use crate::order_book::Verb;
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
 use crate::runs::callers::Caller;
+use crate::runs::trigger_orders::{Given, check_seen, since, view_of};
 use crate::supervisor::Supervisor;
 use crate::triggers::make::{self, Unmade};
 use crate::triggers::schedule::Schedule;
@@ -61,7 +61,7 @@ pub(crate) async fn show(
 ) -> Answer<Json<TriggerView>> {
     let of = name.clone();
     let found = blocking(move || Ok(view::one(&supervisor.triggers, &of)?)).await?;
-    found.map(Json).ok_or_else(|| missing(&name))
+    found.map(Json).ok_or_else(|| Refusal::no_trigger(&name))
 }
 
 #[utoipa::path(post, path = "/v1/triggers", request_body = AddTrigger,
@@ -299,7 +299,7 @@ pub(crate) async fn next(
             let message = format!("{name} is a {}", entry.brief.source.kind());
             return Err(bad_request(format!("{message}, and nobody knows when something comes")));
         };
-        let schedule = entry.schedule.ok_or_else(|| missing(&name))?;
+        let schedule = entry.schedule.ok_or_else(|| Refusal::no_trigger(&name))?;
         ((*schedule).clone(), entry.progress.cursor().max(now), tz)
     } else {
         let every = number("every_ms")?.map(When::EveryMs);
@@ -317,9 +317,5 @@ fn times(schedule: &Schedule, from: Time) -> impl Iterator<Item = Time> {
 }
 
 fn entry(supervisor: &Supervisor, name: &str) -> Answer<Entry> {
-    supervisor.triggers.desk.entry(name).ok_or_else(|| missing(name))
-}
-
-pub(super) fn missing(name: &str) -> Refusal {
-    Refusal::unknown_trigger(format!("there is no trigger {name:?}"))
+    supervisor.triggers.desk.entry(name).ok_or_else(|| Refusal::no_trigger(name))
 }

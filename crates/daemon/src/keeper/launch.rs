@@ -12,6 +12,7 @@ use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Spec, Spool, Window};
 use outlast_wire::{hook, version};
 
+use super::GRACE_MS;
 use super::session::{Session, on_the_wire};
 use super::{Work, ending, errand, records};
 use crate::lanes::Lane;
@@ -19,9 +20,6 @@ use crate::service::scope_name;
 use crate::world::files::{self, Lasting};
 use crate::world::{self, spawn};
 use crate::{request, trace, workspace};
-
-/// Between TERM and KILL when the shim ends a turn by itself.
-pub(crate) const GRACE_MS: u64 = 10_000;
 
 impl Work {
     /// Starts a shim; `None` if it went without a word, as one does that finds the lock taken. Whether it

@@ -35,9 +35,11 @@ use crate::resumes::Resumes;
 use crate::watch::Watcher;
 use crate::world::host;
 use ending::Ending;
-pub(crate) use launch::GRACE_MS;
 use launched::Past;
 use session::Session;
+
+/// Between TERM and KILL when the shim ends a turn by itself.
+pub(crate) const GRACE_MS: u64 = 10_000;
 
 /// Between two tries to reach a shim that lives and does not answer.
 const FIRST_RETRY: Duration = Duration::from_millis(50);

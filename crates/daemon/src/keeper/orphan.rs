@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::launch::GRACE_MS;
+use super::GRACE_MS;
 use super::{Work, records};
 use crate::world::orphans::{self, Found, Marks};
 use crate::world::process::{self, Who};

@@ -11,7 +11,7 @@ use outlast_wire::version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::launch::GRACE_MS;
+use super::GRACE_MS;
 use super::pulse::{ANSWER_WITHIN_MS, Do, Pulse};
 use super::{Work, orphan, records};
 use crate::mailbox::Message;

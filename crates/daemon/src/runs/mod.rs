@@ -12,5 +12,6 @@ pub(crate) mod orders;
 pub(crate) mod remove;
 pub(crate) mod spec;
 pub(crate) mod tell;
+pub(crate) mod trigger_orders;
 pub(crate) mod turns;
 pub(crate) mod workspaces;

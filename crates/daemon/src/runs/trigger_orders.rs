@@ -7,22 +7,21 @@ use outlast_engine::By;
 use outlast_store::{Error, TriggerChange};
 use outlast_wire::api::{OrderTrigger, TriggerAdded, TriggerView};
 
-use super::triggers::missing;
+use super::callers::Caller;
 use crate::lanes::blocking;
 use crate::order_book::{self, Taken, Turn, Verb};
 use crate::refusal::Answer;
 use crate::refusal::Refusal;
-use crate::runs::callers::Caller;
 use crate::runs::tell::order_id;
 use crate::supervisor::Supervisor;
 use crate::triggers::{self, Entry, view};
 use crate::view::rfc3339;
 
 /// An order as its client gave it.
-pub(super) struct Given {
-    pub(super) id: String,
+pub(crate) struct Given {
+    pub(crate) id: String,
     /// The name of the trigger.
-    pub(super) trigger: String,
+    pub(crate) trigger: String,
     verb: Verb,
     /// The id of the trigger that the giver saw.
     seen: Option<String>,
@@ -30,7 +29,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    pub(super) async fn new(
+    pub(crate) async fn new(
         supervisor: &Arc<Supervisor>,
         caller: Caller,
         verb: Verb,
@@ -42,12 +41,12 @@ impl Given {
         Ok(Self { id, trigger: trigger.to_owned(), verb, seen, by })
     }
 
-    pub(super) fn taken_before(&self, supervisor: &Supervisor) -> Answer<Option<Taken>> {
+    pub(crate) fn taken_before(&self, supervisor: &Supervisor) -> Answer<Option<Taken>> {
         supervisor.orders.find(&self.id, self.verb, Some(&self.trigger))
     }
 
     /// Of an addition: what it has added, if it was taken before.
-    pub(super) async fn added_before(
+    pub(crate) async fn added_before(
         &self,
         supervisor: &Arc<Supervisor>,
     ) -> Answer<Option<TriggerAdded>> {
@@ -64,12 +63,12 @@ impl Given {
         }
     }
 
-    pub(super) fn check_seen(&self, supervisor: &Supervisor) -> Answer<()> {
+    pub(crate) fn check_seen(&self, supervisor: &Supervisor) -> Answer<()> {
         check_seen(supervisor, &self.trigger, self.seen.as_deref())
     }
 
     /// Writes the change and the order together. `trigger_id` is that of the trigger as it is there.
-    pub(super) async fn take(
+    pub(crate) async fn take(
         &self,
         supervisor: &Supervisor,
         turn: &Turn<'_>,
@@ -93,7 +92,7 @@ impl Given {
 }
 
 /// Refuses an order for another trigger than the one that has the name now.
-pub(super) fn check_seen(supervisor: &Supervisor, name: &str, seen: Option<&str>) -> Answer<()> {
+pub(crate) fn check_seen(supervisor: &Supervisor, name: &str, seen: Option<&str>) -> Answer<()> {
     let Some(seen) = seen else { return Ok(()) };
     let there = supervisor.triggers.desk.entry(name);
     match there.is_some_and(|there| there.id() == seen) {
@@ -110,7 +109,7 @@ fn not_there(supervisor: &Supervisor, name: &str, id: &str) -> crate::refusal::R
     let other =
         other.map(|there| format!("another one has its name, {}", since(supervisor, &there)));
     let why = match (removed, other) {
-        (None, None) => return missing(name),
+        (None, None) => return Refusal::no_trigger(name),
         (Some(removed), None) => removed,
         (None, Some(other)) => format!("is not there any more: {other}"),
         (Some(removed), Some(other)) => format!("{removed}; {other}"),
@@ -120,15 +119,15 @@ fn not_there(supervisor: &Supervisor, name: &str, id: &str) -> crate::refusal::R
 }
 
 /// Since when a trigger is there and who has added it, for people.
-pub(super) fn since(supervisor: &Supervisor, entry: &Entry) -> String {
+pub(crate) fn since(supervisor: &Supervisor, entry: &Entry) -> String {
     match supervisor.orders.last_of(Verb::AddTrigger, &entry.id()) {
         Some(taken) => format!("added {}", taken.when_and_who()),
         None => format!("added {}", rfc3339(entry.created_at)),
     }
 }
 
-pub(super) async fn view_of(supervisor: &Arc<Supervisor>, name: &str) -> Answer<TriggerView> {
+pub(crate) async fn view_of(supervisor: &Arc<Supervisor>, name: &str) -> Answer<TriggerView> {
     let (supervisor, of) = (supervisor.clone(), name.to_owned());
     let found = blocking(move || Ok(view::one(&supervisor.triggers, &of)?)).await?;
-    found.ok_or_else(|| missing(name))
+    found.ok_or_else(|| Refusal::no_trigger(name))
 }
