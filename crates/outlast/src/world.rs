@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
+use outlast_wire::environment::not_inherited;
 use outlast_wire::layout::{Environment, Layout};
-use outlast_wire::shim::{Window, not_inherited};
+use outlast_wire::shim::Window;
 
 use crate::problem::Problem;
 use crate::program::{self, OWN, Program};
