@@ -19,12 +19,12 @@ mod triggers;
 
 pub use error::Error;
 pub use journal::{
-    Append, Census, Counts, Cursor, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved,
-    RowsPage,
+    Append, Census, Counts, Cursor, Depth, Done, Filter, Journal, Outgoing, Problem, Remove,
+    Resolved, RowsPage,
 };
 pub use ledger::{Account, Amount, Entry, Ledger, begin_of, day};
 pub use memory::{Fault, Memory};
 pub use notes::Notes;
 pub use outbox::{Backlog, Change, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting};
-pub use sqlite::{Depth, Sqlite};
+pub use sqlite::Sqlite;
 pub use triggers::{Changed, Delivery, Settlement, Tally, Trigger, TriggerChange, Triggers};
