@@ -5,17 +5,25 @@
 //!
 //! Two stores keep the same promise, and one suite (`tests/conformance.rs`) holds both to it: [`Sqlite`]
 //! on disk, [`Memory`] for the simulator.
+//!
+//! In reading order: `journal` is the promise, and the four after it are its parts; `error` and `rules` say what both
+//! stores refuse, and `audit` what they check; `sqlite` keeps the promise on disk, `memory` without one. The README of
+//! this crate has a drawing.
+
+mod journal;
+
+mod ledger;
+mod notes;
+mod outbox;
+mod triggers;
 
 mod audit;
 mod error;
-mod journal;
-mod ledger;
-mod memory;
-mod notes;
-mod outbox;
 mod rules;
+
 mod sqlite;
-mod triggers;
+
+mod memory;
 
 pub use error::Error;
 pub use journal::{
