@@ -5,12 +5,12 @@ use std::os::fd::BorrowedFd;
 use outlast_wire::output::Stream;
 use rustix::event::PollFlags;
 
-/// Whose descriptor is ready.
+/// Who a descriptor belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// Some process of the tree has ended.
     ChildSignal,
-    /// We were stopped, and go on.
+    /// The shim was stopped by a signal, and goes on.
     Continued,
     Listener,
     Connection(u64),

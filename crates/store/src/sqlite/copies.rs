@@ -1,4 +1,4 @@
-//! Copies of the journal from before its schema changed, beside it.
+//! Copies of the journal that are made beside it before its schema changes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use super::file::{beside, create_private, directory, remove_if_there};
 use crate::Error;
 
 const BEFORE: &str = ".before-";
-/// So many copies from before a migration are kept.
+/// How many copies are kept; older ones are removed.
 const COPIES: usize = 2;
 
 /// Copies a database that has no log, beside it, before its shape becomes `to`. The copy is complete and durable

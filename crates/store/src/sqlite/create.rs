@@ -15,7 +15,7 @@ pub(super) fn if_missing(path: &Path) -> Result<(), Error> {
     if fs::exists(path).map_err(error)? {
         return Ok(());
     }
-    // The disk that it leads to may come back.
+    // The disk that the link leads to may come back.
     if fs::symlink_metadata(path).is_ok() {
         return Err(corrupt(path, "it is a link to a file that is not there"));
     }

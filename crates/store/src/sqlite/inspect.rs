@@ -1,4 +1,4 @@
-//! A journal that is inspected before SQLite opens it.
+//! The inspection of a journal before SQLite opens it.
 //!
 //! SQLite takes an empty file for an empty database and repairs what it can. Here neither happens by surprise: a file
 //! that is not certainly a journal of ours is refused and left as it is.
@@ -18,7 +18,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const WAL_MAGIC: &[u8; 4] = &[0x37, 0x7f, 0x06, 0x82];
 const WAL_MAGIC_BIG: &[u8; 4] = &[0x37, 0x7f, 0x06, 0x83];
 
-/// Refuses whatever is not a journal of ours that can be read and written.
+/// Refuses a file that is not a journal of ours, or that cannot be read and written.
 pub(super) fn look(path: &Path) -> Result<(), Error> {
     let header = known_header(path)?;
     check_log(path)?;
@@ -29,8 +29,8 @@ pub(super) fn look(path: &Path) -> Result<(), Error> {
     check_writable(path)
 }
 
-/// SQLite takes whatever has the log's name for a log, finds nothing in it and writes over it. A log that the power
-/// left without its header begins with zeros.
+/// Refuses a file beside the journal that has the name of its log and is none: SQLite would find nothing in the file
+/// and write over it. A log whose header was lost with the power begins with zeros, and is a log.
 fn check_log(path: &Path) -> Result<(), Error> {
     let error = |error: io::Error| Error::from_io(path, &error);
     let mut start = Vec::new();
@@ -46,7 +46,7 @@ fn check_log(path: &Path) -> Result<(), Error> {
     Err(corrupt(path, "the file beside it that ends in -wal is no log of a database"))
 }
 
-/// The same of a journal that another process is writing, whose end may be on its way.
+/// Inspects a journal that another process is writing: the last pages may be on their way, so the length is not compared.
 pub(super) fn look_beside_its_writer(path: &Path) -> Result<(), Error> {
     known_header(path).and_then(|_| check_writable(path))
 }
@@ -130,13 +130,13 @@ pub(super) fn check_directory(path: &Path) -> Result<(), Error> {
     access(directory, Access::WRITE_OK).map_err(|error| Error::from_io(directory, &error.into()))
 }
 
-/// Root may write to anything; a missing permission is a person's wish all the same.
+/// Root may write to any file. A permission that is missing was taken away on purpose, so root obeys it too.
 fn check_mode(path: &Path) -> Result<(), Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::from_io(path, &error))?;
     if metadata.permissions().readonly() { Err(Error::ReadOnly(path.to_owned())) } else { Ok(()) }
 }
 
-/// A file that may not be read is not a file that may not be written to.
+/// A file that may not be read is an IO error, and not `ReadOnly`: that error is about writing.
 fn unreadable(path: &Path, error: &io::Error) -> Error {
     match Error::from_io(path, error) {
         Error::ReadOnly(path) => Error::Io(format!("{}: {error}", path.display())),

@@ -9,7 +9,7 @@ pub(super) struct Order {
     pub(super) reply: Reply,
 }
 
-/// Told the epoch under which the work was done, or of a trigger how many deliveries were new.
+/// Called with the epoch under which the work was done; for a change of a trigger, with the number of new deliveries.
 pub(super) type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
 
 pub(super) enum Work {
@@ -34,12 +34,12 @@ pub(super) enum Work {
         change: Box<TriggerChange>,
         epoch: u64,
     },
-    /// Writes nothing, and sees to the files.
+    /// Writes nothing: the writer looks whether its files are in place, and puts them back.
     Look(Depth),
 }
 
 impl Work {
-    /// How deep to look, if this work is to look.
+    /// How much to look at, if the work is `Look`.
     pub(super) fn depth(&self) -> Option<Depth> {
         match self {
             Self::Look(depth) => Some(*depth),

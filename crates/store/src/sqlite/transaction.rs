@@ -14,7 +14,7 @@ const UPSERT_NOTE: &str = "INSERT INTO settings (name, value) VALUES (?1, ?2)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 const DELETE_NOTE: &str = "DELETE FROM settings WHERE name = ?1";
 
-/// One transaction, which has begun.
+/// A transaction that has begun.
 pub(super) struct Group<'a> {
     connection: &'a Connection,
     path: &'a Path,

@@ -13,7 +13,7 @@ use crate::{Append, Entry, Error, Remove, rules};
 
 const SELECT_RUN: &str = "SELECT no, seq, open FROM runs WHERE id = ?1";
 const SELECT_KEY: &str = "SELECT id FROM runs WHERE key = ?1";
-// Whoever has not ended is open, and the index has the open ones of a name together.
+// A run that has not ended is open, and the index has the open runs of a name together.
 const SELECT_NAME: &str = "SELECT id FROM runs WHERE name = ?1 AND open = 1
     AND state NOT IN ('completed', 'failed', 'stopped', 'exhausted') ORDER BY no LIMIT 1";
 const INSERT_RUN: &str = "INSERT INTO runs
@@ -40,7 +40,7 @@ const UPSERT_LEDGER: &str = "INSERT INTO ledger (run, day, labels, tokens, cost_
     SET tokens = tokens + excluded.tokens, cost_usd_micros = cost_usd_micros + excluded.cost_usd_micros";
 const DELETE_EVENTS: &str = "DELETE FROM events WHERE run = ?1";
 const DELETE_RUN: &str = "DELETE FROM runs WHERE no = ?1";
-// What somebody is still to be told outlives what it is about.
+// A notice that is still to be delivered outlives its run.
 const DELETE_TOLD: &str = "DELETE FROM outbox WHERE run = ?1 AND state <> 'pending'";
 
 /// What the table says of a run before it is written to.
@@ -51,7 +51,7 @@ struct Found {
 }
 
 impl Group<'_> {
-    /// Does the work and says under which epoch, or how many deliveries were new.
+    /// Does the work and returns what its reply is called with.
     pub(super) fn write(&mut self, work: &Work) -> Result<u64, Error> {
         match work {
             Work::TakeEpoch { floor } => self.take_epoch(*floor)?,
@@ -68,7 +68,7 @@ impl Group<'_> {
                 }
             }
             Work::Trigger { change, epoch } => return self.change_trigger(change, *epoch),
-            // Looked for before the transaction.
+            // The writer has looked before the transaction.
             Work::Look(_) => {}
         }
         Ok(self.epoch())
