@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use outlast_engine::BootId;
 use outlast_wire::again;
+use outlast_wire::environment::not_inherited;
 use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
-use outlast_wire::shim::{EnvVar, not_inherited};
+use outlast_wire::shim::EnvVar;
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;

@@ -10,43 +10,61 @@
 //! - [`Run::wake_at`] says when to ask again if nothing happens.
 //!
 //! There is no recovery code: after a restart the journal is replayed and `due` is asked, as always.
+//!
+//! In reading order: events and the table that says which are legal; the run and how each event changes it; `handle`
+//! and `advance`, which decide; the rules that `advance` asks, then those that follow every input; what the rules ask in
+//! turn; `due`; what is derived from a run; and last the values that all of this is made of. The README of this crate
+//! says how to read the rules.
+
+mod event;
+
+mod legal;
+
+mod run;
+mod state;
+
+mod fold;
+
+mod handle;
 
 mod advance;
-mod check;
-mod children;
-mod due;
+
+mod prepare;
+
 mod emit;
-mod errand;
-mod event;
+mod settle;
+mod verify;
+
 mod finish;
-mod fold;
-mod handle;
+mod rest;
+
 mod health;
 mod hold;
-mod ids;
-mod inbox;
-mod legal;
-mod limits;
 mod line;
-mod notice;
+
+mod children;
+mod inbox;
+mod limits;
 mod order;
-mod outcome;
-mod phase;
-mod prepare;
 mod reason;
-mod response;
-mod rest;
 mod retry;
-mod row;
-mod run;
-mod settle;
-mod spec;
 mod spend;
-mod state;
-mod step;
 mod tools;
-mod verify;
 mod watch;
+
+mod due;
+
+mod check;
+mod notice;
+mod phase;
+mod row;
+
+mod errand;
+mod ids;
+mod outcome;
+mod response;
+mod spec;
+mod step;
 mod words;
 
 pub use check::{Violation, check};

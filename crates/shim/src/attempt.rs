@@ -15,18 +15,18 @@ use outlast_wire::layout::AttemptDir;
 use outlast_wire::shim::{NeverStarted, News, Record, Spec, Window};
 use rustix::event::PollFlags;
 
+use crate::answer;
 use crate::clock::{self, earlier};
 use crate::command::{Failure, is_shortage};
 use crate::control::Control;
 use crate::disk::Disk;
 use crate::ending::Ending;
-use crate::finish::sync_answer;
 use crate::live::{Live, READ_BYTES, ROUND_BYTES};
 use crate::records::Records;
 use crate::revive::Reviver;
-use crate::serve::{Source, Waited};
 use crate::setup::{self, Inherited};
 use crate::signals::Signals;
+use crate::source::{Source, Waited};
 use crate::trim;
 
 /// Without a daemon, a shim that has started nothing leaves after this.
@@ -287,7 +287,7 @@ impl Attempt {
         if self.control.has_daemon() && self.output_bytes() == 0 {
             return;
         }
-        sync_answer(&self.dir.response());
+        answer::sync(&self.dir.response());
         let spooled = match &mut self.stage {
             Stage::Live(live) => live.spool.sync(),
             Stage::Gate | Stage::Bygone | Stage::Over { .. } => Ok(()),

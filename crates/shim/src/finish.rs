@@ -3,13 +3,10 @@
 //! The main process's end and the tree's are written down separately, each once it is true and all
 //! output that came before it is in the spool.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use outlast_wire::hook;
 use outlast_wire::shim::{EndCause, News, Record};
-use rustix::fs::{FileType, Mode, OFlags};
-use rustix::io::retry_on_intr;
 use rustix::process::Signal;
 
 use crate::attempt::{Attempt, Stage};
@@ -18,18 +15,6 @@ use crate::ending::{Due, Ending};
 use crate::live::{Live, Main};
 use crate::reap::{self, Tree};
 use crate::tree;
-
-/// What was answered must last at least as long as that the process ended: without it, the exit would speak
-/// for itself. What is no plain file is no answer, and what cannot be synced is read as it is found.
-pub(crate) fn sync_answer(path: &Path) {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(answer) = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())) else { return };
-    let is_file = rustix::fs::fstat(&answer)
-        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-    if is_file {
-        let _as_it_is = retry_on_intr(|| rustix::fs::fsync(&answer));
-    }
-}
 
 impl Attempt {
     /// Begins to end the tree, or hurries an end that has begun. The first cause is the one that counts.

@@ -13,6 +13,7 @@
 mod setup;
 
 mod serve;
+mod source;
 
 mod attempt;
 mod finish;
@@ -20,7 +21,9 @@ mod launch;
 mod live;
 mod orders;
 
+mod answer;
 mod records;
+mod sparse_file;
 mod spool;
 mod spool_index;
 

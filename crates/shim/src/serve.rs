@@ -3,32 +3,14 @@
 //! Each round: wait until something is ready or due, hand what is ready to the attempt, then let it do
 //! what is due. An attempt with nothing due and nothing ready does not wake up.
 
-use std::os::fd::BorrowedFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use outlast_wire::output::Stream;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, Timespec, poll};
 
 use crate::attempt::Attempt;
 use crate::clock;
-
-/// Whose descriptor is ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// Some process of the tree has ended.
-    ChildSignal,
-    /// We were stopped, and go on.
-    Continued,
-    Listener,
-    Connection(u64),
-    Output(Stream),
-    /// The terminal takes keys again.
-    Keys,
-}
-
-/// A descriptor to wait for.
-pub(crate) type Waited<'a> = (Source, BorrowedFd<'a>, PollFlags);
+use crate::source::{Source, Waited};
 
 pub(crate) fn serve(mut attempt: Attempt) -> ExitCode {
     while !attempt.is_finished() {

@@ -8,19 +8,17 @@
 //! Loses nothing when a write fails: the bytes at hand are held, and the caller reads no more until
 //! [`Spool::retry`] has put them down.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 
 use outlast_wire::layout::AttemptDir;
 use outlast_wire::output::Stream;
 use outlast_wire::shim::Spool as Keep;
 
+use crate::sparse_file::{BLOCK, create, punch};
 use crate::spool_index::Index;
 
-/// Holes are made of whole blocks of this size.
-const BLOCK: u64 = 4096;
 /// How much more than the tail is let to gather before a hole is made for it.
 const SLACK: u64 = 1 << 20;
 
@@ -165,34 +163,6 @@ impl Spool {
 /// A sixteenth of the tail, so that holes are made seldom; a block for the small spools of tests.
 fn slack(tail_bytes: u64) -> u64 {
     if tail_bytes < SLACK { BLOCK } else { SLACK.max(tail_bytes / 16 / BLOCK * BLOCK) }
-}
-
-pub(crate) fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
-}
-
-/// Frees the whole blocks of `from..to`. Their bytes read as zeros; the file keeps its length.
-#[cfg(target_os = "linux")]
-pub(crate) fn punch(file: &File, from: u64, to: u64) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-
-    let (from, to) = (from.next_multiple_of(BLOCK), to / BLOCK * BLOCK);
-    if from >= to {
-        return Ok(());
-    }
-    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    loop {
-        match fallocate(file, flags, from, to - from) {
-            Err(rustix::io::Errno::INTR) => {}
-            done => return Ok(done?),
-        }
-    }
-}
-
-/// Elsewhere the spool counts instead of punching.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn punch(_file: &File, _from: u64, _to: u64) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use outlast_wire::output::{CHUNK_BYTES, Chunk, Header, Stream};
 
-use crate::spool::{create, punch};
+use crate::sparse_file::{create, punch};
 
 /// Output within this time of a chunk's first byte belongs to that chunk.
 const MERGE_MS: u64 = 100;

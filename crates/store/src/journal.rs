@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use outlast_engine::{Event, Fact, Row, RunId, StateName, Time};
 
-use crate::{Depth, Entry, Error, Ledger, Notes, Outbox, Triggers};
+use crate::{Entry, Error, Ledger, Notes, Outbox, Triggers};
 
 /// The events that one input led to. All of them become durable, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +40,15 @@ pub struct Outgoing {
 
 /// Told what became of an append. It runs on the writer's thread: hand the answer on, and do not wait in it.
 pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// Whether the files are at their paths, and as long as they were.
+    Names,
+    /// Also whether the database is sound, after another program has written to it.
+    Pages,
+}
 
 /// A store of journals.
 ///

@@ -5,26 +5,34 @@
 //!
 //! Two stores keep the same promise, and one suite (`tests/conformance.rs`) holds both to it: [`Sqlite`]
 //! on disk, [`Memory`] for the simulator.
+//!
+//! In reading order: `journal` is the promise, and the four after it are its parts; `error` and `rules` say what both
+//! stores refuse, and `audit` what they check; `sqlite` keeps the promise on disk, `memory` without one. The README of
+//! this crate has a drawing.
+
+mod journal;
+
+mod ledger;
+mod notes;
+mod outbox;
+mod triggers;
 
 mod audit;
 mod error;
-mod journal;
-mod ledger;
-mod memory;
-mod notes;
-mod outbox;
 mod rules;
+
 mod sqlite;
-mod triggers;
+
+mod memory;
 
 pub use error::Error;
 pub use journal::{
-    Append, Census, Counts, Cursor, Done, Filter, Journal, Outgoing, Problem, Remove, Resolved,
-    RowsPage,
+    Append, Census, Counts, Cursor, Depth, Done, Filter, Journal, Outgoing, Problem, Remove,
+    Resolved, RowsPage,
 };
 pub use ledger::{Account, Amount, Entry, Ledger, begin_of, day};
 pub use memory::{Fault, Memory};
 pub use notes::Notes;
 pub use outbox::{Backlog, Change, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting};
-pub use sqlite::{Depth, Sqlite};
+pub use sqlite::Sqlite;
 pub use triggers::{Changed, Delivery, Settlement, Tally, Trigger, TriggerChange, Triggers};

@@ -11,10 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::shim::{EnvVar, Exit, NeverStarted, SoftLimits};
 
-/// Set for every command that a guard runs: it tells what the command has left behind if the guard was killed and
-/// the environment was kept.
-pub const GUARD_NAME: &str = "OUTLAST_GUARD";
-
 /// The guard's first argument, by which a daemon knows it among the processes above a caller.
 pub const GUARD_VERB: &str = "__guard";
 

@@ -7,6 +7,7 @@
 
 pub mod again;
 pub mod api;
+pub mod environment;
 pub mod guard;
 pub mod holder;
 pub mod hook;

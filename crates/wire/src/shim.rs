@@ -11,39 +11,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::OsText;
-use crate::guard::GUARD_NAME;
 
 /// A frame's payload is never longer than this, in either direction.
 pub const FRAME_MAX: usize = 1 << 20;
-
-/// By these an attempt's processes are told what they belong to, and known by it; `OUTLAST_ERRAND` names a
-/// host command: a hook, a check or a tool call, and `OUTLAST_TOKEN` proves the run to the daemon. No daemon or shim may have them in its own environment, also
-/// if it was started from within a run.
-pub const ATTEMPT_NAMES: [&str; 5] =
-    ["OUTLAST_RUN_ID", "OUTLAST_TURN", "OUTLAST_ATTEMPT", "OUTLAST_ERRAND", "OUTLAST_TOKEN"];
-
-/// By these a service manager talks to the one process that it has started itself.
-pub const SERVICE_NAMES: [&str; 14] = [
-    "NOTIFY_SOCKET",
-    "WATCHDOG_PID",
-    "WATCHDOG_USEC",
-    "SYSTEMD_EXEC_PID",
-    "MAINPID",
-    "MANAGERPID",
-    "INVOCATION_ID",
-    "JOURNAL_STREAM",
-    "LISTEN_PID",
-    "LISTEN_FDS",
-    "LISTEN_FDNAMES",
-    "MEMORY_PRESSURE_WATCH",
-    "MEMORY_PRESSURE_WRITE",
-    "XPC_SERVICE_NAME",
-];
-
-/// What no daemon and no shim may get from whoever starts it.
-pub fn not_inherited() -> impl Iterator<Item = &'static str> {
-    ATTEMPT_NAMES.into_iter().chain([GUARD_NAME]).chain(SERVICE_NAMES)
-}
 
 /// Everything a shim needs to know about the attempt that it owns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,17 +1,14 @@
 //! What must hold when the killing is over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 use serde_json::Value;
 
 use super::Run;
-use super::workload::Workload;
+use super::workload::{Executions, Workload};
 use crate::private::Private;
 use crate::{interrupt, process};
-
-/// How often each attempt, `run.turn.attempt`, was executed.
-pub(super) type Executions = BTreeMap<String, usize>;
 
 /// The journals of so many runs are printed with what is wrong with them.
 const SHOWN: usize = 5;

@@ -1,18 +1,21 @@
 //! What is run: each command counts its own executions, so that doing something twice shows.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::audit::Executions;
 use crate::interrupt;
 use crate::private::Private;
 use crate::random::Random;
 
 /// A command that meets a dying daemon is given again, so many times at most.
 const TRIES: usize = 40;
+
+/// How often each attempt, `run.turn.attempt`, was executed.
+pub(super) type Executions = BTreeMap<String, usize>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -2,6 +2,7 @@
 //!
 //! Each rule is a function from the text of files to findings. Nothing here compiles or runs anything.
 
+mod cycles;
 mod dependencies;
 mod documents;
 mod hooks;
@@ -20,10 +21,11 @@ use self::tree::File;
 
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     dependencies::between_our_crates,
     dependencies::kept_out,
     dependencies::have_a_purpose,
+    cycles::between_modules,
     words::unfinished,
     words::machine_paths,
     hooks::are_listed,

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::kept::WhyNot;
 use super::place::Escape;
-use super::remove::WhyNot;
 use crate::world::git::GitError;
 use crate::world::host;
 

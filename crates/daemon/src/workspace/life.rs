@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::failure::Failure;
 use super::fixture::{Fixture, check_out, check_out_command, commit, in_git, write};
+use super::kept::WhyNot;
 use super::marks::Marks;
-use super::remove::WhyNot;
 use super::{may_remove, prepare, remove, settle};
 
 fn dir(spec: &RunSpec) -> &Path {

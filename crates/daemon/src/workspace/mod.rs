@@ -9,6 +9,7 @@
 mod digest;
 mod failure;
 mod fnv;
+mod kept;
 mod key;
 mod make;
 mod marks;

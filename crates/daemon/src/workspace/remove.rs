@@ -11,57 +11,14 @@ use outlast_engine::{RunSpec, Strategy};
 use outlast_wire::again;
 
 use super::failure::Failure;
+use super::kept::WhyNot;
 use super::make::{repository, root};
 use super::marks::{Marks, remove_whole};
-use super::place::{Escape, contained, look};
+use super::place::{contained, look};
 use super::worktree::{self, Linked};
 use crate::world::files;
+use crate::world::git::git;
 use crate::world::git::plain::{self, Worktree};
-use crate::world::git::{GitError, git};
-
-/// Why a workspace is kept although its time has come.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WhyNot {
-    #[error("it was there before the run")]
-    WasThere,
-    #[error(transparent)]
-    Escape(#[from] Escape),
-    #[error("it has changes that are not committed: {summary}")]
-    Dirty { summary: String },
-    #[error("it is locked{}", because(.reason))]
-    Locked { reason: String },
-    #[error("it has commits that are on no branch")]
-    Stranded,
-    #[error("it has submodules, whose commits may be nowhere else")]
-    Submodules,
-    #[error("it cannot be told what is in it: {0}")]
-    Unknown(String),
-}
-
-impl WhyNot {
-    pub(crate) fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::WasThere => None,
-            Self::Escape(escape) => Some(escape.hint()),
-            Self::Dirty { .. } => Some("commit them, or use `git worktree remove --force`"),
-            Self::Locked { .. } => Some("`git worktree unlock` lets it go"),
-            Self::Stranded => Some("put a branch on them with `git branch NAME` in the workspace"),
-            Self::Submodules => Some("look into them, then use `git worktree remove --force`"),
-            Self::Unknown(_) => Some("look into it, then remove it by hand"),
-        }
-    }
-}
-
-fn because(reason: &str) -> String {
-    if reason.is_empty() { String::new() } else { format!(": {reason}") }
-}
-
-/// What could not be found out keeps the workspace.
-impl From<GitError> for WhyNot {
-    fn from(error: GitError) -> Self {
-        Self::Unknown(error.to_string())
-    }
-}
 
 pub(crate) fn may_remove(spec: &RunSpec) -> Result<(), WhyNot> {
     match spec.workspace.strategy {

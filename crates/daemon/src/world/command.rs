@@ -13,8 +13,9 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use outlast_wire::guard::{Ended as Told, GUARD_NAME, Guarded};
-use outlast_wire::shim::{EnvVar, Exit, NeverStarted, not_inherited};
+use outlast_wire::environment::{GUARD_NAME, not_inherited};
+use outlast_wire::guard::{Ended as Told, Guarded};
+use outlast_wire::shim::{EnvVar, Exit, NeverStarted};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::ReadHalf;

@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use outlast_engine::RunId;
-use outlast_wire::guard::{GUARD_NAME, GUARD_VERB};
+use outlast_wire::environment::GUARD_NAME;
+use outlast_wire::guard::GUARD_VERB;
 
 use super::process;
 

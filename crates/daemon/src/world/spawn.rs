@@ -13,8 +13,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use outlast_wire::environment::not_inherited;
 use outlast_wire::guard::GUARD_VERB;
-use outlast_wire::shim::not_inherited;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 /// In the child that resolves it, the program of this daemon, whatever became of its file.

@@ -2,19 +2,37 @@
 //!
 //! One thread writes, and commits together whatever has come in while the last commit was on its way to
 //! the disk. Readers never wait for it. What cannot be read is refused before SQLite gets to touch it.
+//!
+//! In reading order: an `order` goes to the `writer`, which opens a `transaction` for a group of them and has `write`,
+//! `outbox` and `triggers` write each one; `read` answers questions; `columns` says how data stands in tables. Then the
+//! files: `create` and `inspect` come before SQLite, `schema` opens and migrates, `checkpoint` empties the log, and
+//! `place`, `mend` and `rescue` see to files that were taken away.
+
+mod order;
+
+mod writer;
+
+mod transaction;
+mod write;
+
+mod outbox;
+mod triggers;
+
+mod read;
+
+mod columns;
+
+mod create;
+mod inspect;
+mod schema;
+
+mod copies;
+mod file;
 
 mod checkpoint;
-mod columns;
-mod file;
 mod mend;
-mod outbox;
 mod place;
-mod read;
 mod rescue;
-mod schema;
-mod triggers;
-mod write;
-mod writer;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -27,12 +45,12 @@ use std::thread::{self, JoinHandle};
 use outlast_engine::{Event, Row, RunId};
 use rusqlite::Connection;
 
+use self::order::{Order, Work};
 use self::read::{Reader, Readers};
-pub use self::writer::Depth;
-use self::writer::{Mended, Order, Work, Writer};
+use self::writer::{Mended, Writer};
 use crate::{
-    Account, Amount, Append, Census, Counts, Cursor, Done, Error, Filter, Journal, Ledger, Notes,
-    Problem, Remove, Resolved, RowsPage,
+    Account, Amount, Append, Census, Counts, Cursor, Depth, Done, Error, Filter, Journal, Ledger,
+    Notes, Problem, Remove, Resolved, RowsPage,
 };
 use crate::{Changed, Delivery, Tally, Trigger, TriggerChange, Triggers};
 
@@ -50,8 +68,8 @@ pub struct Sqlite {
 impl Sqlite {
     /// Opens the journal at `path`, or makes an empty one if there is none.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        file::make_if_missing(path)?;
-        file::look(path)?;
+        create::if_missing(path)?;
+        inspect::look(path)?;
         Self::start(path, schema::open_checked(path)?)
     }
 
@@ -61,7 +79,7 @@ impl Sqlite {
         if !path.try_exists().map_err(|error| Error::from_io(path, &error))? {
             return Ok(());
         }
-        file::look_beside_its_writer(path)?;
+        inspect::look_beside_its_writer(path)?;
         Readers::new(path).with(Reader::look)
     }
 

@@ -5,9 +5,9 @@ use rusqlite::Row;
 
 use super::Sqlite;
 use super::columns::time;
+use super::order::{Order, Work};
 use super::read::Reader;
-use super::write::Group;
-use super::writer::{Order, Work};
+use super::transaction::Group;
 use crate::{
     Backlog, Change, Done, Error, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting,
 };

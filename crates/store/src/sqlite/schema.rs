@@ -9,8 +9,11 @@ use rusqlite::config::DbConfig;
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection, OpenFlags};
 
-use super::file;
+use super::{copies, file};
 use crate::Error;
+
+/// "Outl": stands in the header of every journal.
+pub(super) const APPLICATION_ID: u32 = 0x4f75_746c;
 
 /// The newest shape that this version knows.
 pub(super) const KNOWN: u32 = 3;
@@ -33,7 +36,7 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) fn fill_new(path: &Path) -> Result<(), Error> {
     let fill = || {
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        connection.pragma_update(None, "application_id", file::APPLICATION_ID)?;
+        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         migrate(&connection, 0, &mut |_| {})?;
         switch_to_wal(&connection)?;
         connection.close().map_err(|(_, error)| error)
@@ -60,7 +63,7 @@ pub(super) fn open_checked(path: &Path) -> Result<Connection, Error> {
     if found < KNOWN {
         // All of it is in the file, which is then copied as it is.
         empty_log(&connection).map_err(error)?;
-        file::copy_before(path, KNOWN)?;
+        copies::make_before(path, KNOWN)?;
         let migrated = migrate(&connection, found, &mut |_| {});
         migrated.and_then(|()| empty_log(&connection)).map_err(error)?;
     }
@@ -152,15 +155,16 @@ fn switch_to_wal(connection: &Connection) -> Result<(), rusqlite::Error> {
 mod tests {
     use std::process::{Command, Stdio};
 
+    use super::super::create;
     use super::*;
     use crate::{Journal, Sqlite};
 
     /// A journal as an earlier version left it, with something in it.
     fn of_schema(path: &Path, number: u32) {
-        file::make_if_missing(path).unwrap();
+        create::if_missing(path).unwrap();
         std::fs::remove_file(path).unwrap();
         let connection = Connection::open(path).unwrap();
-        connection.pragma_update(None, "application_id", file::APPLICATION_ID).unwrap();
+        connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
         for (_, step) in MIGRATIONS.iter().filter(|(step, _)| *step <= number) {
             connection.execute_batch(step).unwrap();
         }
@@ -264,7 +268,7 @@ mod tests {
         let path = directory.path().join("outlast.db");
         of_schema(&path, 1);
         for number in [1, 2, 10, 11] {
-            file::copy_before(&path, number).unwrap();
+            copies::make_before(&path, number).unwrap();
         }
         #[expect(clippy::disallowed_methods, reason = "a test that is interrupted is run again")]
         let mut left: Vec<String> = std::fs::read_dir(directory.path())

@@ -7,7 +7,7 @@ use rusqlite::OptionalExtension;
 
 use super::columns;
 use super::read::Reader;
-use super::write::Group;
+use super::transaction::Group;
 use crate::triggers::{Delivery, Settlement, Tally, Trigger, TriggerChange};
 use crate::{Error, rules};
 

@@ -1,22 +1,19 @@
-//! The statements of one transaction of the writer.
+//! The work of each order, written into the transaction of its group.
 //!
 //! Every rule is checked before the first statement that writes, so a refused order leaves no trace in the
 //! transaction it was part of.
 
-use std::path::Path;
-
 use outlast_engine::{Row, RunId};
-use rusqlite::{Connection, OptionalExtension, Params, named_params};
+use rusqlite::{Connection, OptionalExtension, named_params};
 
-use super::columns;
-use super::writer::Work;
+use super::order::Work;
+use super::transaction::Group;
+use super::{columns, outbox};
 use crate::{Append, Entry, Error, Remove, rules};
 
-const SELECT_EPOCH: &str = "SELECT epoch FROM fence";
-const UPDATE_EPOCH: &str = "UPDATE fence SET epoch = ?1";
 const SELECT_RUN: &str = "SELECT no, seq, open FROM runs WHERE id = ?1";
 const SELECT_KEY: &str = "SELECT id FROM runs WHERE key = ?1";
-// Whoever has not ended is open, and the index has the open ones of a name together.
+// A run that has not ended is open, and the index has the open runs of a name together.
 const SELECT_NAME: &str = "SELECT id FROM runs WHERE name = ?1 AND open = 1
     AND state NOT IN ('completed', 'failed', 'stopped', 'exhausted') ORDER BY no LIMIT 1";
 const INSERT_RUN: &str = "INSERT INTO runs
@@ -41,20 +38,10 @@ const SELECT_NOTICE: &str = "SELECT 1 FROM outbox WHERE run = ?1 LIMIT 1";
 const UPSERT_LEDGER: &str = "INSERT INTO ledger (run, day, labels, tokens, cost_usd_micros)
     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (run, day) DO UPDATE
     SET tokens = tokens + excluded.tokens, cost_usd_micros = cost_usd_micros + excluded.cost_usd_micros";
-const UPSERT_NOTE: &str = "INSERT INTO settings (name, value) VALUES (?1, ?2)
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-const DELETE_NOTE: &str = "DELETE FROM settings WHERE name = ?1";
 const DELETE_EVENTS: &str = "DELETE FROM events WHERE run = ?1";
 const DELETE_RUN: &str = "DELETE FROM runs WHERE no = ?1";
-// What somebody is still to be told outlives what it is about.
+// A notice that is still to be delivered outlives its run.
 const DELETE_TOLD: &str = "DELETE FROM outbox WHERE run = ?1 AND state <> 'pending'";
-
-/// One transaction, which has begun.
-pub(super) struct Group<'a> {
-    connection: &'a Connection,
-    path: &'a Path,
-    epoch: u64,
-}
 
 /// What the table says of a run before it is written to.
 struct Found {
@@ -63,47 +50,32 @@ struct Found {
     is_open: bool,
 }
 
-impl<'a> Group<'a> {
-    pub(super) fn new(connection: &'a Connection, path: &'a Path) -> Result<Self, Error> {
-        let mut group = Self { connection, path, epoch: 0 };
-        let epoch = group
-            .sql(|db| db.prepare_cached(SELECT_EPOCH)?.query_row([], |row| row.get::<_, i64>(0)))?;
-        group.epoch = epoch.cast_unsigned();
-        Ok(group)
-    }
-
-    /// Does the work and says under which epoch, or how many deliveries were new.
+impl Group<'_> {
+    /// Does the work and returns what its reply is called with.
     pub(super) fn write(&mut self, work: &Work) -> Result<u64, Error> {
         match work {
             Work::TakeEpoch { floor } => self.take_epoch(*floor)?,
             Work::Append(append) => self.append(append)?,
             Work::Remove { run, epoch, how } => self.remove(run, *epoch, *how)?,
             Work::Outbox { epoch, change } => {
-                rules::check_epoch(*epoch, self.epoch)?;
-                super::outbox::change(self, change)?;
+                rules::check_epoch(*epoch, self.epoch())?;
+                outbox::change(self, change)?;
             }
             Work::Notes { notes, epoch } => {
-                rules::check_epoch(*epoch, self.epoch)?;
+                rules::check_epoch(*epoch, self.epoch())?;
                 for (name, value) in notes {
                     self.note(name, value.as_deref())?;
                 }
             }
             Work::Trigger { change, epoch } => return self.change_trigger(change, *epoch),
-            // Looked for before the transaction.
+            // The writer has looked before the transaction.
             Work::Look(_) => {}
         }
-        Ok(self.epoch)
-    }
-
-    fn take_epoch(&mut self, floor: u64) -> Result<(), Error> {
-        let taken = rules::next_epoch(self.epoch, floor);
-        self.execute(UPDATE_EPOCH, [taken.cast_signed()])?;
-        self.epoch = taken;
-        Ok(())
+        Ok(self.epoch())
     }
 
     fn append(&self, append: &Append) -> Result<(), Error> {
-        rules::check_epoch(append.epoch, self.epoch)?;
+        rules::check_epoch(append.epoch, self.epoch())?;
         rules::check_numbers(append)?;
         let found = self.find(&append.run)?;
         rules::check_seq(append, found.as_ref().map(|found| found.seq))?;
@@ -140,7 +112,7 @@ impl<'a> Group<'a> {
                 ":trigger": row.trigger, ":parent": row.parent.as_ref().map(RunId::as_str),
             },
         )?;
-        Ok(self.connection.last_insert_rowid())
+        self.sql(|db| Ok(db.last_insert_rowid()))
     }
 
     fn update(&self, append: &Append, found: &Found) -> Result<i64, Error> {
@@ -194,15 +166,8 @@ impl<'a> Group<'a> {
         self.execute(UPSERT_LEDGER, values)
     }
 
-    pub(super) fn note(&self, name: &str, value: Option<&str>) -> Result<(), Error> {
-        match value {
-            Some(value) => self.execute(UPSERT_NOTE, (name, value)),
-            None => self.execute(DELETE_NOTE, [name]),
-        }
-    }
-
     fn remove(&self, run: &RunId, epoch: u64, how: Remove) -> Result<(), Error> {
-        rules::check_epoch(epoch, self.epoch)?;
+        rules::check_epoch(epoch, self.epoch())?;
         let found = self.find(run)?;
         rules::check_removal(run, found.as_ref().map(|found| found.is_open), how)?;
         if let Some(Found { no, .. }) = found {
@@ -237,21 +202,6 @@ impl<'a> Group<'a> {
         self.sql(|db| {
             db.prepare_cached(select)?.query_row([text], |row| row.get(0).map(RunId)).optional()
         })
-    }
-
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    pub(super) fn execute(&self, statement: &str, params: impl Params) -> Result<(), Error> {
-        self.sql(|db| db.prepare_cached(statement)?.execute(params).map(drop))
-    }
-
-    pub(super) fn sql<T>(
-        &self,
-        ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Error> {
-        ask(self.connection).map_err(|error| Error::from_sql(self.path, &error))
     }
 }
 

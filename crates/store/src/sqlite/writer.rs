@@ -8,51 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
-use outlast_engine::RunId;
 use rusqlite::Connection;
 
 use super::mend::{Open, Unmended, is_large, is_sound, mend};
+use super::order::Order;
 use super::place::Remedy;
 use super::read::Readers;
-use super::write::Group;
-use crate::{Append, Change, Error, Remove, TriggerChange};
+use super::transaction::Group;
+use crate::{Depth, Error};
 
 /// Orders that one transaction takes at most.
 const GROUP: usize = 1024;
-
-pub(super) struct Order {
-    pub(super) work: Work,
-    pub(super) reply: Reply,
-}
-
-/// Told the epoch under which the work was done, or of a trigger how many deliveries were new.
-pub(super) type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
-
-pub(super) enum Work {
-    TakeEpoch {
-        floor: u64,
-    },
-    Append(Box<Append>),
-    Remove {
-        run: RunId,
-        epoch: u64,
-        how: Remove,
-    },
-    Outbox {
-        epoch: u64,
-        change: Box<Change>,
-    },
-    Notes {
-        notes: Vec<(String, Option<String>)>,
-        epoch: u64,
-    },
-    Trigger {
-        change: Box<TriggerChange>,
-        epoch: u64,
-    },
-    /// Writes nothing, and sees to the files.
-    Look(Depth),
-}
 
 pub(super) struct Writer {
     path: PathBuf,
@@ -177,29 +143,6 @@ impl Writer {
         };
         self.hand = hand;
         answer
-    }
-}
-
-/// How much is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Depth {
-    /// Whether the files are at their paths, and as long as they were.
-    Names,
-    /// Also whether the database is sound, after another program has written to it.
-    Pages,
-}
-
-impl Work {
-    fn depth(&self) -> Option<Depth> {
-        match self {
-            Self::Look(depth) => Some(*depth),
-            Self::TakeEpoch { .. }
-            | Self::Append(_)
-            | Self::Remove { .. }
-            | Self::Outbox { .. }
-            | Self::Notes { .. }
-            | Self::Trigger { .. } => None,
-        }
     }
 }
 
