@@ -85,6 +85,23 @@ fn done_in_vain_too_often_is_blocked() {
 }
 
 #[test]
+fn the_output_of_a_failed_check_has_no_terminal_sequences_in_the_next_prompt() {
+    let home = Home::new();
+    let link =
+        r"printf '\033]8;;https://example.org\033\\ link\033]8;;\033\\ done\033Pq#0~~\033\\\n'";
+    let id = Loop::of(&home, "echo more >>file; say done 'now it is'")
+        .with(&format!("checks: {{done: [{}]}}", json!(format!("{link}; false"))))
+        .with("limits: {no_progress_turns: 2}")
+        .start();
+    rests(&home, &id, "blocked", "done_check_failed");
+    let failed = &request(&home, &id, 2, 1)["previous"]["failed_checks"][0];
+    assert_eq!(str_of(failed, "output"), " link done\n");
+    let prompt =
+        fs::read_to_string(home.attempt_dir(&id, 2, 1).join("prompt.md")).expect("a prompt");
+    assert!(prompt.contains("```\n link done\n```"), "{prompt}");
+}
+
+#[test]
 fn a_loop_that_stalls_too_often_is_blocked() {
     let home = Home::new();
     let id = Loop::of(&home, "exec sleep 600")
