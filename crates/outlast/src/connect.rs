@@ -15,10 +15,6 @@ use crate::lock::{self, Door, Lock};
 use crate::problem::Problem;
 use crate::world::{Autostart, World};
 
-/// The kernel takes 107 bytes; longer paths go through a descriptor of their directory.
-#[cfg(target_os = "linux")]
-const SOCKET_PATH_MAX: usize = 100;
-
 /// How long a client looks for a daemon that went away under it.
 pub(crate) const RECONNECT: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_millis(50);
@@ -151,7 +147,7 @@ pub(crate) fn not_running() -> Problem {
 
 async fn open(socket: &Path) -> io::Result<UnixStream> {
     #[cfg(target_os = "linux")]
-    if socket.as_os_str().len() > SOCKET_PATH_MAX {
+    if socket.as_os_str().len() > outlast_wire::layout::LONGEST_SOCKET_PATH {
         return open_through_directory(socket).await;
     }
     UnixStream::connect(socket).await
