@@ -8,7 +8,7 @@ use super::tree::File;
 const ALLOWED: [(&str, &[&str]); 9] = [
     ("outlast", &["wire", "daemon", "shim", "workflow"]),
     ("daemon", &["engine", "store", "agents", "wire", "workflow"]),
-    ("workflow", &["engine"]),
+    ("workflow", &["engine", "agents"]),
     ("store", &["engine"]),
     ("agents", &["engine"]),
     ("shim", &["wire"]),
