@@ -27,7 +27,7 @@ impl Defaults {
     pub(super) fn of_kind(kind: &str) -> Self {
         Self {
             turn_timeout_ms: Some(HOUR_MS),
-            stall_window_ms: stall_window_ms(kind),
+            stall_window_ms: outlast_agents::kind(kind).and_then(|kind| kind.stall_window_ms),
             run_timeout_ms: Some(2 * HOUR_MS),
             max_turns: Some(20),
             max_attempts: Some(5),
@@ -50,11 +50,29 @@ impl Defaults {
     }
 }
 
-/// Silence must not kill a command that says nothing of itself.
-fn stall_window_ms(kind: &str) -> Option<u64> {
-    match kind {
-        "exec" => None,
-        "file" => Some(30 * MINUTE_MS),
-        _ => Some(5 * MINUTE_MS),
+#[cfg(test)]
+mod tests {
+    use outlast_agents::KINDS;
+
+    use crate::keys::{WORKFLOW, lookup};
+
+    #[test]
+    fn the_words_about_kinds_name_each_kind_and_its_default() {
+        let [others @ .., last] = KINDS.map(|kind| kind.name);
+        let names = format!("what executes a turn: {} or {last}", others.join(", "));
+        assert_eq!(lookup(WORKFLOW, "agent.kind").map(|key| key.about), Some(names.as_str()));
+        let window = |ms: Option<u64>| ms.map_or("off".to_owned(), |ms| ms.to_string());
+        let [exec, file, rest @ ..] = KINDS;
+        let words = format!(
+            "{} for {}, {} for {}, else {}",
+            window(exec.stall_window_ms),
+            exec.name,
+            window(file.stall_window_ms),
+            file.name,
+            window(rest[0].stall_window_ms)
+        );
+        assert!(rest.iter().all(|kind| kind.stall_window_ms == rest[0].stall_window_ms));
+        let stall = lookup(WORKFLOW, "limits.stall_window_ms");
+        assert_eq!(stall.map(|key| key.default), Some(words.as_str()));
     }
 }

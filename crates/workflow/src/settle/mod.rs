@@ -193,7 +193,7 @@ fn settled(sheet: &mut Sheet<'_>, kind: String, defaults: &Defaults) -> Effectiv
 /// Refuses what this version cannot execute, though it knows the word.
 pub fn runnable(effective: &Effective) -> Result<(), Problem> {
     let kind = effective.agent.kind.as_str();
-    if agent::RUNNABLE.contains(&kind) {
+    if agent::is_runnable(kind) {
         return Ok(());
     }
     let file = effective.workflow.as_ref().map_or("command line", |workflow| &workflow.path);
