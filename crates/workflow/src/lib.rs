@@ -44,7 +44,8 @@ pub use outline::config_outline;
 pub use problem::Problem;
 pub use schema::{schema_config, schema_workflow};
 pub use settle::{
-    Effective, Explained, Loaded, Origin, Overrides, Surroundings, Tracker, load, plain, runnable,
+    CHECK_TIMEOUT_MS, Effective, Explained, HOOK_TIMEOUT_MS, Loaded, Origin, Overrides,
+    Surroundings, Tracker, load, plain, runnable,
 };
 pub use source::{DEFAULT_FILE, LARGEST_FILE, Source, decode, path};
 pub use values::{dollars, micros};

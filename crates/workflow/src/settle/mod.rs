@@ -29,6 +29,7 @@ use crate::{template, verify, yaml};
 use defaults::Defaults;
 use sheet::Sheet;
 
+pub use defaults::{CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
 pub use symphony::Tracker;
 
 /// What the command line asked for; `None` leaves it to the file. 0 is off, as in the file.
