@@ -15,6 +15,7 @@ mod advance;
 mod check;
 mod children;
 mod due;
+pub mod duration;
 mod emit;
 mod errand;
 mod event;

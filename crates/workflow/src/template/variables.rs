@@ -9,7 +9,7 @@ use liquid::{Object, object};
 use serde_json::Value as Json;
 
 use super::shape::Shape;
-use crate::values;
+use crate::money;
 
 /// What one turn's prompt is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -252,7 +252,7 @@ fn limits_left(of: &LimitsLeft) -> Value {
         "attempts": number(of.attempts),
         "run_ms": number(of.run_ms),
         "tokens": number(of.tokens),
-        "cost_usd": text(of.cost_usd_micros.map(values::dollars).as_deref()),
+        "cost_usd": text(of.cost_usd_micros.map(money::exact).as_deref()),
     });
     for (name, alias) in LIMIT_ALIASES {
         let value = left.get(name).cloned().unwrap_or(Value::Nil);
