@@ -12,6 +12,7 @@ use outlast_wire::api::{
     AddTrigger, AnswerRun, CreateRun, OutputFrame, SendMessage, StopRun, TriggerRun,
 };
 use outlast_wire::output::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header};
+use outlast_wire::plain::{Plain, plain_text, without_sequences};
 use outlast_wire::shim::{Decoder, News, Order, Record, Spec};
 use outlast_workflow::template::{self, Variables};
 use outlast_workflow::{Config, Overrides, Source, Surroundings, config_outline, import, load};
@@ -21,13 +22,14 @@ use serde::de::DeserializeOwned;
 pub(crate) type Entry = fn(&[u8]);
 
 /// All of them, by the name of their target and of their part of the corpus.
-pub(crate) const ALL: [(&str, Entry); 11] = [
+pub(crate) const ALL: [(&str, Entry); 12] = [
     ("config", config),
     ("event", event),
     ("frames", frames),
     ("http", http),
     ("index", index),
     ("output_frames", output_frames),
+    ("plain", plain),
     ("records", records),
     ("response", response),
     ("template", template),
@@ -118,6 +120,18 @@ pub(crate) fn index(bytes: &[u8]) {
     }
 }
 
+/// What a command prints, in whatever pieces it comes.
+pub(crate) fn plain(bytes: &[u8]) {
+    let is_text = |char: char| !char.is_control() || matches!(char, '\n' | '\t');
+    assert!(plain_text(bytes).chars().all(is_text), "nothing is left that a terminal obeys");
+    let (mut plain, mut in_pieces) = (Plain::default(), String::new());
+    for piece in bytes.chunks(3) {
+        plain.feed(piece, &mut |char| in_pieces.push(char));
+    }
+    plain.finish(&mut |char| in_pieces.push(char));
+    assert_eq!(in_pieces, without_sequences(bytes), "pieces do not matter");
+}
+
 /// What an agent answers.
 pub(crate) fn response(bytes: &[u8]) {
     drop(response::parse(bytes));
@@ -127,7 +141,10 @@ pub(crate) fn response(bytes: &[u8]) {
 pub(crate) fn tools(bytes: &[u8]) {
     let mut parts = bytes.splitn(2, |byte| *byte == 0).map(std::str::from_utf8);
     let (Some(Ok(schema)), input) = (parts.next(), parts.next()) else { return };
-    let is_schema = tool_input::check_schema(schema).is_ok();
+    let is_schema = match tool_input::check_schema(schema) {
+        Ok(()) => true,
+        Err(bad) => bad.what == tool_input::Wrong::UnknownKeyword,
+    };
     if let Some(Ok(input)) = input {
         let checked = tool_input::check(schema, input);
         assert!(is_schema || checked.is_err(), "what is no schema allows nothing");

@@ -1,15 +1,18 @@
 //! What executes a turn: argv out, and its answer in. Pure parsing, one file a kind; words of vendors
 //! occur here and nowhere else in the core.
 //!
-//! `response` reads what an agent answered, `tools` says which tools it may call, and `tool_input` whether
+//! `kinds` is the table of all kinds, `response` reads what an agent answered, `tools` says which tools it may call, and `tool_input` whether
 //! it called one rightly. Nothing here opens a file or starts a process.
 
 pub mod exec;
 pub mod file;
+mod kinds;
 mod quote;
 pub mod response;
 pub mod tool_input;
 pub mod tools;
+
+pub use kinds::{AnswersBy, KINDS, Kind, kind};
 
 use outlast_engine::Agent;
 
@@ -29,21 +32,16 @@ pub enum Error {
     ZeroByte,
 }
 
-/// The kinds that can be run.
-pub fn kinds() -> &'static [&'static str] {
-    &[exec::KIND, file::KIND]
-}
-
 /// True if an attempt of this kind that left no response has not answered, however it exited.
-pub fn must_answer(kind: &str) -> bool {
-    kind == file::KIND
+pub fn must_answer(name: &str) -> bool {
+    kind(name).is_some_and(|kind| kind.answers_by == Some(AnswersBy::ResponseFile))
 }
 
 /// The plan for one attempt of `agent`.
 pub fn plan(agent: &Agent) -> Result<Plan, Error> {
-    match agent.kind.as_str() {
-        exec::KIND | file::KIND => exec::plan(agent),
-        other => Err(Error::UnknownKind { kind: other.to_owned() }),
+    match kind(&agent.kind).filter(|kind| kind.is_runnable()) {
+        Some(_) => exec::plan(agent),
+        None => Err(Error::UnknownKind { kind: agent.kind.clone() }),
     }
 }
 
@@ -52,16 +50,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_that_is_named_has_a_plan() {
-        for kind in kinds() {
-            let agent = Agent { kind: (*kind).to_owned(), command: vec!["true".to_owned()] };
-            assert_eq!(plan(&agent), Ok(Plan { argv: vec!["true".to_owned()] }), "{kind}");
+    fn every_kind_that_is_runnable_has_a_plan_and_no_other() {
+        for kind in &KINDS {
+            let agent = Agent { kind: kind.name.to_owned(), command: vec!["true".to_owned()] };
+            let planned = plan(&agent).map(|plan| plan.argv);
+            let unknown = Err(Error::UnknownKind { kind: agent.kind });
+            let expected = if kind.is_runnable() { Ok(agent.command) } else { unknown };
+            assert_eq!(planned, expected, "{}", kind.name);
         }
     }
 
     #[test]
     fn an_exit_status_answers_for_exec_only() {
-        let silent: Vec<_> = kinds().iter().filter(|kind| !must_answer(kind)).collect();
-        assert_eq!(silent, [&"exec"]);
+        assert!(!must_answer("exec") && must_answer("file"));
     }
 }

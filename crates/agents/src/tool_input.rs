@@ -1,9 +1,11 @@
 //! Whether the input of a tool fits its schema: the part of JSON Schema that tools are described with.
 //!
-//! Keywords that are not known here are ignored, so a tool has still to look at what it is given. The first
-//! thing that is wrong is told, with its place.
+//! A loop file whose schema has another keyword is refused by [`check_schema`], because a tool's author would
+//! rely on a rule that is not applied. [`check`] ignores such keywords: journals from before that refusal have them.
+//! The first thing that is wrong is told, with its place.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
@@ -11,81 +13,165 @@ use crate::quote::quote;
 
 const TYPES: [&str; 7] = ["null", "boolean", "object", "array", "number", "integer", "string"];
 
-/// Whether this is a schema that [`check`] can use.
-pub fn check_schema(schema_json: &str) -> Result<(), String> {
-    schema(schema_json).map(drop)
+/// The keywords that an input is checked against.
+pub const CHECKED: [&str; 11] = [
+    "type",
+    "enum",
+    "const",
+    "required",
+    "properties",
+    "additionalProperties",
+    "items",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+];
+
+/// The keywords that only describe: no input is refused for them.
+pub const ANNOTATIONS: [&str; 10] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$schema",
+    "$id",
+    "$comment",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+];
+
+/// What is wrong with a schema, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSchema {
+    /// The keys that lead there from the top of the schema.
+    pub path: Vec<String>,
+    pub what: Wrong,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wrong {
+    UnknownKeyword,
+    /// A keyword has a value that it cannot have; the message goes on from the place.
+    Value(String),
+}
+
+impl fmt::Display for BadSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("schema")?;
+        self.path.iter().try_for_each(|key| write!(f, ".{}", quote(key)))?;
+        match &self.what {
+            Wrong::UnknownKeyword => {
+                f.write_str(": is not a keyword that inputs are checked against")
+            }
+            Wrong::Value(message) => write!(f, ": {message}"),
+        }
+    }
+}
+
+impl BadSchema {
+    fn value(message: impl Into<String>) -> Self {
+        Self { path: Vec::new(), what: Wrong::Value(message.into()) }
+    }
+
+    /// The same, one key further down.
+    fn below(mut self, key: &str) -> Self {
+        self.path.insert(0, key.to_owned());
+        self
+    }
+}
+
+/// What is done about a keyword that is in neither list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Refused,
+    Ignored,
+}
+
+/// Whether this is a schema that [`check`] can use, and uses all of.
+pub fn check_schema(schema_json: &str) -> Result<(), BadSchema> {
+    schema(schema_json, Unknown::Refused).map(drop)
 }
 
 pub fn check(schema_json: &str, input_json: &str) -> Result<(), String> {
-    let schema = Value::Object(schema(schema_json)?);
+    let schema = schema(schema_json, Unknown::Ignored).map_err(|bad| bad.to_string())?;
+    let schema = Value::Object(schema);
     let input = serde_json::from_str(input_json)
         .map_err(|error| format!("input: must be JSON, but {error}"))?;
     fits(&schema, "input", &input)
 }
 
-fn schema(json: &str) -> Result<Map<String, Value>, String> {
-    let schema: Value =
-        serde_json::from_str(json).map_err(|error| format!("schema: must be JSON, but {error}"))?;
+fn schema(json: &str, unknown: Unknown) -> Result<Map<String, Value>, BadSchema> {
+    let schema: Value = serde_json::from_str(json)
+        .map_err(|error| BadSchema::value(format!("must be JSON, but {error}")))?;
     let Value::Object(keywords) = schema else {
-        return Err("schema: must be an object".to_owned());
+        return Err(BadSchema::value("must be an object"));
     };
-    well_formed_keywords(&keywords, "schema")?;
+    well_formed_keywords(&keywords, unknown)?;
     Ok(keywords)
 }
 
 /// Below the top, true is what fits anything and false what fits nothing.
-fn well_formed(schema: &Value, path: &str) -> Result<(), String> {
+fn well_formed(schema: &Value, unknown: Unknown) -> Result<(), BadSchema> {
     match schema {
-        Value::Object(keywords) => well_formed_keywords(keywords, path),
+        Value::Object(keywords) => well_formed_keywords(keywords, unknown),
         Value::Bool(_) => Ok(()),
         Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(format!("{path}: must be an object or a boolean"))
+            Err(BadSchema::value("must be an object or a boolean"))
         }
     }
 }
 
-fn well_formed_keywords(keywords: &Map<String, Value>, path: &str) -> Result<(), String> {
+fn well_formed_keywords(keywords: &Map<String, Value>, unknown: Unknown) -> Result<(), BadSchema> {
     keywords.iter().try_for_each(|(keyword, value)| {
-        let place = format!("{path}.{}", quote(keyword));
-        match keyword.as_str() {
-            "type" => well_formed_type(value, &place),
-            "required" if !is_list_of_texts(value) => {
-                Err(format!("{place}: must be a list of strings"))
-            }
-            "enum" if !value.is_array() => Err(format!("{place}: must be a list")),
-            "minimum" | "maximum" if !value.is_number() => {
-                Err(format!("{place}: must be a number"))
-            }
-            "minLength" | "maxLength" if !value.is_u64() => {
-                Err(format!("{place}: must be a whole number"))
-            }
-            "items" | "additionalProperties" => well_formed(value, &place),
-            "properties" => well_formed_properties(value, &place),
-            _ => Ok(()),
-        }
+        well_formed_keyword(keyword, value, unknown).map_err(|bad| bad.below(keyword))
     })
 }
 
-fn well_formed_type(value: &Value, place: &str) -> Result<(), String> {
+fn well_formed_keyword(keyword: &str, value: &Value, unknown: Unknown) -> Result<(), BadSchema> {
+    match keyword {
+        "type" => well_formed_type(value),
+        "required" => must(is_list_of_texts(value), "must be a list of strings"),
+        "enum" => must(value.is_array(), "must be a list"),
+        "minimum" | "maximum" => must(value.is_number(), "must be a number"),
+        "minLength" | "maxLength" => must(value.is_u64(), "must be a whole number"),
+        "items" | "additionalProperties" => well_formed(value, unknown),
+        "properties" => well_formed_properties(value, unknown),
+        _ => {
+            let is_known = CHECKED.contains(&keyword) || ANNOTATIONS.contains(&keyword);
+            if is_known || unknown == Unknown::Ignored {
+                return Ok(());
+            }
+            Err(BadSchema { path: Vec::new(), what: Wrong::UnknownKeyword })
+        }
+    }
+}
+
+fn must(is_so: bool, otherwise: &str) -> Result<(), BadSchema> {
+    if is_so { Ok(()) } else { Err(BadSchema::value(otherwise)) }
+}
+
+fn well_formed_type(value: &Value) -> Result<(), BadSchema> {
     let is_known = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
     let is_fine = match value {
         Value::Array(names) => names.iter().all(is_known),
         name => is_known(name),
     };
-    if is_fine { Ok(()) } else { Err(format!("{place}: must be of {}", TYPES.join(", "))) }
+    must(is_fine, &format!("must be of {}", TYPES.join(", ")))
 }
 
 fn is_list_of_texts(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }
 
-fn well_formed_properties(value: &Value, place: &str) -> Result<(), String> {
+fn well_formed_properties(value: &Value, unknown: Unknown) -> Result<(), BadSchema> {
     let Value::Object(properties) = value else {
-        return Err(format!("{place}: must be an object"));
+        return Err(BadSchema::value("must be an object"));
     };
     properties
         .iter()
-        .try_for_each(|(name, schema)| well_formed(schema, &format!("{place}.{}", quote(name))))
+        .try_for_each(|(name, schema)| well_formed(schema, unknown).map_err(|bad| bad.below(name)))
 }
 
 fn fits(schema: &Value, path: &str, input: &Value) -> Result<(), String> {

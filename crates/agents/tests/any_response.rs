@@ -2,7 +2,7 @@
 //! same again.
 
 use outlast_agents::response::{BadResponse, parse};
-use outlast_agents::tool_input;
+use outlast_agents::tool_input::{self, BadSchema, Wrong};
 use outlast_engine::{Response, Time, ToolCall, TurnStatus, Usage, Wait};
 use proptest::collection::vec;
 use proptest::option::of;
@@ -214,8 +214,11 @@ proptest! {
     #[test]
     fn any_schema_and_input_are_checked_without_a_panic(schema in any_json(), input in any_json()) {
         let (schema, input) = (schema.to_string(), input.to_string());
-        if tool_input::check_schema(&schema).is_err() {
-            prop_assert!(tool_input::check(&schema, &input).is_err());
+        match tool_input::check_schema(&schema) {
+            Ok(()) | Err(BadSchema { what: Wrong::UnknownKeyword, .. }) => {
+                drop(tool_input::check(&schema, &input));
+            }
+            Err(_) => prop_assert!(tool_input::check(&schema, &input).is_err()),
         }
     }
 }

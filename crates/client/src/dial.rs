@@ -12,10 +12,6 @@ use crate::connection::{Connection, Failed};
 use crate::lock::{self, Door};
 use crate::problem::Problem;
 
-/// The kernel takes 107 bytes; longer paths go through a descriptor of their directory.
-#[cfg(target_os = "linux")]
-const SOCKET_PATH_MAX: usize = 100;
-
 /// A connection if a daemon listens; `None` if none does.
 pub async fn try_connect(layout: &Layout) -> Result<Option<Connection>, Problem> {
     let lock = layout.daemon_lock();
@@ -68,7 +64,7 @@ fn is_unserved(error: &io::Error) -> bool {
 
 async fn open(socket: &Path) -> io::Result<UnixStream> {
     #[cfg(target_os = "linux")]
-    if socket.as_os_str().len() > SOCKET_PATH_MAX {
+    if socket.as_os_str().len() > outlast_wire::layout::LONGEST_SOCKET_PATH {
         return open_through_directory(socket).await;
     }
     UnixStream::connect(socket).await

@@ -4,11 +4,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use outlast_wire::layout::LONGEST_SOCKET_PATH;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::retry_on_intr;
-
-/// `sun_path` holds 108 bytes on Linux and 104 on macOS, the terminating zero among them.
-const LONGEST: usize = 100;
 
 /// A short name for a socket, good for as long as this is kept.
 pub(crate) struct ShortPath {
@@ -18,7 +16,7 @@ pub(crate) struct ShortPath {
 
 impl ShortPath {
     pub(crate) fn of(socket: &Path) -> io::Result<Self> {
-        if socket.as_os_str().len() <= LONGEST {
+        if socket.as_os_str().len() <= LONGEST_SOCKET_PATH {
             return Ok(Self { path: socket.to_owned(), _dir: None });
         }
         let (Some(parent), Some(name)) = (socket.parent(), socket.file_name()) else {

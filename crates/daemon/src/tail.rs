@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use outlast_wire::layout::AttemptDir;
+use outlast_wire::plain::{plain_text, without_sequences};
 
 use crate::world::host;
 
@@ -47,38 +48,19 @@ fn last_bytes(path: &std::path::Path, most: usize) -> std::io::Result<(Vec<u8>, 
 }
 
 fn text(bytes: &[u8], is_cut: bool) -> String {
-    let text = lines(bytes, is_cut);
-    text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
+    plain_text(from_a_line(bytes, is_cut))
 }
 
-fn lines(bytes: &[u8], is_cut: bool) -> String {
-    let begin =
-        bytes.iter().position(|byte| *byte == b'\n').filter(|_| is_cut).map_or(0, |at| at + 1);
-    without_sequences(&String::from_utf8_lossy(&bytes[begin..]))
-}
-
-/// Without colours, movements of the cursor and titles, which are no text.
-fn without_sequences(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(char) = chars.next() {
-        if char != '\x1b' {
-            kept.push(char);
-            continue;
-        }
-        match chars.next() {
-            Some('[') => drop(chars.find(|char| ('@'..='~').contains(char))),
-            Some(']') => drop(chars.find(|char| matches!(char, '\x07' | '\x1b' | '\n'))),
-            Some(_) | None => {}
-        }
-    }
-    kept
+/// Without the rest of a line whose beginning was cut off, if a line follows.
+fn from_a_line(bytes: &[u8], is_cut: bool) -> &[u8] {
+    let end = bytes.iter().position(|byte| *byte == b'\n').filter(|_| is_cut);
+    end.map_or(bytes, |at| &bytes[at + 1..])
 }
 
 /// The last line that says anything, cut to what a list shows.
 pub(crate) fn last_line(dir: &AttemptDir) -> Option<String> {
     let (bytes, is_cut) = read(dir, 2048)?;
-    last_of(&lines(&bytes, is_cut))
+    last_of(&without_sequences(from_a_line(&bytes, is_cut)))
 }
 
 /// What a carriage return has overwritten is not there any more.
@@ -101,8 +83,15 @@ mod tests {
     }
 
     #[test]
+    fn hyperlinks_and_device_control_strings_leave_nothing_behind() {
+        let bytes = b"\x1b]8;;https://example.org\x1b\\ link\x1b]8;;\x1b\\ done\x1bPq#0~~\x1b\\\n";
+        assert_eq!(text(bytes, false), " link done\n");
+        assert_eq!(last_of(&without_sequences(bytes)).as_deref(), Some("link done"));
+    }
+
+    #[test]
     fn the_last_line_is_what_a_terminal_would_show_of_it() {
-        let last = |bytes: &[u8]| last_of(&lines(bytes, false));
+        let last = |bytes: &[u8]| last_of(&without_sequences(bytes));
         let told = |text: &str| Some(text.to_owned());
         assert_eq!(last(b"one\n\x1b[1;32m   Compiling\x1b[0m it\n\n"), told("Compiling it"));
         assert_eq!(last(b"10%\r50%\r100%\r\n"), told("100%"));

@@ -1,6 +1,8 @@
 //! The trace that a run is, in the words of W3C Trace Context. Derived from the run, so that every daemon says
 //! the same, and what an attempt was told is what is sent to a collector.
 
+use crate::workspace::Fnv;
+
 /// A sampled `traceparent`: one trace for a run, one span for each attempt.
 pub(crate) fn parent(run: &str, turn: u32, attempt: u32) -> String {
     format!("00-{}-{}-01", trace_id(run), attempt_span(run, turn, attempt))
@@ -32,11 +34,10 @@ fn span(name: &str) -> String {
     format!("{:016x}", hash(name.as_bytes(), 0x6f75_746c_6173_7433).max(1))
 }
 
-/// FNV-1a; what it gives stands in other systems' traces, so it does not change.
 fn hash(bytes: &[u8], seed: u64) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    let mut hash = Fnv::seeded(seed);
+    hash.add(bytes);
+    hash.value()
 }
 
 #[cfg(test)]

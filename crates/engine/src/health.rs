@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::handle::Draft;
-use crate::{Fact, Limit, Moment, Nearing, Outcome, Run, State, Time, WaitCause, limits};
+use crate::{Fact, Limit, Moment, Nearing, Outcome, Run, State, Time, WaitCause, duration, limits};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -258,19 +258,7 @@ fn silent(run: &Run, now: Time, seen: &Seen) -> Option<Condition> {
 }
 
 fn no_output(ms: u64) -> String {
-    format!("no output for {}", span(ms))
-}
-
-/// In the largest unit that there are two of.
-fn span(ms: u64) -> String {
-    let (count, unit) = match ms {
-        0..2_000 => return format!("{ms} ms"),
-        2_000..120_000 => (ms / 1000, "seconds"),
-        120_000..7_200_000 => (ms / 60_000, "minutes"),
-        7_200_000..172_800_000 => (ms / 3_600_000, "hours"),
-        _ => (ms / 86_400_000, "days"),
-    };
-    format!("{count} {unit}")
+    format!("no output for {}", duration::in_words(ms))
 }
 
 impl Run {

@@ -59,6 +59,7 @@ mod notice;
 mod phase;
 mod row;
 
+pub mod duration;
 mod errand;
 mod ids;
 mod outcome;

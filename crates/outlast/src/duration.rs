@@ -51,39 +51,12 @@ pub(crate) fn as_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A bare number is seconds.
 fn parse_ms(text: &str) -> Option<u64> {
-    if let Ok(seconds) = text.parse::<u64>() {
-        return seconds.checked_mul(1000);
+    match text.parse::<u64>() {
+        Ok(seconds) => seconds.checked_mul(1000),
+        Err(_) => outlast_workflow::duration::parse(text),
     }
-    let mut rest = text;
-    let mut total: u64 = 0;
-    let mut largest_allowed = u64::MAX;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let (number, tail) = rest.split_at(digits);
-        let unit_length = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(unit_length);
-        let unit_ms = unit_ms(unit)?;
-        // Units go down, each at most once, so that 30m1h is seen as the slip it is.
-        if unit_ms >= largest_allowed {
-            return None;
-        }
-        largest_allowed = unit_ms;
-        total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(unit_ms)?)?;
-        rest = tail;
-    }
-    (largest_allowed != u64::MAX).then_some(total)
-}
-
-fn unit_ms(unit: &str) -> Option<u64> {
-    Some(match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -102,6 +75,7 @@ mod tests {
             ("1m500ms", 60_500),
             ("500ms", 500),
             ("7d", 604_800_000),
+            ("1w", 604_800_000),
             ("1d2h3m4s5ms", 93_784_005),
         ];
         for (text, ms) in cases {

@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use outlast_wire::layout::AttemptDir;
+use outlast_wire::layout::{AttemptDir, LONGEST_SOCKET_PATH};
 use outlast_wire::shim::{Frame, News, Order, Refusal};
 
 use crate::clock::earlier;
@@ -219,10 +219,9 @@ fn is_same_user(stream: &UnixStream) -> bool {
     }
 }
 
-/// A socket's address has room for about a hundred bytes; a longer path is bound by way of its directory.
+/// A path that is too long for a socket's address is bound by way of its directory.
 fn bind(path: &Path) -> io::Result<UnixListener> {
-    const DIRECT_MAX: usize = 100;
-    if path.as_os_str().len() <= DIRECT_MAX {
+    if path.as_os_str().len() <= LONGEST_SOCKET_PATH {
         return UnixListener::bind(path);
     }
     bind_through_directory(path)

@@ -3,7 +3,8 @@
 //! Three boundaries: `shim` is what a daemon and a shim say to each other and leave on disk for each
 //! other; `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say. Nothing
 //! here decides anything; `again` alone makes system calls, for its callers, and repeats those that a signal
-//! interrupted.
+//! interrupted. `plain` takes terminal sequences out of the output that a shim wrote; daemon and client read
+//! output alike because both use it.
 
 pub mod again;
 pub mod api;
@@ -13,6 +14,7 @@ pub mod holder;
 pub mod hook;
 pub mod layout;
 pub mod output;
+pub mod plain;
 pub mod pretended;
 pub mod shim;
 pub mod text;

@@ -9,6 +9,7 @@
 //! - [`template`]: the prompt,
 //! - [`notify`]: sinks and their addresses,
 //! - [`import`]: files written for others,
+//! - [`money`] and [`duration`]: amounts and lengths of time, read and printed,
 //! - [`config_outline`]: the config without what anybody wrote into it,
 //! - [`schema_workflow`] and [`schema_config`]: the keys, for editors.
 
@@ -32,6 +33,7 @@ mod outline;
 mod settle;
 
 pub mod import;
+pub mod money;
 pub mod notify;
 pub mod template;
 
@@ -39,12 +41,14 @@ pub use budgets::{Period, SharedBudget};
 pub use config::{
     Approvals, Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision,
 };
+pub use outlast_engine::duration;
+
 pub use last_good::{LastGood, News, Stamp};
 pub use outline::config_outline;
 pub use problem::Problem;
 pub use schema::{schema_config, schema_workflow};
 pub use settle::{
-    Effective, Explained, Loaded, Origin, Overrides, Surroundings, Tracker, load, plain, runnable,
+    CHECK_TIMEOUT_MS, Effective, Explained, HOOK_TIMEOUT_MS, Loaded, Origin, Overrides,
+    Surroundings, Tracker, load, plain, runnable,
 };
 pub use source::{DEFAULT_FILE, LARGEST_FILE, Source, decode, path};
-pub use values::{dollars, micros};

@@ -90,5 +90,6 @@ pub(crate) mod code {
     pub(crate) const ENV_NOT_ALLOWED: &str = "env_not_allowed";
     pub(crate) const UNKNOWN_SINK: &str = "unknown_sink";
     pub(crate) const DUPLICATE_TOOL: &str = "duplicate_tool";
+    pub(crate) const BAD_SCHEMA: &str = "bad_schema";
     pub(crate) const NEEDS_SNAPSHOTS: &str = "needs_snapshots";
 }

@@ -2,7 +2,10 @@
 //!
 //! Knows no key by name, and no file.
 
+use outlast_engine::duration;
+
 use crate::keys::Kind;
+use crate::money::micros;
 use crate::node::{Node, Value};
 use crate::problem::code;
 
@@ -84,8 +87,6 @@ fn is_texts(node: &Node) -> bool {
     }
 }
 
-const MICROS: u64 = 1_000_000;
-
 /// Dollars as written, in millionths, without a float in between.
 pub(crate) fn money(node: &Node) -> Result<u64, (&'static str, String)> {
     let text = match &node.value {
@@ -109,66 +110,20 @@ pub(crate) fn money(node: &Node) -> Result<u64, (&'static str, String)> {
     })
 }
 
-/// `"2.50"` in millionths.
-pub fn micros(text: &str) -> Option<u64> {
-    let text = text.strip_prefix('+').unwrap_or(text).replace('_', "");
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_digits(whole)
-        || !is_digits(fraction)
-        || fraction.len() > 6
-        || (whole.is_empty() && fraction.is_empty())
-    {
-        return None;
-    }
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
-    whole.checked_mul(MICROS)?.checked_add(fraction)
-}
-
-/// Millionths as a person writes dollars.
-pub fn dollars(micros: u64) -> String {
-    let fraction = format!("{:06}", micros % MICROS);
-    let fraction = fraction.trim_end_matches('0');
-    format!("{}.{fraction:0<2}", micros / MICROS)
-}
-
 /// How long something is kept; `Some(None)` is for ever.
 pub(crate) fn span(node: &Node) -> Option<Option<u64>> {
     match &node.value {
         Value::Whole(0) => Some(Some(0)),
         Value::Text(text) if text == "forever" => Some(None),
-        Value::Text(text) => spelt(text).map(Some),
+        Value::Text(text) if text == "0" => Some(Some(0)),
+        Value::Text(text) => duration::parse(text).map(Some),
         _ => None,
     }
 }
 
-fn spelt(text: &str) -> Option<u64> {
-    if text == "0" {
-        return Some(0);
-    }
-    let unit = text.chars().next_back()?;
-    let unit_ms: u64 = match unit {
-        's' => 1000,
-        'm' => 60_000,
-        'h' => 3_600_000,
-        'd' => 86_400_000,
-        'w' => 7 * 86_400_000,
-        _ => return None,
-    };
-    let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-    number.checked_mul(unit_ms)
-}
-
 /// The same, as it is written.
 pub(crate) fn spelt_span(span: Option<u64>) -> String {
-    let Some(ms) = span else { return "forever".to_owned() };
-    let units = [(86_400_000, 'd'), (3_600_000, 'h'), (60_000, 'm'), (1000, 's')];
-    match units.iter().find(|(unit_ms, _)| ms > 0 && ms % unit_ms == 0) {
-        Some((unit_ms, unit)) => format!("{}{unit}", ms / unit_ms),
-        None => "0".to_owned(),
-    }
+    span.map_or_else(|| "forever".to_owned(), duration::in_one_unit)
 }
 
 #[cfg(test)]
@@ -176,29 +131,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn money_does_not_drift() {
-        let amounts = [
-            ("0.1", 100_000),
-            ("2.50", 2_500_000),
-            ("3", 3_000_000),
-            (".000001", 1),
-            ("1_000.5", 1_000_500_000),
-        ];
-        for (text, expected) in amounts {
-            assert_eq!(micros(text), Some(expected), "{text}");
-        }
-        for text in ["", ".", "1e3", "0.0000001", "1.2.3", "-1", "99999999999999999999"] {
-            assert_eq!(micros(text), None, "{text}");
-        }
-        assert_eq!(
-            (dollars(100_000), dollars(3_000_000), dollars(1)),
-            ("0.10".into(), "3.00".into(), "0.000001".into())
-        );
-    }
-
-    #[test]
     fn spans_are_read_and_written_alike() {
-        for text in ["7d", "12h", "30m", "45s", "forever", "0"] {
+        for text in ["7d", "36h", "30m", "45s", "1500ms", "forever", "0"] {
             let node = Node { line: 1, value: Value::Text(text.to_owned()) };
             assert_eq!(spelt_span(span(&node).unwrap()), text);
         }

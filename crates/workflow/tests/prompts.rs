@@ -2,7 +2,9 @@
 
 mod support;
 
-use outlast_workflow::template::{FailedCheck, Message, Note, Previous, Variables, check, render};
+use outlast_workflow::template::{
+    FailedCheck, LimitsLeft, Message, Note, Previous, Variables, check, render,
+};
 
 fn run() -> Variables {
     Variables {
@@ -59,6 +61,38 @@ fn a_prompt_written_for_issues_renders() {
     assert!(!text.contains("nothing of this"));
     let again = render(ISSUE_PROMPT, &Variables { earlier_attempts: 2, ..run() }).unwrap();
     assert!(again.contains("This is try 2 again; the state is active."), "{again}");
+}
+
+#[test]
+fn what_is_left_of_a_limit_has_the_names_of_request_json_and_of_the_loop_file() {
+    let limits_left = LimitsLeft {
+        turns: Some(3),
+        attempts: Some(2),
+        run_ms: Some(1000),
+        tokens: Some(50),
+        cost_usd_micros: Some(1_500_000),
+    };
+    let variables = Variables { limits_left, ..Variables::default() };
+    for (name, expected) in [
+        ("turns", "3"),
+        ("max_turns", "3"),
+        ("attempts", "2"),
+        ("max_attempts", "2"),
+        ("run_ms", "1000"),
+        ("run_timeout_ms", "1000"),
+        ("tokens", "50"),
+        ("max_tokens", "50"),
+        ("cost_usd", "1.50"),
+        ("max_cost_usd", "1.50"),
+    ] {
+        let text = format!("{{{{ limits_left.{name} }}}}");
+        assert_eq!(render(&text, &variables).as_deref(), Ok(expected), "{name}");
+        let none = render(
+            &format!("{{{{ limits_left.{name} | default: 'no limit' }}}}"),
+            &Variables::default(),
+        );
+        assert_eq!(none.as_deref(), Ok("no limit"), "{name}");
+    }
 }
 
 #[test]

@@ -154,6 +154,27 @@ fn tools_that_cannot_be() {
 }
 
 #[test]
+fn a_keyword_of_a_schema_that_inputs_are_not_checked_against_is_refused_with_its_line() {
+    let tool = |schema: &str| {
+        exec(&format!("tools:\n  - name: a\n    command: x\n    input_schema:\n{schema}"))
+    };
+    let deep = "      type: object\n      title: fine\n      properties:\n        b.c: { type: string }\n        url:\n          pattern: ^a\n";
+    let problems = refused(&tool(deep));
+    assert_eq!(
+        only(&problems),
+        ("bad_schema", Some(13), "tools[0].input_schema.properties.url.pattern")
+    );
+    let hint = problems[0].hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("maxLength") && hint.contains("title"), "{hint}");
+    for keyword in ["pattern: a", "minItems: 1", "oneOf: []", "$ref: a", "format: uri"] {
+        let problems = refused(&tool(&format!("      {keyword}\n")));
+        assert_eq!((only(&problems).0, only(&problems).1), ("bad_schema", Some(8)), "{keyword}");
+    }
+    let problems = refused(&tool("      type: text\n"));
+    assert_eq!(only(&problems), ("bad_schema", Some(8), "tools[0].input_schema.type"));
+}
+
+#[test]
 fn what_needs_what_this_version_lacks() {
     let problems = refused(&exec("on_interrupt: restore\n"));
     assert_eq!(only(&problems), ("needs_snapshots", Some(4), "on_interrupt"));

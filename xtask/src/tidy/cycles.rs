@@ -28,31 +28,11 @@ struct Known {
 }
 
 /// Cycles that are still to be undone. An entry goes with its cycle, and no entry is added.
-const KNOWN: [Known; 9] = [
-    Known {
-        crate_name: "daemon",
-        folder: "",
-        modules: "api children chore conductor custody door ear ended instance keeper lineage log moments \
-            notify operator reconciler records recovery removal reserve response serve service settings starts \
-            strays supervisor tail timekeeper tokens triggers waiter watch workspace world",
-    },
-    Known { crate_name: "daemon", folder: "api", modules: "callers gc runs" },
-    Known { crate_name: "daemon", folder: "api", modules: "trigger_orders triggers" },
-    Known { crate_name: "daemon", folder: "keeper", modules: "launch orphan session" },
-    Known { crate_name: "daemon", folder: "notify", modules: "dispatch teller" },
-    Known { crate_name: "daemon", folder: "triggers", modules: "add make" },
-    Known {
-        crate_name: "outlast",
-        folder: "",
-        modules: "autostart connect holder journal program progress session world",
-    },
-    Known { crate_name: "outlast", folder: "", modules: "args commands tui" },
-    Known {
-        crate_name: "sim",
-        folder: "",
-        modules: "chore conductor daemon family faults keeper person resumes shim truth workload world",
-    },
-];
+const KNOWN: [Known; 1] = [Known {
+    crate_name: "sim",
+    folder: "",
+    modules: "chore conductor daemon family faults keeper person resumes shim truth workload world",
+}];
 
 pub(super) fn between_modules(files: &[File]) -> Vec<Finding> {
     findings(files, &KNOWN)

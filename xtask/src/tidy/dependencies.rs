@@ -9,7 +9,7 @@ const ALLOWED: [(&str, &[&str]); 10] = [
     ("outlast", &["wire", "client", "daemon", "shim", "workflow"]),
     ("client", &["wire"]),
     ("daemon", &["engine", "store", "agents", "wire", "workflow"]),
-    ("workflow", &["engine"]),
+    ("workflow", &["engine", "agents"]),
     ("store", &["engine"]),
     ("agents", &["engine"]),
     ("shim", &["wire"]),

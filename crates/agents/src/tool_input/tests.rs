@@ -72,8 +72,25 @@ fn bounds_are_kept_to_the_last_unit() {
 }
 
 #[test]
-fn keywords_that_are_not_known_are_left_alone() {
+fn keywords_that_are_not_known_are_refused_in_a_file_and_ignored_in_a_journal() {
     passes(r#"{"$schema":"x","description":1,"pattern":"^a$","anyOf":[]}"#, "3");
+    let found = |schema: &str| check_schema(schema).map_err(|bad| (bad.path.join("/"), bad.what));
+    for keyword in ["pattern", "minItems", "oneOf", "$ref", "format", "x-mine", "Type"] {
+        let unknown = |path: String| Err((path, Wrong::UnknownKeyword));
+        assert_eq!(found(&format!(r#"{{"{keyword}":1}}"#)), unknown(keyword.to_owned()));
+        let deep = format!(r#"{{"properties":{{"a.b":{{"items":{{"{keyword}":1}}}}}}}}"#);
+        assert_eq!(found(&deep), unknown(format!("properties/a.b/items/{keyword}")));
+    }
+    let known = r#"{"title":"a","description":"a","default":1,"examples":[1],"$schema":"x","$comment":"a",
+        "const":1,"properties":{"pattern":{"type":"string"}},"enum":[{"format":1}]}"#;
+    assert_eq!(found(known), Ok(()));
+}
+
+#[test]
+fn each_keyword_that_is_checked_is_looked_at() {
+    for keyword in CHECKED.into_iter().filter(|keyword| *keyword != "const") {
+        assert!(check_schema(&format!(r#"{{"{keyword}":null}}"#)).is_err(), "{keyword}");
+    }
 }
 
 #[test]
@@ -95,10 +112,10 @@ fn a_schema_that_cannot_be_meant_is_refused() {
             "schema.properties.a.type: must be of null, boolean, object, array, number, integer, string",
         ),
     ] {
-        assert_eq!(check_schema(schema), Err(told.to_owned()), "{schema}");
+        assert_eq!(check_schema(schema).map_err(|bad| bad.to_string()), Err(told.to_owned()));
         fails(schema, "{}", told);
     }
-    let cut = check_schema("{").expect_err("half a schema");
+    let cut = check_schema("{").expect_err("half a schema").to_string();
     assert!(cut.starts_with("schema: must be JSON, but EOF"), "{cut}");
     let cut = check("{}", "{").expect_err("half an input");
     assert!(cut.starts_with("input: must be JSON, but EOF"), "{cut}");

@@ -6,11 +6,9 @@ use std::path::PathBuf;
 
 use outlast_engine::{Purpose, Run, State};
 use outlast_wire::shim::EnvVar;
+use outlast_workflow::{CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
 
 use crate::workspace;
-
-const HOOK_TIMEOUT_MS: u64 = 60_000;
-const CHECK_TIMEOUT_MS: u64 = 600_000;
 
 /// A checkout may have to fetch a large tree from disk.
 const CHECKOUT_TIMEOUT_MS: u64 = 600_000;

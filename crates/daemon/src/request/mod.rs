@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use outlast_engine::{CallOutcome, CallResult, Fact, Previous, Run, Time, unavailable};
 use outlast_store::Journal;
 use outlast_wire::layout::{AttemptDir, RunDir};
+use outlast_workflow::template::LIMIT_ALIASES;
 use serde_json::{Value, json};
 
 use cut::Keep;
@@ -250,6 +251,11 @@ impl Left {
         }
         if let Some(micros) = self.cost_usd_micros {
             left.insert("cost_usd".to_owned(), crate::view::usd(micros).into());
+        }
+        for (name, alias) in LIMIT_ALIASES {
+            if let Some(value) = left.get(name).cloned() {
+                left.insert(alias.to_owned(), value);
+            }
         }
         left.into()
     }

@@ -199,11 +199,11 @@ fn of_run(run: &Run, note: Option<&Note>, left: &Left, item: Value) -> Variables
         note: note
             .map(|note| template::Note { cause: note.cause.to_owned(), text: note.text.clone() }),
         limits_left: template::LimitsLeft {
-            max_turns: left.turns,
-            max_attempts: Some(left.attempts),
-            run_timeout_ms: left.run_ms,
-            max_tokens: left.tokens,
-            max_cost_usd_micros: left.cost_usd_micros,
+            turns: left.turns,
+            attempts: Some(left.attempts),
+            run_ms: left.run_ms,
+            tokens: left.tokens,
+            cost_usd_micros: left.cost_usd_micros,
         },
         item,
         ..Variables::default()

@@ -29,7 +29,8 @@ pub(crate) fn reported(asked: &ReportUsage) -> Answer<outlast_engine::Usage> {
     };
     let micros = |usd: f64| {
         let text = format!("{usd:.6}");
-        let micros = outlast_workflow::micros(&text).filter(|micros| *micros <= MOST_USD_MICROS);
+        let micros =
+            outlast_workflow::money::micros(&text).filter(|micros| *micros <= MOST_USD_MICROS);
         micros.ok_or_else(|| bad_request(format!("{usd} is not an amount in US dollars")))
     };
     let usage = outlast_engine::Usage {

@@ -1,6 +1,7 @@
 //! Triggers as clients see them. What a run of theirs is given, and secrets, are not among it.
 
 use outlast_engine::Time;
+use outlast_engine::duration::typed;
 use outlast_store::{Error, Tally};
 use outlast_wire::api::{CreateRun, Overlap, TriggerSource, TriggerView, Trouble, When};
 
@@ -121,28 +122,16 @@ fn source(source: &TriggerSource, name: &str) -> String {
         TriggerSource::Schedule { when: When::Cron(text), tz } => {
             format!("cron {text} {}", tz.as_deref().unwrap_or("UTC"))
         }
-        TriggerSource::Schedule { when: When::EveryMs(ms), .. } => format!("every {}", span(*ms)),
+        TriggerSource::Schedule { when: When::EveryMs(ms), .. } => format!("every {}", typed(*ms)),
         TriggerSource::Schedule { when: When::At(text), tz } => {
             format!("at {text} {}", tz.as_deref().unwrap_or("UTC"))
         }
         TriggerSource::Webhook { .. } => format!("/hooks/{name}"),
         TriggerSource::Folder { dir, .. } => dir.clone(),
         TriggerSource::Poll { command, every_ms, .. } => {
-            format!("{command} every {}", span(*every_ms))
+            format!("{command} every {}", typed(*every_ms))
         }
     }
-}
-
-/// As it is typed: `1h30m`.
-fn span(ms: u64) -> String {
-    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
-    let mut left = ms;
-    let parts = units.iter().filter_map(|(unit, name)| {
-        let count = left / unit;
-        left %= unit;
-        (count > 0).then(|| format!("{count}{name}"))
-    });
-    parts.collect()
 }
 
 /// The command or the task, on one line.
@@ -159,7 +148,7 @@ mod tests {
     #[test]
     fn spans_are_as_they_are_typed() {
         assert_eq!(
-            [90_000, 3_600_000, 5_400_000, 86_400_000, 1500].map(span),
+            [90_000, 3_600_000, 5_400_000, 86_400_000, 1500].map(typed),
             ["1m30s", "1h", "1h30m", "1d", "1s500ms"]
         );
     }

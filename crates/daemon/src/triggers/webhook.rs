@@ -4,6 +4,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use outlast_engine::Time;
+use outlast_workflow::notify::base64;
 use regex::Regex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -71,13 +72,13 @@ fn is_standard(
         return false;
     }
     let key = match secret.strip_prefix(SECRET_PREFIX) {
-        Some(encoded) => from_base64(encoded),
+        Some(encoded) => base64::decode(encoded),
         None => Some(secret.as_bytes().to_vec()),
     };
     let Some(key) = key else { return false };
     let signed = [id.as_bytes(), b".", at.as_bytes(), b".", body];
     // Several are sent while a secret is being replaced.
-    let of_ours = signatures.split(' ').filter_map(|one| from_base64(one.strip_prefix("v1,")?));
+    let of_ours = signatures.split(' ').filter_map(|one| base64::decode(one.strip_prefix("v1,")?));
     of_ours.fold(false, |is_genuine, tag| is_genuine | is_signed(&key, &signed, &tag))
 }
 
@@ -115,13 +116,13 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 
 /// A secret that nobody can guess, in the form that Standard Webhooks gives it.
 pub(crate) fn new_secret(random: [u8; 32]) -> String {
-    format!("{SECRET_PREFIX}{}", to_base64(&random))
+    format!("{SECRET_PREFIX}{}", base64::encode(&random))
 }
 
 /// What is wrong with a secret, if something is.
 pub(crate) fn check_secret(secret: &str) -> Result<(), Refusal> {
     let is_good = match secret.strip_prefix(SECRET_PREFIX) {
-        Some(encoded) => from_base64(encoded).is_some_and(|key| key.len() >= 16),
+        Some(encoded) => base64::decode(encoded).is_some_and(|key| key.len() >= 16),
         None => secret.len() >= 8,
     };
     if is_good {
@@ -193,35 +194,6 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
         text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
     let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
     Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
-}
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
-    for byte in text.trim_end_matches('=').bytes() {
-        let digit = BASE64.iter().position(|known| *known == byte)?;
-        bits = bits << 6 | u32::try_from(digit).ok()?;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push(u8::try_from(bits >> count & 0xff).ok()?);
-        }
-    }
-    Some(bytes)
-}
-
-fn to_base64(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = (0..3)
-            .fold(0_usize, |bits, at| bits << 8 | usize::from(chunk.get(at).copied().unwrap_or(0)));
-        for at in 0..4 {
-            let digit = char::from(BASE64[bits >> (18 - 6 * at) & 63]);
-            text.push(if at <= chunk.len() { digit } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use outlast_wire::plain::plain_text;
+
 /// A line is judged by so many bytes of it; the rest is passed over.
 pub(super) const LONGEST_LINE: usize = 8 << 10;
 
@@ -45,51 +47,14 @@ impl Lines {
     }
 }
 
-const ESCAPE: u8 = 0x1b;
-const BELL: u8 = 0x07;
-
-/// The line without colours, cursor movements, titles and other control characters; a tab stays.
+/// The line without terminal sequences and control characters; a tab stays. A line that has neither stays as it is,
+/// with its bytes that are not UTF-8.
 pub(super) fn plain(line: &[u8]) -> Cow<'_, [u8]> {
-    if !line.iter().any(|byte| is_control(*byte)) {
+    let is_control = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
+    if !line.iter().any(is_control) {
         return line.into();
     }
-    let mut kept = Vec::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = match byte {
-            ESCAPE => after_sequence(after),
-            _ => {
-                kept.extend(Some(byte).filter(|byte| !is_control(*byte)));
-                after
-            }
-        };
-    }
-    kept.into()
-}
-
-fn is_control(byte: u8) -> bool {
-    byte.is_ascii_control() && byte != b'\t'
-}
-
-/// What follows an escape sequence, of which the escape itself has been seen.
-fn after_sequence(bytes: &[u8]) -> &[u8] {
-    let Some((&kind, after)) = bytes.split_first() else { return bytes };
-    match kind {
-        // Up to its last character, which is a letter or the like.
-        b'[' => past(after, |byte| (0x40..=0x7e).contains(&byte)),
-        // Text for the terminal itself, such as a title: up to a bell or another escape and its backslash.
-        b']' | b'P' | b'X' | b'^' | b'_' => {
-            let after = past(after, |byte| matches!(byte, BELL | ESCAPE));
-            after.strip_prefix(b"\\").unwrap_or(after)
-        }
-        b' '..=b'/' => past(after, |byte| (0x30..=0x7e).contains(&byte)),
-        _ => after,
-    }
-}
-
-/// What comes after the first byte that `is`; nothing if there is none.
-fn past(bytes: &[u8], is: impl Fn(u8) -> bool) -> &[u8] {
-    bytes.iter().position(|byte| is(*byte)).map_or(&[], |at| &bytes[at + 1..])
+    plain_text(line).into_bytes().into()
 }
 
 #[cfg(test)]

@@ -1,36 +1,42 @@
 //! FNV-1a, 64 bits wide, for names and fingerprints.
 //!
-//! Its values are on disk as parts of workspace names: it stays as it is. It is no security measure, and
+//! Its values are on disk as parts of workspace names, and in other systems' traces as ids: it stays as it is. It is no security measure, and
 //! nothing here is kept safe by it being hard to reverse.
 
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fnv(u64);
+pub(crate) struct Fnv(u64);
 
 impl Fnv {
-    pub(super) const fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
+    pub(crate) const fn new() -> Self {
+        Self(OFFSET)
+    }
+
+    /// Another hash function of the same kind, for each seed.
+    pub(crate) const fn seeded(seed: u64) -> Self {
+        Self(OFFSET ^ seed)
     }
 
     /// Another hash function of the same kind.
-    pub(super) const fn starting_at(offset: u64) -> Self {
+    pub(crate) const fn starting_at(offset: u64) -> Self {
         Self(offset)
     }
 
-    pub(super) fn of(bytes: &[u8]) -> u64 {
+    pub(crate) fn of(bytes: &[u8]) -> u64 {
         let mut hash = Self::new();
         hash.add(bytes);
         hash.value()
     }
 
-    pub(super) fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(PRIME);
         }
     }
 
-    pub(super) fn value(self) -> u64 {
+    pub(crate) fn value(self) -> u64 {
         self.0
     }
 }

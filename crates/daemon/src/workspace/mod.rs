@@ -26,6 +26,7 @@ mod life;
 
 pub(crate) use digest::digest;
 pub(crate) use failure::Failure;
+pub(crate) use fnv::Fnv;
 pub(crate) use key::sanitised;
 pub(crate) use make::{checkout, discard, prepare, settle};
 pub(crate) use place::path;

@@ -1,7 +1,7 @@
 //! What the verbs take that are about money and tokens: `usage`, `budgets`.
 
 use clap::Args;
-use outlast_workflow::micros;
+use outlast_workflow::money::micros;
 
 /// Report what a live attempt has used up so far
 #[derive(Debug, Args)]

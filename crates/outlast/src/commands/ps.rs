@@ -9,6 +9,7 @@ use outlast_client::rows;
 use outlast_client::session::{Session, unreadable};
 use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, LINES, Trouble};
 use outlast_wire::shim::Exit;
+use outlast_workflow::duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -188,7 +189,7 @@ fn empty_table() -> Table {
 }
 
 fn cells(row: &Listed<'_>, now: Timestamp) -> Vec<Cell> {
-    let age = time::ms_between(row.created_at, now).map(time::age).unwrap_or_default();
+    let age = time::ms_between(row.created_at, now).map(duration::column).unwrap_or_default();
     vec![
         Cell::new(row.id),
         Cell::new(row.name.as_deref().unwrap_or_default()),
@@ -208,7 +209,7 @@ fn runtime(row: &Listed<'_>, now: Timestamp) -> String {
     let Some(started) = row.started_at else { return "-".to_owned() };
     let until = row.ended_at.map_or(Some(now), |ended| ended.parse().ok());
     let ms = until.and_then(|until| time::ms_between(started, until));
-    ms.map_or_else(|| "-".to_owned(), time::span)
+    ms.map_or_else(|| "-".to_owned(), duration::short)
 }
 
 #[cfg(test)]

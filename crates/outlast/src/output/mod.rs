@@ -14,6 +14,7 @@ pub(crate) mod table;
 pub(crate) mod time;
 
 use outlast_client::problem::Problem;
+use outlast_wire::plain::without_sequences;
 use serde::Serialize;
 
 use bytes::Target;
@@ -53,26 +54,13 @@ pub(crate) fn one_line(text: &str) -> String {
 /// The last line in there that says something, without what a terminal would obey.
 pub(crate) fn last_line(bytes: &[u8]) -> Option<String> {
     let tail = &bytes[bytes.len().saturating_sub(LONGEST_LINE)..];
-    let text = String::from_utf8_lossy(tail);
-    text.lines().rev().map(|line| without_sequences(line.trim())).find(|line| !line.is_empty())
+    let text = without_sequences(tail);
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(printable(line))
 }
 
 /// In bytes; no terminal is wider.
 const LONGEST_LINE: usize = 4096;
-
-/// Colours and cursor movements are gone; other control characters are left to [`printable`].
-fn without_sequences(line: &str) -> String {
-    let mut kept = String::new();
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        if c != '\x1b' {
-            kept.push(c);
-        } else if chars.next() == Some('[') {
-            chars.find(|c| ('@'..='~').contains(c));
-        }
-    }
-    printable(kept.trim())
-}
 
 #[cfg(test)]
 mod tests {
@@ -87,6 +75,10 @@ mod tests {
     fn the_last_line_is_what_was_said_last() {
         assert_eq!(last_line(b"one\ntwo\n\n  \n"), Some("two".to_owned()));
         assert_eq!(last_line(b"\x1b[32mok\x1b[0m\r\n\x1b[K"), Some("ok".to_owned()));
+        assert_eq!(
+            last_line(b"\x1b]8;;u\x1b\\a link\x1b]8;;\x1b\\\x1bPq~\x1b\\"),
+            Some("a link".to_owned())
+        );
         assert_eq!(last_line(b"\n"), None);
     }
 }

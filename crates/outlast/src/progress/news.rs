@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use outlast_client::journal::Event;
 use outlast_wire::api::RunView;
+use outlast_workflow::duration::short;
 use serde_json::Value;
 
 use crate::output::figures;
 use crate::output::state::spaced;
-use crate::output::time::span;
 
 /// In characters: a summary may be pages.
 const LONGEST: usize = 300;
@@ -179,7 +179,7 @@ fn delay(event: &Event) -> String {
     match (time("at"), time("until")) {
         (Some(at), Some(until)) => {
             let ms = until.as_millisecond() - at.as_millisecond();
-            format!("in {}", span(u64::try_from(ms).unwrap_or(0)))
+            format!("in {}", short(u64::try_from(ms).unwrap_or(0)))
         }
         _ => "soon".to_owned(),
     }

@@ -3,10 +3,11 @@
 
 use jiff::Timestamp;
 use outlast_wire::api::RunView;
+use outlast_workflow::duration::short;
 
 use crate::output::state::{Condition, spaced};
 use crate::output::table::clipped;
-use crate::output::time::{ms_between, span};
+use crate::output::time::ms_between;
 use crate::output::{figures, printable};
 
 /// Fits into the window with a column to spare: some terminals wrap when the last one is used.
@@ -46,7 +47,7 @@ fn phase(view: &RunView) -> Option<String> {
 fn elapsed(view: &RunView, now: Timestamp) -> Option<String> {
     let start = view.started_at.as_deref().unwrap_or(&view.created_at);
     // Whole seconds, as the line is drawn once in each.
-    ms_between(start, now).map(|ms| span(ms.max(1000)))
+    ms_between(start, now).map(|ms| short(ms.max(1000)))
 }
 
 #[cfg(test)]

@@ -39,6 +39,19 @@ fn conformance_17_7_the_program_checks_and_says_so_in_its_exit_code() {
 }
 
 #[test]
+fn a_schema_that_asks_for_what_is_not_checked_is_refused_by_check_and_by_run() {
+    let home = with(
+        "---\nagent: { command: ./agent }\ntools:\n  - name: fetch\n    command: [ls]\n    input_schema:\n      \
+         type: object\n      properties:\n        url: { type: string, format: uri }\n---\nDo {{ task }}\n",
+    );
+    let said = home.fails(2, &["check"]);
+    assert!(said.contains("WORKFLOW.md:9: tools[0].input_schema.properties.url.format"), "{said}");
+    assert!(said.contains("hint: known are type, enum"), "{said}");
+    let said = home.fails(2, &["run", "-d", "-f", "WORKFLOW.md"]);
+    assert!(said.contains("properties.url.format"), "{said}");
+}
+
+#[test]
 fn conformance_17_1_a_file_written_for_symphony_checks_fine() {
     let home = with(SYMPHONY);
     let report = home.json(&["check", "--json"]);

@@ -138,6 +138,7 @@ slices!(
     http,
     index,
     output_frames,
+    plain,
     poll,
     records,
     response,

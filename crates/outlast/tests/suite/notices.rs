@@ -77,6 +77,17 @@ fn an_end_is_told_to_every_sink_once_and_in_full() {
 }
 
 #[test]
+fn a_hyperlink_leaves_no_backslash_in_the_output_tail_or_the_last_line() {
+    let home = Home::new();
+    let sheet = Sheet::new(&home, "told");
+    let link = r"printf '\033]8;;https://example.org\033\\ link\033]8;;\033\\ done\n'; exit 3";
+    let id = home.ok(&["run", "-d", "--notify", &sheet.address(), "--", "sh", "-c", link]);
+    until_settled(&home, &id);
+    assert_eq!(str_of(&sheet.notices()[0]["data"], "output_tail"), " link done\n");
+    assert_eq!(str_of(&home.json(&["show", &id, "--json"]), "last_line"), "link done");
+}
+
+#[test]
 fn three_runs_are_three_notices() {
     let home = Home::new();
     let sheet = Sheet::new(&home, "told");

@@ -85,6 +85,43 @@ fn done_in_vain_too_often_is_blocked() {
 }
 
 #[test]
+fn limits_left_has_both_sets_of_names_in_a_request() {
+    let home = Home::new();
+    let id = Loop::of(&home, "say done 'all of it'")
+        .with("limits: {max_tokens: 1000, max_cost_usd: 2.5, max_attempts: 4}")
+        .start();
+    rests(&home, &id, "completed", "done");
+    let left = &request(&home, &id, 1, 1)["limits_left"];
+    for (name, alias, expected) in [
+        ("turns", "max_turns", None),
+        ("attempts", "max_attempts", Some(json!(4))),
+        ("run_ms", "run_timeout_ms", None),
+        ("tokens", "max_tokens", Some(json!(1000))),
+        ("cost_usd", "max_cost_usd", Some(json!(2.5))),
+    ] {
+        assert!(left[name].is_number() && left[name] == left[alias], "{name}: {left}");
+        assert!(expected.is_none_or(|expected| left[name] == expected), "{name}: {left}");
+    }
+}
+
+#[test]
+fn the_output_of_a_failed_check_has_no_terminal_sequences_in_the_next_prompt() {
+    let home = Home::new();
+    let link =
+        r"printf '\033]8;;https://example.org\033\\ link\033]8;;\033\\ done\033Pq#0~~\033\\\n'";
+    let id = Loop::of(&home, "echo more >>file; say done 'now it is'")
+        .with(&format!("checks: {{done: [{}]}}", json!(format!("{link}; false"))))
+        .with("limits: {no_progress_turns: 2}")
+        .start();
+    rests(&home, &id, "blocked", "done_check_failed");
+    let failed = &request(&home, &id, 2, 1)["previous"]["failed_checks"][0];
+    assert_eq!(str_of(failed, "output"), " link done\n");
+    let prompt =
+        fs::read_to_string(home.attempt_dir(&id, 2, 1).join("prompt.md")).expect("a prompt");
+    assert!(prompt.contains("```\n link done\n```"), "{prompt}");
+}
+
+#[test]
 fn a_loop_that_stalls_too_often_is_blocked() {
     let home = Home::new();
     let id = Loop::of(&home, "exec sleep 600")

@@ -1,5 +1,6 @@
 //! What executes a turn, and what it gets of the environment.
 
+use outlast_agents::{KINDS, Kind};
 use outlast_engine::{Agent, ModelClass};
 
 use super::defaults::ENV;
@@ -7,9 +8,6 @@ use super::sheet::Sheet;
 use super::{Origin, symphony};
 use crate::node::{Node, Value};
 use crate::problem::code;
-
-const KINDS: [&str; 8] = ["exec", "file", "claude", "codex", "gemini", "opencode", "pi", "acp"];
-pub(super) const RUNNABLE: [&str; 2] = ["exec", "file"];
 
 pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
     let key = "agent.kind";
@@ -21,10 +19,11 @@ pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
         }
         (None, None) => ("exec".to_owned(), Origin::Default),
     };
-    if !KINDS.contains(&kind.as_str()) {
+    if outlast_agents::kind(&kind).is_none() {
         let problem =
             sheet.problem(code::UNKNOWN_KIND, key, format_args!("there is no kind {kind:?}"));
-        let problem = problem.hint(format_args!("one of {}", KINDS.join(", ")));
+        let names = KINDS.map(|kind| kind.name);
+        let problem = problem.hint(format_args!("one of {}", names.join(", ")));
         sheet.errors.push(match origin {
             Origin::Workflow { line } => problem.at(line),
             _ => problem,
@@ -37,13 +36,17 @@ pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
 pub(super) fn agent(sheet: &mut Sheet<'_>, kind: String) -> Agent {
     let (command, origin) = command(sheet, &kind);
     let is_blank = command.iter().all(|word| word.trim().is_empty());
-    if is_blank && RUNNABLE.contains(&kind.as_str()) {
+    if is_blank && is_runnable(&kind) {
         let message = format!("an agent of kind {kind} needs a command");
         let problem = sheet.problem(code::MISSING_COMMAND, "agent.command", message);
         sheet.errors.push(problem.hint("give it in the file, or on the command line after --"));
     }
     sheet.note("agent.command", shown(&command), origin);
     Agent { kind, command }
+}
+
+pub(super) fn is_runnable(kind: &str) -> bool {
+    outlast_agents::kind(kind).is_some_and(Kind::is_runnable)
 }
 
 /// An agent of another kind that is given no command knows its own.

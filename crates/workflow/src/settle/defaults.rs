@@ -16,8 +16,9 @@ const HOUR_MS: u64 = 60 * MINUTE_MS;
 
 pub(super) const INITIAL_BACKOFF_MS: u64 = 10_000;
 pub(super) const MAX_BACKOFF_MS: u64 = 300_000;
-pub(super) const HOOK_TIMEOUT_MS: u64 = MINUTE_MS;
-pub(super) const CHECK_TIMEOUT_MS: u64 = 10 * MINUTE_MS;
+/// Also of a hook and a check of a run that was made before these were part of its spec.
+pub const HOOK_TIMEOUT_MS: u64 = MINUTE_MS;
+pub const CHECK_TIMEOUT_MS: u64 = 10 * MINUTE_MS;
 pub(super) const TOOL_TIMEOUT_MS: u64 = MINUTE_MS;
 
 pub(super) const ENV: [&str; 9] =
@@ -27,7 +28,7 @@ impl Defaults {
     pub(super) fn of_kind(kind: &str) -> Self {
         Self {
             turn_timeout_ms: Some(HOUR_MS),
-            stall_window_ms: stall_window_ms(kind),
+            stall_window_ms: outlast_agents::kind(kind).and_then(|kind| kind.stall_window_ms),
             run_timeout_ms: Some(2 * HOUR_MS),
             max_turns: Some(20),
             max_attempts: Some(5),
@@ -50,11 +51,55 @@ impl Defaults {
     }
 }
 
-/// Silence must not kill a command that says nothing of itself.
-fn stall_window_ms(kind: &str) -> Option<u64> {
-    match kind {
-        "exec" => None,
-        "file" => Some(30 * MINUTE_MS),
-        _ => Some(5 * MINUTE_MS),
+#[cfg(test)]
+mod tests {
+    use outlast_agents::KINDS;
+
+    use super::*;
+    use crate::keys::{WORKFLOW, lookup};
+
+    #[test]
+    fn the_words_about_defaults_are_the_defaults() {
+        let of_loop = Defaults::of_kind("exec");
+        for (key, default) in [
+            ("hooks.timeout_ms", Some(HOOK_TIMEOUT_MS)),
+            ("checks.timeout_ms", Some(CHECK_TIMEOUT_MS)),
+            ("tools[].timeout_ms", Some(TOOL_TIMEOUT_MS)),
+            ("retry.initial_backoff_ms", Some(INITIAL_BACKOFF_MS)),
+            ("retry.max_backoff_ms", Some(MAX_BACKOFF_MS)),
+            ("agent.max_retry_backoff_ms", Some(MAX_BACKOFF_MS)),
+            ("agent.max_turns", of_loop.max_turns),
+            ("limits.turn_timeout_ms", of_loop.turn_timeout_ms),
+            ("limits.run_timeout_ms", of_loop.run_timeout_ms),
+            ("limits.max_attempts", of_loop.max_attempts),
+            ("limits.max_stall_restarts", of_loop.max_stall_restarts),
+            ("limits.no_progress_turns", of_loop.no_progress_turns),
+        ] {
+            let words = default.map(|default| default.to_string());
+            let key = lookup(WORKFLOW, key).expect("a key");
+            assert_eq!(Some(key.default), words.as_deref(), "{}", key.path);
+        }
+        let env = lookup(WORKFLOW, "agent.env").map(|key| key.default.to_owned());
+        assert_eq!(env, Some(ENV.join(" ")));
+    }
+
+    #[test]
+    fn the_words_about_kinds_name_each_kind_and_its_default() {
+        let [others @ .., last] = KINDS.map(|kind| kind.name);
+        let names = format!("what executes a turn: {} or {last}", others.join(", "));
+        assert_eq!(lookup(WORKFLOW, "agent.kind").map(|key| key.about), Some(names.as_str()));
+        let window = |ms: Option<u64>| ms.map_or("off".to_owned(), |ms| ms.to_string());
+        let [exec, file, rest @ ..] = KINDS;
+        let words = format!(
+            "{} for {}, {} for {}, else {}",
+            window(exec.stall_window_ms),
+            exec.name,
+            window(file.stall_window_ms),
+            file.name,
+            window(rest[0].stall_window_ms)
+        );
+        assert!(rest.iter().all(|kind| kind.stall_window_ms == rest[0].stall_window_ms));
+        let stall = lookup(WORKFLOW, "limits.stall_window_ms");
+        assert_eq!(stall.map(|key| key.default), Some(words.as_str()));
     }
 }

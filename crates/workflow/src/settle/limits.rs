@@ -6,6 +6,7 @@ use super::defaults::{Defaults, INITIAL_BACKOFF_MS, MAX_BACKOFF_MS};
 use super::sheet::Sheet;
 use super::{Origin, symphony};
 use crate::config::Ceiling;
+use crate::money;
 use crate::problem::{Problem, code};
 use crate::values;
 
@@ -103,7 +104,7 @@ impl Unit {
         match (value, self) {
             (None | Some(0), _) => "off".to_owned(),
             (Some(value), Self::Plain) => value.to_string(),
-            (Some(value), Self::Dollars) => values::dollars(value),
+            (Some(value), Self::Dollars) => money::exact(value),
         }
     }
 }

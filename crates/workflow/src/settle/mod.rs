@@ -29,6 +29,7 @@ use crate::{template, verify, yaml};
 use defaults::Defaults;
 use sheet::Sheet;
 
+pub use defaults::{CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
 pub use symphony::Tracker;
 
 /// What the command line asked for; `None` leaves it to the file. 0 is off, as in the file.
@@ -193,7 +194,7 @@ fn settled(sheet: &mut Sheet<'_>, kind: String, defaults: &Defaults) -> Effectiv
 /// Refuses what this version cannot execute, though it knows the word.
 pub fn runnable(effective: &Effective) -> Result<(), Problem> {
     let kind = effective.agent.kind.as_str();
-    if agent::RUNNABLE.contains(&kind) {
+    if agent::is_runnable(kind) {
         return Ok(());
     }
     let file = effective.workflow.as_ref().map_or("command line", |workflow| &workflow.path);

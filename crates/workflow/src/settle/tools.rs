@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use outlast_agents::tool_input::{self, Wrong};
 use outlast_engine::{Tool, ToolClass, ToolCost};
 
 use super::defaults::TOOL_TIMEOUT_MS;
@@ -47,7 +48,10 @@ fn tool(sheet: &Sheet<'_>, node: &Node, names: &mut BTreeSet<String>) -> Result<
     }
     Ok(Tool {
         command: command(sheet, node, &name)?,
-        input_schema: node.get("input_schema").map(|schema| schema.json().to_string()),
+        input_schema: node
+            .get("input_schema")
+            .map(|schema| input_schema(sheet, schema))
+            .transpose()?,
         class: class(text("class")),
         cost: if text("cost") == Some("heavy") { ToolCost::Heavy } else { ToolCost::Light },
         timeout_ms: timeout_ms(node),
@@ -84,6 +88,34 @@ fn command(sheet: &Sheet<'_>, node: &Node, name: &str) -> Result<Vec<String>, Pr
         format_args!("tool {name} needs a command"),
     );
     Err(problem.at(line).hint("a list of arguments, or a line for sh"))
+}
+
+/// Refuses what no input would be checked against: the tool's author relies on every keyword there.
+fn input_schema(sheet: &Sheet<'_>, schema: &Node) -> Result<String, Problem> {
+    let json = schema.json().to_string();
+    let Err(bad) = tool_input::check_schema(&json) else { return Ok(json) };
+    let key = std::iter::once("input_schema").chain(bad.path.iter().map(String::as_str));
+    let key = key.collect::<Vec<_>>().join(".");
+    let (message, hint) = match bad.what {
+        Wrong::UnknownKeyword => (
+            "is not a keyword that inputs are checked against".to_owned(),
+            format!(
+                "known are {}; {} only describe",
+                tool_input::CHECKED.join(", "),
+                tool_input::ANNOTATIONS.join(", ")
+            ),
+        ),
+        Wrong::Value(message) => (message, "a JSON Schema of the tool's input".to_owned()),
+    };
+    let line = line_at(schema, &bad.path);
+    Err(sheet.problem(code::BAD_SCHEMA, &key, message).at(line).hint(hint))
+}
+
+/// The line of the last key on this path.
+fn line_at(node: &Node, path: &[String]) -> usize {
+    let Some((first, rest)) = path.split_first() else { return node.line };
+    let entry = node.entries().iter().find(|entry| entry.key == *first);
+    entry.map_or(node.line, |entry| line_at(&entry.node, rest))
 }
 
 /// What is not known to be harmless is not.

@@ -21,7 +21,9 @@ pub use crate::problem::Problem;
 use crate::problem::code;
 use meter::Meter;
 use tags::Bounded;
-pub use variables::{FailedCheck, LimitsLeft, Message, Note, Previous, ToolResult, Variables};
+pub use variables::{
+    FailedCheck, LIMIT_ALIASES, LimitsLeft, Message, Note, Previous, ToolResult, Variables,
+};
 
 /// Of a file without a prompt.
 pub const DEFAULT: &str = "{{ task }}";

@@ -9,7 +9,7 @@ use liquid::{Object, object};
 use serde_json::Value as Json;
 
 use super::shape::Shape;
-use crate::values;
+use crate::money;
 
 /// What one turn's prompt is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,14 +67,15 @@ pub struct Message {
     pub from: Option<String>,
 }
 
-/// What is left of each limit; `None` is no limit.
+/// What is left of each limit, under the names of `request.json`; `None` is no limit. A prompt also finds each
+/// under the name of its limit in the loop file: [`LIMIT_ALIASES`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LimitsLeft {
-    pub max_turns: Option<u64>,
-    pub max_attempts: Option<u64>,
-    pub run_timeout_ms: Option<u64>,
-    pub max_tokens: Option<u64>,
-    pub max_cost_usd_micros: Option<u64>,
+    pub turns: Option<u64>,
+    pub attempts: Option<u64>,
+    pub run_ms: Option<u64>,
+    pub tokens: Option<u64>,
+    pub cost_usd_micros: Option<u64>,
 }
 
 impl Variables {
@@ -145,7 +146,21 @@ const PREVIOUS: Shape = Shape::Object(&[
 const TOOL_RESULT: Shape =
     Shape::Object(&[("name", PLAIN), ("key", PLAIN), ("status", PLAIN), ("output", PLAIN)]);
 
+/// What is left of a limit, and its alias: the key of the limit in the loop file.
+pub const LIMIT_ALIASES: [(&str, &str); 5] = [
+    ("turns", "max_turns"),
+    ("attempts", "max_attempts"),
+    ("run_ms", "run_timeout_ms"),
+    ("tokens", "max_tokens"),
+    ("cost_usd", "max_cost_usd"),
+];
+
 const LIMITS_LEFT: Shape = Shape::Object(&[
+    ("turns", PLAIN),
+    ("attempts", PLAIN),
+    ("run_ms", PLAIN),
+    ("tokens", PLAIN),
+    ("cost_usd", PLAIN),
     ("max_turns", PLAIN),
     ("max_attempts", PLAIN),
     ("run_timeout_ms", PLAIN),
@@ -232,13 +247,18 @@ fn message(of: &Message) -> Value {
 }
 
 fn limits_left(of: &LimitsLeft) -> Value {
-    Value::Object(object!({
-        "max_turns": number(of.max_turns),
-        "max_attempts": number(of.max_attempts),
-        "run_timeout_ms": number(of.run_timeout_ms),
-        "max_tokens": number(of.max_tokens),
-        "max_cost_usd": text(of.max_cost_usd_micros.map(values::dollars).as_deref()),
-    }))
+    let mut left = object!({
+        "turns": number(of.turns),
+        "attempts": number(of.attempts),
+        "run_ms": number(of.run_ms),
+        "tokens": number(of.tokens),
+        "cost_usd": text(of.cost_usd_micros.map(money::exact).as_deref()),
+    });
+    for (name, alias) in LIMIT_ALIASES {
+        let value = left.get(name).cloned().unwrap_or(Value::Nil);
+        left.insert(alias.into(), value);
+    }
+    Value::Object(left)
 }
 
 /// The run as prompts written for Symphony know it: an issue that is being worked on. What a trigger's item

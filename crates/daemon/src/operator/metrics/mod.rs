@@ -33,6 +33,7 @@ const TURN_SECONDS: [f64; 11] =
 const UNKNOWN: &str = "unknown";
 
 type Dollars = Counter<f64, AtomicU64>;
+type Seconds = Counter<f64, AtomicU64>;
 type Share = Gauge<f64, AtomicU64>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -80,7 +81,7 @@ pub(crate) struct Metrics {
     tokens: Family<OfTokens, Counter>,
     cost_usd: Family<OfCost, Dollars>,
     limit_waits: Counter,
-    limit_wait_seconds: Dollars,
+    limit_wait_seconds: Seconds,
     restarts: Family<OfRestart, Counter>,
     stalls: Counter,
 }
@@ -111,7 +112,7 @@ impl Default for Metrics {
         let turns = Family::default();
         let turn_seconds = Histogram::new(TURN_SECONDS);
         let (tokens, cost_usd) = (Family::default(), Family::default());
-        let (limit_waits, limit_wait_seconds) = (Counter::default(), Dollars::default());
+        let (limit_waits, limit_wait_seconds) = (Counter::default(), Seconds::default());
         let (restarts, stalls) = (Family::default(), Counter::default());
         registry.register("build", "This build", Info::new([("version", version::BUILD)]));
         registry.register("runs", "Runs by state and kind of agent", now.runs.clone());

@@ -107,11 +107,9 @@ fn filters_look_at_the_body() {
 
 #[test]
 fn a_secret_is_made_in_the_form_that_is_read() {
-    for length in [1, 2, 3, 31, 32] {
-        let bytes: Vec<u8> = (0..length).map(|n: u8| n.wrapping_mul(37)).collect();
-        assert_eq!(from_base64(&to_base64(&bytes)), Some(bytes));
-    }
     let secret = new_secret([7; 32]);
     assert!(check_secret(&secret).is_ok() && secret.len() == 6 + 44);
     assert!(check_secret("whsec_c2hvcnQ=").is_err() && check_secret("short").is_err());
+    // One letter beyond whole bytes: our own decoder took it, and no other does.
+    assert!(check_secret(&format!("whsec_{}", "A".repeat(25))).is_err());
 }

@@ -10,7 +10,7 @@ use outlast_client::holder;
 use outlast_client::lock::{self, Lock};
 use outlast_wire::api::{Finding, Level};
 use outlast_wire::holder::Holder;
-use outlast_wire::layout::Layout;
+use outlast_wire::layout::{LONGEST_SOCKET_PATH, Layout};
 
 use crate::builds;
 use crate::loop_file;
@@ -21,8 +21,6 @@ use crate::world::World;
 /// Below this a run's output and the journal soon have no room.
 const LITTLE_SPACE: u64 = 256 << 20;
 const NO_SPACE: u64 = 16 << 20;
-/// What the kernel takes as the path of a socket.
-const SOCKET_PATH_MAX: usize = 107;
 
 /// Where logind notes whose services go on without them.
 const LINGER: &str = "/var/lib/systemd/linger";
@@ -74,7 +72,7 @@ fn directory(subject: &str, path: &Path) -> Finding {
 fn socket_path(layout: &Layout) -> Finding {
     let socket = lock::socket(layout).unwrap_or_else(|| layout.socket());
     let length = socket.as_os_str().len();
-    let how = if length > SOCKET_PATH_MAX { ", reached by way of its directory" } else { "" };
+    let how = if length > LONGEST_SOCKET_PATH { ", reached by way of its directory" } else { "" };
     ok("socket path", format!("{} has {length} bytes{how}", socket.display()))
 }
 
@@ -200,6 +198,18 @@ mod tests {
         let file = dir.path().join("file");
         std::fs::File::create(&file).expect("a file");
         assert_eq!(directory("d", &file).level, Level::Problem);
+    }
+
+    #[test]
+    fn a_socket_path_is_called_long_from_where_it_is_reached_through_its_directory() {
+        let told = |bytes: usize| {
+            let rest = "/run/daemon.sock".len();
+            let home = format!("/{}", "h".repeat(bytes - rest - 1));
+            socket_path(&Layout::under(Path::new(&home))).message
+        };
+        assert!(told(100).ends_with("has 100 bytes"), "{}", told(100));
+        assert!(told(101).ends_with("has 101 bytes, reached by way of its directory"));
+        assert!(told(107).ends_with("directory"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use outlast_client::problem::REFUSED;
 use outlast_client::session::{Session, unreadable};
 use outlast_wire::api::{LimitView, Notices, RunView, TurnView, Usage};
 use outlast_wire::shim::Exit;
+use outlast_workflow::duration::short;
 
 use crate::Answer;
 use crate::args::Show;
@@ -16,7 +17,7 @@ use crate::money::{self, Micros};
 use crate::output::page::{Page, shell_words};
 use crate::output::rest::next_steps;
 use crate::output::state::{Condition, spaced};
-use crate::output::time::{both, ms_between, span};
+use crate::output::time::{both, ms_between};
 use crate::output::{self, colour, figures};
 use crate::world::World;
 
@@ -167,7 +168,7 @@ fn times(page: &mut Page, view: &RunView, now: Timestamp) {
     for (key, at) in entries {
         page.some(key, at.map(|at| both(at, now)).as_deref());
     }
-    page.some("runtime", runtime(view, now).map(span).as_deref());
+    page.some("runtime", runtime(view, now).map(short).as_deref());
 }
 
 fn runtime(view: &RunView, now: Timestamp) -> Option<u64> {
@@ -210,7 +211,7 @@ fn belonging(page: &mut Page, view: &RunView) {
 
 fn limit_words(name: &str, LimitView { used, max }: LimitView) -> String {
     if let Some(name) = name.strip_suffix("_ms") {
-        return format!("{}: {} of {}", spaced(name), span(used), span(max));
+        return format!("{}: {} of {}", spaced(name), short(used), short(max));
     }
     if let Some(name) = name.strip_suffix("_usd_micros") {
         let (used, max) = (Micros(used).dollars(), Micros(max).dollars());

@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use outlast_wire::api::{AttemptView, CommittedView, ErrandView, ToolsView, TurnView};
 use outlast_wire::shim::Exit;
+use outlast_workflow::duration::short;
 use serde_json::Value;
 
 use super::{exit_value, spend_words};
 use crate::output::figures;
 use crate::output::page::{Page, shell_words};
 use crate::output::state::spaced;
-use crate::output::time::span;
 
 pub(super) fn page(view: &TurnView) -> String {
     let mut page = Page::default();
@@ -109,7 +109,7 @@ fn ending(outcome: Option<&str>, exit: Option<Exit>) -> String {
 fn took(from: Option<&str>, to: Option<&str>) -> Option<String> {
     let time = |at: Option<&str>| at?.parse::<Timestamp>().ok();
     let ms = time(to)?.as_millisecond() - time(from)?.as_millisecond();
-    Some(span(u64::try_from(ms).ok()?))
+    Some(short(u64::try_from(ms).ok()?))
 }
 
 /// Its sentence; what else it carries is for the agent.

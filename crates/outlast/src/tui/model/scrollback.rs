@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use outlast_wire::plain::Plain;
 use unicode_width::UnicodeWidthChar;
 
 /// What is kept, of all lines and of each.
@@ -19,50 +20,17 @@ pub(crate) struct Scrollback {
     is_open: bool,
     /// A carriage return came: what is printed next takes the place of the line.
     returns: bool,
-    sequence: Sequence,
-    /// The start of a character whose rest is still to come.
-    partial: Vec<u8>,
+    plain: Plain,
     /// How many lines below the last one that is shown.
     below: usize,
-}
-
-/// Where we are in something that a terminal would obey.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Sequence {
-    #[default]
-    None,
-    Escape,
-    /// `ESC [`: up to a letter.
-    Control,
-    /// `ESC ]` and the like: up to BEL, or ESC and one more.
-    String,
-    /// `ESC (` and the like: one more.
-    OneMore,
 }
 
 impl Scrollback {
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         let before = self.lines.len();
-        let bytes = [std::mem::take(&mut self.partial).as_slice(), bytes].concat();
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() {
-            let (text, used) = match std::str::from_utf8(rest) {
-                Ok(text) => (text, rest.len()),
-                Err(error) if error.valid_up_to() > 0 => {
-                    let valid = &rest[..error.valid_up_to()];
-                    (std::str::from_utf8(valid).expect("it was just found so"), valid.len())
-                }
-                Err(error) => match error.error_len() {
-                    Some(length) => ("\u{fffd}", length),
-                    None => {
-                        self.partial = rest.to_vec();
-                        break;
-                    }
-                },
-            };
-            text.chars().for_each(|c| self.take(c));
-            rest = &rest[used..];
-        }
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.feed(bytes, &mut |c| self.show(c));
+        self.plain = plain;
         self.grew(before);
     }
 
@@ -95,24 +63,6 @@ impl Scrollback {
 
     pub(crate) fn down(&mut self, lines: usize) {
         self.below = self.below.saturating_sub(lines);
-    }
-
-    fn take(&mut self, c: char) {
-        self.sequence = match (self.sequence, c) {
-            (_, '\x1b') => Sequence::Escape,
-            (Sequence::Escape, '[') => Sequence::Control,
-            (Sequence::Escape, ']' | 'P' | 'X' | '^' | '_') => Sequence::String,
-            (Sequence::Escape, '(' | ')' | '*' | '+' | '#' | '%' | ' ') => Sequence::OneMore,
-            (Sequence::Escape | Sequence::OneMore, _) => Sequence::None,
-            (Sequence::Control, '@'..='~') => Sequence::None,
-            (Sequence::Control, ' '..='?') => Sequence::Control,
-            (Sequence::String, '\x07' | '\n') => Sequence::None,
-            (Sequence::String, _) => Sequence::String,
-            (Sequence::None | Sequence::Control, _) => {
-                self.show(c);
-                Sequence::None
-            }
-        };
     }
 
     fn show(&mut self, c: char) {

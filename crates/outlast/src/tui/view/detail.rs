@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use outlast_wire::api::RunRow;
+use outlast_workflow::duration;
 use ratatui_core::style::Style;
 
 use super::canvas::{Canvas, width, wrapped};
@@ -58,7 +59,8 @@ fn standing(model: &Model, detail: &Detail, y: u16, canvas: &mut Canvas<'_>) {
 
 fn figures_of(model: &Model, row: &RunRow, canvas: &Canvas<'_>) -> Vec<(String, Style)> {
     let theme = canvas.theme;
-    let age = time::ms_between(&row.created_at, model.now).map(time::age).unwrap_or_default();
+    let age =
+        time::ms_between(&row.created_at, model.now).map(duration::column).unwrap_or_default();
     let all = [
         (row.name.as_deref().map(printable).unwrap_or_default(), theme.plain()),
         (list::state(row), theme.state(&row.state)),
@@ -106,7 +108,7 @@ fn turn_line(turn: &Turn, now: Timestamp) -> String {
     let attempts = (turn.attempts > 1).then(|| format!("{} attempts", turn.attempts));
     let took = turn.started_at.map(|started| {
         let until = turn.ended_at.unwrap_or(now).as_millisecond();
-        time::span(u64::try_from(until - started.as_millisecond()).unwrap_or(0))
+        duration::short(u64::try_from(until - started.as_millisecond()).unwrap_or(0))
     });
     let cost = (turn.cost_usd_micros > 0).then(|| Micros(turn.cost_usd_micros).dollars());
     let tokens = (turn.tokens > 0).then(|| figures::tokens(turn.tokens));

@@ -1,11 +1,12 @@
 //! The first line of every page: what all runs come to, and whether the daemon is there.
 
 use jiff::Timestamp;
+use outlast_workflow::duration;
 use ratatui_core::style::Style;
 
 use super::canvas::{Canvas, width};
 use crate::attention::Group;
-use crate::output::{figures, time};
+use crate::output::figures;
 use crate::tui::model::{Link, Model, Scope, Shape, Sort, group};
 
 pub(super) fn draw(model: &Model, y: u16, canvas: &mut Canvas<'_>) {
@@ -35,7 +36,7 @@ pub(super) fn daemon(model: &Model, canvas: &Canvas<'_>) -> (String, Style) {
 
 fn span(since: Timestamp, now: Timestamp) -> String {
     let ms = now.as_millisecond().saturating_sub(since.as_millisecond());
-    time::age(u64::try_from(ms).unwrap_or(0))
+    duration::column(u64::try_from(ms).unwrap_or(0))
 }
 
 fn totals(model: &Model, canvas: &Canvas<'_>) -> Vec<(String, Style)> {

@@ -1,6 +1,7 @@
 //! The list of runs: a header with what all of them come to, and a line for each.
 
 use outlast_wire::api::RunRow;
+use outlast_workflow::duration;
 use ratatui_core::style::Style;
 
 use super::canvas::{Canvas, width};
@@ -94,7 +95,8 @@ fn cells(model: &Model, line: &Line, frame: Frame, theme: Theme) -> Vec<Shown> {
     let has_ended = group(row) == Group::Ended;
     let quiet = if has_ended { theme.dim() } else { theme.plain() };
     let (word, loud) = health(row, theme);
-    let age = time::ms_between(&row.created_at, model.now).map(time::age).unwrap_or_default();
+    let age =
+        time::ms_between(&row.created_at, model.now).map(duration::column).unwrap_or_default();
     let line_text = row.last_line.as_deref().unwrap_or(&row.what);
     vec![
         Shown { text: format!("{}{}", indent(line.depth), row.id), style: quiet },
