@@ -16,7 +16,6 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::children;
 use crate::chore::{self, Chore};
-use crate::driver::Seat;
 use crate::ear::Ear;
 use crate::ended;
 use crate::keeper::{Keeper, Task};
@@ -27,6 +26,7 @@ use crate::reserve;
 use crate::supervisor::Supervisor;
 use crate::view;
 use crate::world::files;
+use outlast_conduct::fenced_run::FencedRun;
 
 /// The word for a run whose next events the journal does not take.
 pub(crate) const UNWRITABLE: &str = "unwritable";
@@ -42,13 +42,17 @@ const MEMORY_LOOK: Duration = Duration::from_secs(5);
 const MAILBOX: usize = 64;
 
 /// Gives a run its conductor, and enters the run in the table.
-pub(crate) fn start(supervisor: &Arc<Supervisor>, seat: Seat, first: Option<Input>) -> Handle {
+pub(crate) fn start(
+    supervisor: &Arc<Supervisor>,
+    fenced: FencedRun,
+    first: Option<Input>,
+) -> Handle {
     let (mailbox, inbox) = mpsc::channel(MAILBOX);
-    let (snapshot, seen) = watch::channel(Snapshot::of(seat.run()));
+    let (snapshot, seen) = watch::channel(Snapshot::of(fenced.run()));
     let (output, stop_asked) = (Arc::default(), Arc::default());
     let handle = Handle { mailbox, snapshot: seen, output, stop_asked };
-    supervisor.enter(seat.run(), handle.clone());
-    let conductor = Conductor::new(supervisor.clone(), seat, handle.clone(), snapshot);
+    supervisor.enter(fenced.run(), handle.clone());
+    let conductor = Conductor::new(supervisor.clone(), fenced, handle.clone(), snapshot);
     #[expect(
         clippy::disallowed_methods,
         reason = "a conductor is owned by the table of runs and leaves it when it ends"
@@ -59,7 +63,7 @@ pub(crate) fn start(supervisor: &Arc<Supervisor>, seat: Seat, first: Option<Inpu
 
 struct Conductor {
     supervisor: Arc<Supervisor>,
-    seat: Seat,
+    fenced: FencedRun,
     handle: Handle,
     snapshot: watch::Sender<Snapshot>,
     keeper: Option<Keeper>,
@@ -79,20 +83,20 @@ struct Over;
 
 /// Given back however the conductor goes: whoever still asks is answered from the store, and a run that is
 /// open does not stay without anybody.
-struct Chair {
+struct LeaveGuard {
     supervisor: Arc<Supervisor>,
     id: RunId,
     is_done: bool,
 }
 
-impl Chair {
+impl LeaveGuard {
     fn of(conductor: &Conductor) -> Self {
-        let (supervisor, id) = (conductor.supervisor.clone(), conductor.seat.run().id.clone());
+        let (supervisor, id) = (conductor.supervisor.clone(), conductor.fenced.run().id.clone());
         Self { supervisor, id, is_done: false }
     }
 }
 
-impl Drop for Chair {
+impl Drop for LeaveGuard {
     fn drop(&mut self) {
         if self.is_done {
             self.supervisor.forget(&self.id);
@@ -105,7 +109,7 @@ impl Drop for Chair {
 impl Conductor {
     fn new(
         supervisor: Arc<Supervisor>,
-        seat: Seat,
+        fenced: FencedRun,
         handle: Handle,
         snapshot: watch::Sender<Snapshot>,
     ) -> Self {
@@ -114,7 +118,7 @@ impl Conductor {
         let (unreachable, ear) = (None, Ear::default());
         Self {
             supervisor,
-            seat,
+            fenced,
             handle,
             snapshot,
             keeper,
@@ -128,9 +132,9 @@ impl Conductor {
     }
 
     async fn conduct(mut self, mut inbox: mpsc::Receiver<Message>, first: Option<Input>) {
-        let mut chair = Chair::of(&self);
+        let mut guard = LeaveGuard::of(&self);
         if self.until_over(&mut inbox, first).await.is_ok() {
-            chair.is_done = true;
+            guard.is_done = true;
         }
     }
 
@@ -145,14 +149,14 @@ impl Conductor {
         loop {
             self.perform().await?;
             self.tell_parent();
-            if !self.seat.run().is_open() {
+            if !self.fenced.run().is_open() {
                 return Ok(());
             }
             if self.is_overdue() {
                 self.take(Input::Woke).await?;
                 continue;
             }
-            self.ear.listen(self.seat.run(), &self.handle, &self.supervisor.ground.world);
+            self.ear.listen(self.fenced.run(), &self.handle, &self.supervisor.ground.world);
             let message = self.next(inbox).await?;
             self.hear(message).await?;
         }
@@ -172,11 +176,11 @@ impl Conductor {
     /// How long to wait for news before looking again.
     fn wait(&self) -> Option<Duration> {
         let now = self.supervisor.ground.world.now();
-        let due = self.seat.wake_at().map(|at| Duration::from_millis(at.ms_since(now)));
+        let due = self.fenced.wake_at().map(|at| Duration::from_millis(at.ms_since(now)));
         // Nobody says when memory is free again.
-        let wants_memory = self.seat.run().wants_slot() && self.supervisor.waits_for_memory();
+        let wants_memory = self.fenced.run().wants_slot() && self.supervisor.waits_for_memory();
         let look = wants_memory.then_some(MEMORY_LOOK);
-        let silence = self.ear.wait(self.seat.run(), &self.supervisor.ground.world);
+        let silence = self.ear.wait(self.fenced.run(), &self.supervisor.ground.world);
         [due, look, silence].into_iter().flatten().min()
     }
 
@@ -211,18 +215,18 @@ impl Conductor {
         let mut retry_in = FIRST_RETRY;
         loop {
             let seen = self.seen(&input);
-            let slot = self.supervisor.slot_of(self.seat.run());
-            let moment = self.supervisor.moment_of(self.seat.run(), slot, seen);
+            let slot = self.supervisor.slot_of(self.fenced.run());
+            let moment = self.supervisor.moment_of(self.fenced.run(), slot, seen);
             let proposed = self.propose(&input, &moment);
             let is_held_back = proposed
                 .as_ref()
                 .is_some_and(|append| outlast_engine::is_held_back(&append.events));
-            if is_held_back && self.supervisor.lets_go(self.seat.run()) {
+            if is_held_back && self.supervisor.lets_go(self.fenced.run()) {
                 continue;
             }
             let Some(append) = proposed else {
-                self.supervisor.note_slot(self.seat.run());
-                self.supervisor.note_spent(self.seat.run(), Entry::default());
+                self.supervisor.note_slot(self.fenced.run());
+                self.supervisor.note_spent(self.fenced.run(), Entry::default());
                 return Ok(());
             };
             let spent = append.spent;
@@ -233,12 +237,12 @@ impl Conductor {
             match append_to(&self.supervisor, append).await {
                 Ok(()) => {
                     hook!("daemon.after-append");
-                    self.supervisor.operator.observe(self.seat.run(), &events);
+                    self.supervisor.operator.observe(self.fenced.run(), &events);
                     self.supervisor.notices.wake(told.iter().map(String::as_str));
-                    self.seat.accept(&events);
+                    self.fenced.accept(&events);
                     self.publish();
-                    self.supervisor.note_slot(self.seat.run());
-                    self.supervisor.note_spent(self.seat.run(), spent);
+                    self.supervisor.note_slot(self.fenced.run());
+                    self.supervisor.note_spent(self.fenced.run(), spent);
                     return Ok(());
                 }
                 Err(Error::Conflict { .. }) => self.reload()?,
@@ -246,13 +250,13 @@ impl Conductor {
                     return Err(self.give_way(&error));
                 }
                 Err(error @ Error::Gone { .. }) => {
-                    tracing::error!(run = %self.seat.run().id, %error, "the journal is gone");
+                    tracing::error!(run = %self.fenced.run().id, %error, "the journal is gone");
                     self.supervisor.ground.heed_store(&error);
                     return Err(Over);
                 }
                 // It would be rejected again, however often it is tried: a person has to know.
                 Err(Error::Rejected(why)) => {
-                    self.supervisor.quarantine_as(&self.seat.run().id, UNWRITABLE, why);
+                    self.supervisor.quarantine_as(&self.fenced.run().id, UNWRITABLE, why);
                     return Err(Over);
                 }
                 Err(error) => {
@@ -274,17 +278,17 @@ impl Conductor {
     /// What has to be remembered, given also what the run will have used up by it.
     fn propose(&self, input: &Input, moment: &Moment) -> Option<Append> {
         let words = Words { layout: &self.supervisor.ground.layout };
-        let append = self.seat.propose(input, moment, &words)?;
+        let append = self.fenced.propose(input, moment, &words)?;
         if append.spent.amount.is_nothing() {
             return Some(append);
         }
-        let after = self.supervisor.moment_after(self.seat.run(), moment, append.spent);
-        if after == *moment { Some(append) } else { self.seat.propose(input, &after, &words) }
+        let after = self.supervisor.moment_after(self.fenced.run(), moment, append.spent);
+        if after == *moment { Some(append) } else { self.fenced.propose(input, &after, &words) }
     }
 
     /// What the world knows of the attempt that is alive.
     fn seen(&mut self, input: &Input) -> Seen {
-        let (run, world) = (self.seat.run(), &self.supervisor.ground.world);
+        let (run, world) = (self.fenced.run(), &self.supervisor.ground.world);
         if matches!(input, Input::UsageReported { .. }) {
             self.ear.heard(world);
         }
@@ -294,17 +298,17 @@ impl Conductor {
 
     /// Turns to the attempt that is alive now, which may have been silent before anybody asked.
     fn is_overdue(&mut self) -> bool {
-        let (run, supervisor) = (self.seat.run(), &self.supervisor);
+        let (run, supervisor) = (self.fenced.run(), &self.supervisor);
         live_dir(supervisor, run)
             .is_some_and(|dir| self.ear.attend(run, &dir, &supervisor.ground.world))
     }
 
     /// An append was made whose answer got lost: the journal is right.
     fn reload(&mut self) -> Result<(), Over> {
-        let id = self.seat.run().id.clone();
+        let id = self.fenced.run().id.clone();
         match self.supervisor.ground.replay(&id) {
             Ok(run) => {
-                self.seat = Seat::new(run, self.supervisor.ground.epoch);
+                self.fenced = FencedRun::new(run, self.supervisor.ground.epoch);
                 self.supervisor.notices.wake_waiting();
                 self.supervisor.reload_budgets();
                 self.publish();
@@ -318,7 +322,7 @@ impl Conductor {
     }
 
     fn give_way(&self, error: &Error) -> Over {
-        tracing::error!(run = %self.seat.run().id, %error, "this daemon may no longer write");
+        tracing::error!(run = %self.fenced.run().id, %error, "this daemon may no longer write");
         self.supervisor.ground.leave(Leaving::Fenced);
         Over
     }
@@ -331,7 +335,7 @@ impl Conductor {
             _ => "journal_unwritable",
         };
         if self.journal_trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
-            tracing::error!(run = %self.seat.run().id, %error, "suspended until the journal can be written");
+            tracing::error!(run = %self.fenced.run().id, %error, "suspended until the journal can be written");
             self.journal_trouble = Some(self.supervisor.ground.trouble(code, error.to_string()));
             self.publish_trouble();
         }
@@ -356,29 +360,29 @@ impl Conductor {
     fn publish_trouble(&self) {
         let trouble = self.trouble();
         self.snapshot.send_modify(|snapshot| snapshot.trouble = trouble);
-        self.supervisor.watchers.note(&self.seat.run().id);
+        self.supervisor.watchers.note(&self.fenced.run().id);
     }
 
     fn trouble(&self) -> Option<Trouble> {
         let of_us = self.journal_trouble.clone().or_else(|| self.keeper_trouble.clone());
-        of_us.or_else(|| shortage(self.seat.run()))
+        of_us.or_else(|| shortage(self.fenced.run()))
     }
 
     /// What the journal has taken, which it therefore can be written.
     fn publish(&mut self) {
         self.journal_trouble = None;
-        let (run, trouble) = (Arc::new(self.seat.run().clone()), self.trouble());
+        let (run, trouble) = (Arc::new(self.fenced.run().clone()), self.trouble());
         self.snapshot.send_modify(|snapshot| {
             snapshot.run = run;
             snapshot.trouble = trouble;
         });
-        self.supervisor.watchers.note(&self.seat.run().id);
+        self.supervisor.watchers.note(&self.fenced.run().id);
     }
 
     /// Sees to what is due, until nothing more can be done without news.
     async fn perform(&mut self) -> Result<(), Over> {
         loop {
-            let due = self.seat.due();
+            let due = self.fenced.due();
             self.keep(&due);
             self.see_to_workspace(&due);
             let is_finishing = due.iter().any(|effect| matches!(effect, Effect::Finish { .. }));
@@ -409,8 +413,8 @@ impl Conductor {
     }
 
     fn keeper_of(&self, task: Task) -> Keeper {
-        let Supervisor { ground, resumes, .. } = &*self.supervisor;
-        Keeper::start(ground.clone(), resumes.clone(), task, self.handle.clone())
+        let Supervisor { ground, restarts, .. } = &*self.supervisor;
+        Keeper::start(ground.clone(), restarts.clone(), task, self.handle.clone())
     }
 
     /// Has the chore done that is due, and none otherwise.
@@ -429,7 +433,7 @@ impl Conductor {
 
     /// A run that has ended has its parent hear of it, which a parent that knows makes nothing of.
     fn tell_parent(&mut self) {
-        let run = self.seat.run();
+        let run = self.fenced.run();
         let is_due = run.ended_at.is_some() && run.spec.parent.is_some();
         if is_due && !std::mem::replace(&mut self.has_told_parent, true) {
             children::ended(&self.supervisor, self.snapshot.borrow().run.clone());
@@ -439,9 +443,9 @@ impl Conductor {
     /// How the run ends is left in its directory, and its environment is needed no longer.
     fn finish(&self) {
         hook!("daemon.before-finish");
-        let id: &RunId = &self.seat.run().id;
+        let id: &RunId = &self.fenced.run().id;
         let dir = self.supervisor.ground.layout.run(id.as_str());
-        if let Err(error) = ended::leave(&dir, self.seat.run(), &self.supervisor.ground.world) {
+        if let Err(error) = ended::leave(&dir, self.fenced.run(), &self.supervisor.ground.world) {
             tracing::error!(run = %id, %error, "cannot leave in the run's directory how it ended");
         }
         if let Err(error) = files::remove(&dir.env()) {

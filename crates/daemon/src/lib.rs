@@ -7,14 +7,12 @@
 //! and an attempt never ends because the daemon did.
 
 mod api;
-mod budgets;
 mod children;
 mod chore;
 mod conductor;
 mod custody;
 mod directory;
 mod door;
-pub mod driver;
 mod ear;
 mod ended;
 #[doc(hidden)]
@@ -34,7 +32,6 @@ mod operator;
 mod options;
 mod order_book;
 mod output;
-pub mod reconcile;
 mod reconciler;
 mod records;
 mod recovery;
@@ -42,12 +39,11 @@ mod refusal;
 mod request;
 mod reserve;
 mod response;
-mod resumes;
+mod restarts;
 mod runs;
 mod serve;
 mod service;
 mod settings;
-mod slots;
 mod socket;
 mod starts;
 mod supervisor;

@@ -13,14 +13,14 @@ use outlast_store::Error;
 
 use crate::children;
 use crate::conductor;
-use crate::driver::Seat;
 use crate::lanes::Lane;
-use crate::reconcile::{Desired, Standing};
 use crate::recovery;
 use crate::reserve;
-use crate::slots::Queueing;
 use crate::supervisor::{Supervisor, strays};
 use crate::waiter;
+use outlast_conduct::fenced_run::FencedRun;
+use outlast_conduct::reconcile::{Desired, Standing};
+use outlast_conduct::slots::Queueing;
 
 #[cfg(test)]
 mod tests;
@@ -47,10 +47,10 @@ pub(crate) async fn run(supervisor: &Arc<Supervisor>) -> Infallible {
 }
 
 async fn wait(supervisor: &Supervisor, until: Option<Time>, now: Time) {
-    let Some(until) = until else { return supervisor.resumes.news().await };
+    let Some(until) = until else { return supervisor.restarts.news().await };
     let wait = Duration::from_millis(until.ms_since(now));
     // Early or late, everything is looked at again.
-    let _elapsed = tokio::time::timeout(wait, supervisor.resumes.news()).await;
+    let _elapsed = tokio::time::timeout(wait, supervisor.restarts.news()).await;
 }
 
 fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
@@ -71,7 +71,7 @@ pub(crate) fn load(supervisor: &Arc<Supervisor>) -> Result<usize, Error> {
             Ok(run) => {
                 // The daemon that made it may have died before it could.
                 strays::acknowledge(&supervisor.ground.layout.run(id.as_str()));
-                supervisor.resumes.hold(
+                supervisor.restarts.push(
                     Desired::of(&run, &supervisor.ground.world.boot),
                     supervisor.is_alive(&run),
                 );
@@ -101,7 +101,7 @@ fn carry_out(supervisor: &Arc<Supervisor>, mut loaded: HashMap<RunId, Run>) -> O
     let mut look_again_at = None;
     for _ in 0..PLANS {
         let plan = supervisor
-            .resumes
+            .restarts
             .plan(|run| supervisor.handle(run).is_some(), supervisor.ground.world.steady());
         look_again_at = plan.look_again_at;
         for id in &plan.seat {
@@ -110,7 +110,7 @@ fn carry_out(supervisor: &Arc<Supervisor>, mut loaded: HashMap<RunId, Run>) -> O
                     let first = supervisor.first_news(&run);
                     conductor::start(
                         supervisor,
-                        Seat::new(run, supervisor.ground.epoch),
+                        FencedRun::new(run, supervisor.ground.epoch),
                         Some(first),
                     );
                 }
@@ -129,7 +129,7 @@ fn carry_out(supervisor: &Arc<Supervisor>, mut loaded: HashMap<RunId, Run>) -> O
 /// Gives a run that has nobody a conductor, if it is to have one.
 pub(crate) fn take_over(supervisor: &Arc<Supervisor>, id: &RunId) {
     if supervisor.handle(id).is_some() {
-        return supervisor.resumes.is_seated(id);
+        return supervisor.restarts.conducted(id);
     }
     let is_open = match supervisor.ground.store.row(id) {
         Ok(row) => row.is_some_and(|row| row.is_open),
@@ -146,9 +146,9 @@ pub(crate) fn take_over(supervisor: &Arc<Supervisor>, id: &RunId) {
         Ok(run) => {
             tracing::info!(run = %id, "taken over");
             supervisor.unquarantine(id);
-            supervisor.resumes.is_seated(id);
+            supervisor.restarts.conducted(id);
             let (parent, first) = (run.clone(), supervisor.first_news(&run));
-            conductor::start(supervisor, Seat::new(run, supervisor.ground.epoch), Some(first));
+            conductor::start(supervisor, FencedRun::new(run, supervisor.ground.epoch), Some(first));
             if let Err(error) = children::catch_up(supervisor, &[parent]) {
                 tracing::error!(run = %id, %error, "cannot look for what its children came to");
             }
@@ -188,7 +188,7 @@ async fn look_for_missed(supervisor: &Arc<Supervisor>) {
         tracing::warn!(run = %id, "open, and conducted by nobody");
         supervisor.unseat(&id);
         let since = supervisor.ground.world.steady();
-        supervisor.resumes.find(Desired {
+        supervisor.restarts.found(Desired {
             run: id,
             standing: Standing::Resting,
             priority: 0,

@@ -17,7 +17,6 @@ use outlast_wire::shim::{self, Record};
 
 use crate::conductor::{self, append_to};
 use crate::directory::{Contents, word};
-use crate::driver::Seat;
 use crate::ended;
 use crate::keeper;
 use crate::lanes::Lane;
@@ -26,6 +25,7 @@ use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 use crate::supervisor::strays;
 use crate::world::{World, files};
+use outlast_conduct::fenced_run::FencedRun;
 
 /// The word for a run whose directory has gone further than its journal.
 pub(crate) const BEHIND: &str = "journal_behind";
@@ -190,7 +190,7 @@ impl Supervisor {
         tracing::info!(run = %id, "rebuilt from its directory");
         let item = item(&rebuilt, "recovered");
         self.note_slot(&rebuilt.run);
-        conductor::start(self, Seat::new(rebuilt.run, self.ground.epoch), Some(Input::Woke));
+        conductor::start(self, FencedRun::new(rebuilt.run, self.ground.epoch), Some(Input::Woke));
         self.note_all_seen_to();
         Ok(item)
     }

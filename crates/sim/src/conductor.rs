@@ -1,9 +1,8 @@
-//! One run, conducted: the twin of the daemon's conductor, with the production [`Seat`] in it.
+//! One run, conducted: the twin of the daemon's conductor, with the production [`FencedRun`] in it.
 
 use std::collections::VecDeque;
 
-use outlast_daemon::driver::Seat;
-use outlast_daemon::reconcile::{Desired, Standing};
+use outlast_conduct::fenced_run::FencedRun;
 use outlast_engine::{Effect, Event, Input, Report, Run, Slot, StopMode};
 use outlast_store::{Append, Error};
 
@@ -11,12 +10,12 @@ use crate::chore::Chore;
 use crate::keeper::Keeper;
 use crate::options::Sabotage;
 use crate::truth;
-use crate::world::{Key, RunIndex, World, boot_id};
+use crate::world::{Key, RunIndex, World};
 
 pub(crate) struct Conductor {
     run: RunIndex,
     epoch: u64,
-    seat: Seat,
+    fenced: FencedRun,
     keeper: Option<Keeper>,
     /// What is done to the workspace, and whether it is still to be done.
     chore: Option<Chore>,
@@ -59,7 +58,7 @@ pub(crate) enum Outcome {
 }
 
 impl Conductor {
-    pub(crate) fn new(run: RunIndex, seat: Seat, epoch: u64, first: Option<Input>) -> Self {
+    pub(crate) fn new(run: RunIndex, fenced: FencedRun, epoch: u64, first: Option<Input>) -> Self {
         let doing = match first {
             Some(input) => Doing::Propose(Message { input, asker: Asker::Nobody }),
             None => Doing::Perform,
@@ -67,7 +66,7 @@ impl Conductor {
         Self {
             run,
             epoch,
-            seat,
+            fenced,
             keeper: None,
             chore: None,
             has_chore_to_do: false,
@@ -79,13 +78,12 @@ impl Conductor {
     }
 
     pub(crate) fn run(&self) -> &Run {
-        self.seat.run()
+        self.fenced.run()
     }
 
-    /// True if it has met the step that it was to start, or has none to start any more.
-    pub(crate) fn has_gone_on(&self, world: &World) -> bool {
-        let desired = Desired::of(self.seat.run(), &boot_id(world.boot));
-        desired.standing != Standing::Eager || self.keeper.as_ref().is_some_and(Keeper::has_met)
+    /// True if it has met the step that it was to start.
+    pub(crate) fn has_met(&self) -> bool {
+        self.keeper.as_ref().is_some_and(Keeper::has_met)
     }
 
     pub(crate) fn tell(&mut self, message: Message) {
@@ -94,7 +92,7 @@ impl Conductor {
 
     /// True once: when the run is first seen to have ended.
     pub(crate) fn has_just_ended(&mut self) -> bool {
-        let has_ended = self.seat.run().ended_at.is_some();
+        let has_ended = self.fenced.run().ended_at.is_some();
         has_ended && !std::mem::replace(&mut self.has_told_parent, true)
     }
 
@@ -140,8 +138,8 @@ impl Conductor {
                 None => return Outcome::Fenced,
             },
             Doing::Accept(message, events) => {
-                self.seat.accept(&events);
-                truth::on_accept(world, self.run, self.seat.run());
+                self.fenced.accept(&events);
+                truth::on_accept(world, self.run, self.fenced.run());
                 self.answer(world, &message);
                 Doing::Perform
             }
@@ -151,13 +149,13 @@ impl Conductor {
 
     /// Sees to what is due; `None` if there is nothing left to do.
     fn perform(&mut self, world: &mut World) -> Option<Doing> {
-        let due = self.seat.due();
+        let due = self.fenced.due();
         self.keep(world, &due);
         self.see_to_workspace(world, &due);
         if due.iter().any(|effect| matches!(effect, Effect::Finish { .. })) {
             return Some(Doing::Propose(Message { input: Input::Finished, asker: Asker::Nobody }));
         }
-        self.seat.run().is_open().then_some(Doing::Wait)
+        self.fenced.run().is_open().then_some(Doing::Wait)
     }
 
     fn see_to_workspace(&mut self, world: &mut World, due: &[Effect]) {
@@ -191,7 +189,7 @@ impl Conductor {
         }
         let Some((key, boot)) = wanted else { return };
         let epoch = self.epoch;
-        let run = self.seat.run();
+        let run = self.fenced.run();
         self.keeper
             .get_or_insert_with(|| Keeper::new(key, boot, epoch, run.clone()))
             .order_stop(stop_mode(due));
@@ -199,9 +197,9 @@ impl Conductor {
 
     /// The next piece of news, or that it is time.
     fn next(&mut self, world: &mut World) -> Doing {
-        let is_time = self.seat.wake_at().is_some_and(|at| world.now() >= at)
-            || self.seat.run().wants_slot()
-            || self.seat.run().is_held != world.is_held;
+        let is_time = self.fenced.wake_at().is_some_and(|at| world.now() >= at)
+            || self.fenced.run().wants_slot()
+            || self.fenced.run().is_held != world.is_held;
         if world.rng.chance(if is_time { 500 } else { 10 }) {
             return Doing::Propose(Message { input: Input::Woke, asker: Asker::Nobody });
         }
@@ -228,10 +226,10 @@ impl Conductor {
         let mut moment = world.moment();
         if self.is_held {
             moment.slot = Slot::Held;
-        } else if self.seat.run().holds_slot() {
+        } else if self.fenced.run().holds_slot() {
             moment.slot = Slot::Free;
         }
-        match self.seat.propose(&message.input, &moment, &truth::Unsaid) {
+        match self.fenced.propose(&message.input, &moment, &truth::Unsaid) {
             Some(append) => Doing::Append(message, Box::new(append)),
             None => {
                 self.answer(world, &message);
@@ -246,7 +244,7 @@ impl Conductor {
             Ok(()) => Some(Doing::Accept(message, events)),
             Err(Error::Conflict { .. }) => {
                 let run = replay(world, self.run)?;
-                self.seat = Seat::new(run, self.epoch);
+                self.fenced = FencedRun::new(run, self.epoch);
                 Some(Doing::Propose(message))
             }
             Err(Error::StaleEpoch { .. } | Error::Closed) => None,

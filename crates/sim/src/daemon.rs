@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_daemon::driver::Seat;
+use outlast_conduct::fenced_run::FencedRun;
 use outlast_engine::{Input, Run, Unheard};
 use outlast_store::{Append, Error, Journal};
 
 use crate::conductor::{self, Conductor, Message, Outcome};
 use crate::family;
 use crate::options::Sabotage;
-use crate::resumes::Resumes;
+use crate::restarts::Restarts;
 use crate::truth;
 use crate::world::{DaemonId, RunIndex, World};
 
@@ -17,7 +17,7 @@ pub(crate) struct Daemon {
     pub(crate) stage: Stage,
     pub(crate) epoch: u64,
     conductors: BTreeMap<RunIndex, Conductor>,
-    resumes: Resumes,
+    restarts: Restarts,
     creations: Vec<Creation>,
 }
 
@@ -38,7 +38,7 @@ struct Creation {
 enum At {
     Check,
     Append,
-    Seat(Box<Seat>),
+    Conduct(Box<FencedRun>),
 }
 
 /// Lets a daemon take one step, of its own or of one of its runs.
@@ -72,7 +72,7 @@ impl World {
             stage: Stage::Started,
             epoch: 0,
             conductors: BTreeMap::new(),
-            resumes: Resumes::default(),
+            restarts: Restarts::default(),
             creations: Vec::new(),
         };
         self.daemons.insert(id, daemon);
@@ -145,16 +145,16 @@ impl Daemon {
             let run =
                 world.runs.iter().position(|known| known.id == id).expect("somebody asked for it");
             if let Some(replayed) = conductor::replay(world, run) {
-                self.resumes.hold(&replayed);
+                self.restarts.push(world, run, &replayed);
                 open.push((run, replayed));
             }
         }
         let runs: Vec<(RunIndex, &Run)> = open.iter().map(|(index, run)| (*index, run)).collect();
-        let plan = self.resumes.plan(world, &runs, BTreeSet::new());
+        let plan = self.restarts.plan(world, &runs, &BTreeSet::new());
         for id in &plan.seat {
             let at = open.iter().position(|(_, run)| run.id == *id).expect("it was wanted");
             let (run, replayed) = open.swap_remove(at);
-            self.seat(run, Seat::new(replayed, self.epoch), Some(Input::Woke));
+            self.conduct_from_here(run, FencedRun::new(replayed, self.epoch), Some(Input::Woke));
             self.conductors.get_mut(&run).expect("it was just seated").is_held =
                 !(plan.adopt.contains(id) || plan.start.contains(id));
         }
@@ -188,16 +188,16 @@ impl Daemon {
 
     /// Lets those go on whose turn it is.
     fn reconcile(&mut self, world: &mut World) {
-        for conductor in self.conductors.values().filter(|it| it.has_gone_on(world)) {
-            self.resumes.has_gone_on(conductor.run());
+        for conductor in self.conductors.values() {
+            self.restarts.note(world, conductor.run(), conductor.has_met());
         }
-        if self.resumes.is_settled() {
+        if !self.restarts.has_pending() {
             return;
         }
         let runs: Vec<(RunIndex, &Run)> =
             self.conductors.iter().map(|(index, conductor)| (*index, conductor.run())).collect();
-        let seated = runs.iter().map(|(_, run)| run.id.clone()).collect();
-        let plan = self.resumes.plan(world, &runs, seated);
+        let conducted = runs.iter().map(|(_, run)| run.id.clone()).collect();
+        let plan = self.restarts.plan(world, &runs, &conducted);
         for conductor in self.conductors.values_mut() {
             let id = &conductor.run().id;
             if plan.adopt.contains(id) || plan.start.contains(id) {
@@ -206,8 +206,8 @@ impl Daemon {
         }
     }
 
-    fn seat(&mut self, run: RunIndex, seat: Seat, first: Option<Input>) {
-        self.conductors.insert(run, Conductor::new(run, seat, self.epoch, first));
+    fn conduct_from_here(&mut self, run: RunIndex, fenced: FencedRun, first: Option<Input>) {
+        self.conductors.insert(run, Conductor::new(run, fenced, self.epoch, first));
     }
 
     fn conduct(&mut self, world: &mut World, run: RunIndex) -> Outcome {
@@ -217,7 +217,9 @@ impl Daemon {
             self.tell_parent(world, run, Unheard::Ended);
         }
         if outcome == Outcome::Over {
-            self.conductors.remove(&run).expect("it was listed").let_go(world);
+            let conductor = self.conductors.remove(&run).expect("it was listed");
+            self.restarts.forget(&conductor.run().id);
+            conductor.let_go(world);
         }
         outcome
     }
@@ -247,7 +249,11 @@ impl Daemon {
             return;
         }
         if let Some(replayed) = conductor::replay(world, run) {
-            self.seat(run, Seat::new(replayed, self.epoch), Some(Input::RemovalAsked));
+            self.conduct_from_here(
+                run,
+                FencedRun::new(replayed, self.epoch),
+                Some(Input::RemovalAsked),
+            );
         }
     }
 
@@ -272,8 +278,8 @@ impl Daemon {
                 self.creations.push(Creation { client, run, at: At::Append });
             }
             At::Append => return self.append(world, client, run),
-            At::Seat(seat) => {
-                self.seat(run, *seat, None);
+            At::Conduct(seat) => {
+                self.conduct_from_here(run, *seat, None);
                 self.tell_parent(world, run, Unheard::Made);
                 truth::on_created(world, client, run);
             }
@@ -283,10 +289,12 @@ impl Daemon {
 
     fn append(&mut self, world: &mut World, client: usize, run: RunIndex) -> Outcome {
         let (id, spec) = (world.runs[run].id.clone(), world.runs[run].spec.clone());
-        let (append, seat): (Append, Seat) =
-            Seat::create(&id, spec, &world.moment(), self.epoch, &truth::Unsaid);
+        let (append, seat): (Append, FencedRun) =
+            FencedRun::create(&id, spec, &world.moment(), self.epoch, &truth::Unsaid);
         match world.append(run, append) {
-            Ok(()) => self.creations.push(Creation { client, run, at: At::Seat(Box::new(seat)) }),
+            Ok(()) => {
+                self.creations.push(Creation { client, run, at: At::Conduct(Box::new(seat)) });
+            }
             Err(Error::KeyTaken { by, .. }) => {
                 world.stats.keys_met_again += 1;
                 let by = world
@@ -327,7 +335,7 @@ impl Daemon {
             return;
         }
         if let Some(replayed) = conductor::replay(world, run).filter(outlast_engine::Run::is_open) {
-            self.seat(run, Seat::new(replayed, self.epoch), Some(Input::Woke));
+            self.conduct_from_here(run, FencedRun::new(replayed, self.epoch), Some(Input::Woke));
         }
     }
 
@@ -337,10 +345,10 @@ impl Daemon {
         world.note(|| format!("client {client} hangs up"));
         world.clients[client].answer_is_lost();
         match at {
-            At::Seat(seat) if !world.is_sabotaged(Sabotage::HangUpForgets) => {
-                self.seat(run, *seat, None);
+            At::Conduct(seat) if !world.is_sabotaged(Sabotage::HangUpForgets) => {
+                self.conduct_from_here(run, *seat, None);
             }
-            At::Seat(_) | At::Check | At::Append => {}
+            At::Conduct(_) | At::Check | At::Append => {}
         }
         Outcome::GoesOn
     }

@@ -1,6 +1,6 @@
 //! The simulator: a whole machine in one seed.
 //!
-//! Runs the production engine, the production [`outlast_daemon::driver::Seat`] and the production
+//! Runs the production engine, the production [`outlast_conduct::fenced_run::FencedRun`] and the production
 //! [`outlast_store::Memory`] over a world of shims, processes, disks, clocks and clients that is made of
 //! plain data and one random number generator. Daemons, shims and the machine die between any two steps;
 //! answers get lost; news is late, repeated and out of order. After every append, every exec and at the end
@@ -10,8 +10,8 @@
 //! and call tools; people send, pause, stop and answer at odd times. Once the faults are over, those people see
 //! to what rests, and every run has to come to its end by its own ceilings.
 //!
-//! What stands beside the driver in production and does IO there (the conductor, the keeper, the shim) is
-//! mirrored here step by step, in the same order of belief. A seed is the whole of a run's randomness: the
+//! The books of restarts and the plan over them are production's too (`outlast_conduct`). What does IO in production
+//! (the conductor, the keeper, the shim) is mirrored here step by step, in the same order of belief. A seed is the whole of a run's randomness: the
 //! same seed gives the same trace.
 
 mod agent;
@@ -25,7 +25,7 @@ mod keeper;
 mod options;
 mod person;
 mod record;
-mod resumes;
+mod restarts;
 mod rng;
 mod shim;
 mod simulation;

@@ -5,15 +5,16 @@ use super::manifest::{Section, dependencies};
 use super::tree::File;
 
 /// Our crates, and those of ours that each may be built upon.
-const ALLOWED: [(&str, &[&str]); 10] = [
+const ALLOWED: [(&str, &[&str]); 11] = [
     ("outlast", &["wire", "client", "daemon", "shim", "workflow"]),
     ("client", &["wire"]),
-    ("daemon", &["engine", "store", "agents", "wire", "workflow"]),
+    ("daemon", &["conduct", "engine", "store", "agents", "wire", "workflow"]),
+    ("conduct", &["engine", "store", "workflow"]),
     ("workflow", &["engine", "agents"]),
     ("store", &["engine"]),
     ("agents", &["engine"]),
     ("shim", &["wire"]),
-    ("sim", &["engine", "daemon", "store"]),
+    ("sim", &["conduct", "engine", "store"]),
     ("engine", &[]),
     ("wire", &[]),
 ];

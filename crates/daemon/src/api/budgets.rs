@@ -7,10 +7,10 @@ use outlast_store::Amount;
 use outlast_wire::api::{BudgetView, Spent};
 
 use super::Daemon;
-use crate::budgets::Standing;
 use crate::lanes::blocking;
 use crate::refusal::Answer;
 use crate::view;
+use outlast_conduct::budgets::BudgetStatus;
 
 #[utoipa::path(get, path = "/v1/budgets", responses((status = 200, body = [BudgetView])))]
 pub(crate) async fn list(State(supervisor): Daemon) -> Answer<Json<Vec<BudgetView>>> {
@@ -22,8 +22,8 @@ pub(crate) async fn list(State(supervisor): Daemon) -> Answer<Json<Vec<BudgetVie
     Ok(Json(standing.await?.iter().map(budget).collect()))
 }
 
-fn budget(standing: &Standing) -> BudgetView {
-    let Standing { rule, used, reserved, resets_at } = standing;
+fn budget(standing: &BudgetStatus) -> BudgetView {
+    let BudgetStatus { rule, used, reserved, resets_at } = standing;
     let max = Amount {
         tokens: rule.max_tokens.unwrap_or(0),
         cost_usd_micros: rule.max_cost_usd_micros.unwrap_or(0),

@@ -46,7 +46,7 @@ fn render(supervisor: &Arc<Supervisor>) -> Answer<String> {
     let queue_depth = supervisor.handles().iter().filter(|(_, handle)| waits(handle)).count();
     let pending = |state: &outlast_store::SinkState| state.pending;
     let notices_pending = supervisor.ground.store.sink_states()?.iter().map(pending).sum();
-    let left = |it: &crate::budgets::Standing| (it.rule.name.clone(), it.left());
+    let left = |it: &outlast_conduct::budgets::BudgetStatus| (it.rule.name.clone(), it.left());
     let budgets = supervisor.budgets().iter().map(left).collect();
     let sight = metrics::Sight { census, queue_depth, notices_pending, budgets };
     Ok(supervisor.operator.metrics.render(&sight))

@@ -31,7 +31,7 @@ use crate::ground::Ground;
 use crate::lanes::Lane;
 use crate::mailbox::{Handle, Message};
 use crate::records;
-use crate::resumes::Resumes;
+use crate::restarts::Restarts;
 use crate::watch::Watcher;
 use crate::world::host;
 use ending::Ending;
@@ -75,7 +75,7 @@ pub(crate) struct Keeper {
 impl Keeper {
     pub(crate) fn start(
         ground: Arc<Ground>,
-        resumes: Arc<Resumes>,
+        restarts: Arc<Restarts>,
         task: Task,
         handle: Handle,
     ) -> Self {
@@ -85,7 +85,7 @@ impl Keeper {
         let watcher = Watcher::start(&ground, &handle, &task.run, step, &dir);
         let work = Work {
             ground,
-            resumes,
+            restarts,
             task,
             dir,
             handle,
@@ -126,7 +126,7 @@ impl Drop for Keeper {
 
 struct Work {
     ground: Arc<Ground>,
-    resumes: Arc<Resumes>,
+    restarts: Arc<Restarts>,
     task: Task,
     dir: AttemptDir,
     handle: Handle,
@@ -283,13 +283,13 @@ impl Work {
 
     /// True if the run may start nothing yet. One that is to be stopped is seen to at once.
     fn is_held_back(&self) -> bool {
-        self.stop.borrow().is_none() && self.resumes.is_held(&self.task.run.id)
+        self.stop.borrow().is_none() && self.restarts.is_pending(&self.task.run.id)
     }
 
     async fn await_turn(&mut self) {
-        let resumes = self.resumes.clone();
+        let restarts = self.restarts.clone();
         loop {
-            let released = resumes.released();
+            let released = restarts.released();
             if !self.is_held_back() {
                 return;
             }
@@ -301,7 +301,7 @@ impl Work {
     }
 
     fn has_gone_on(&self) {
-        self.resumes.has_gone_on(&self.task.run.id);
+        self.restarts.started(&self.task.run.id);
     }
 
     async fn look(&self) -> Result<Sight, records::Unreadable> {

@@ -7,8 +7,8 @@ use outlast_wire::api;
 use outlast_wire::layout::Layout;
 
 use super::text;
-use crate::driver::Tell;
 use crate::{tail, view};
+use outlast_conduct::fenced_run::Tell;
 
 /// The most of the output that a notice carries, in bytes.
 const TAIL: usize = 2000;

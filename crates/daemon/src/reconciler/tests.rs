@@ -61,7 +61,7 @@ impl Stage {
         moment.slot = outlast_engine::Slot::Taken;
         let words = Words { layout: &self.supervisor.ground.layout };
         let (append, seat) =
-            Seat::create(&self.id, spec, &moment, self.supervisor.ground.epoch, &words);
+            FencedRun::create(&self.id, spec, &moment, self.supervisor.ground.epoch, &words);
         self.store.append_wait(append).unwrap();
         let pause = seat
             .propose(&Input::PauseAsked(outlast_engine::Order::default()), &moment, &words)
@@ -85,7 +85,7 @@ fn a_run_that_is_open_and_has_nobody_is_found_by_the_next_look() {
         look_for_missed(&stage.supervisor).await;
         reconcile(&stage.supervisor);
         assert!(stage.supervisor.handle(&stage.id).is_some());
-        assert!(!stage.supervisor.resumes.is_lost(&stage.id));
+        assert!(!stage.supervisor.restarts.is_lost(&stage.id));
     });
 }
 

@@ -16,7 +16,6 @@ use super::tell::tell;
 use crate::children;
 use crate::conductor;
 use crate::conductor::append_to;
-use crate::driver::Seat;
 use crate::lanes::Lane;
 use crate::lanes::{blocking, in_lane};
 use crate::leaving::Leaving;
@@ -30,6 +29,7 @@ use crate::supervisor::{Claim, Supervisor};
 use crate::triggers::MakeRuns;
 use crate::world;
 use crate::world::files::{self, Lasting};
+use outlast_conduct::fenced_run::FencedRun;
 
 /// What whoever makes a run is told while everything rests.
 const HELD: &str = "everything is paused: it starts after `outlast resume --all`";
@@ -110,7 +110,7 @@ impl Creation {
         let epoch = self.supervisor.ground.epoch;
         let moment = self.supervisor.moment_for_new(&self.id, spec, slot);
         let words = Words { layout: &self.supervisor.ground.layout };
-        let (append, seat) = Seat::create(&self.id, spec.clone(), &moment, epoch, &words);
+        let (append, seat) = FencedRun::create(&self.id, spec.clone(), &moment, epoch, &words);
         if seat.run().live().is_none() && lasting(spec) == Lasting::Process {
             // It may still wait when the machine goes down, and then needs what it was given.
             if let Err(error) = self.sync(&dir).await {

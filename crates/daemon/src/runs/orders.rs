@@ -111,7 +111,7 @@ impl Given {
             let by = caller.may(supervisor, right, run).await?;
             if matches!(self.verb, Verb::Answer(_) | Verb::Resume) {
                 // A person's word is no resume after a restart.
-                supervisor.resumes.free(run);
+                supervisor.restarts.release(run);
             }
             let order = Order { id: Some(self.id.clone()), by, answers: seq };
             let after = tell(supervisor, run, input(order)).await?;

@@ -53,7 +53,7 @@ pub(crate) async fn tell(
     input: Input,
 ) -> Answer<Arc<Run>> {
     let Some(handle) = supervisor.handle(id) else {
-        if supervisor.resumes.is_lost(id) {
+        if supervisor.restarts.is_lost(id) {
             return Err(lost(supervisor, id));
         }
         return Ok(snapshot_of(supervisor, id).await?.run);

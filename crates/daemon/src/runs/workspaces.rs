@@ -9,11 +9,11 @@ use outlast_store::{Error, Filter};
 use tokio::sync::watch;
 
 use crate::conductor;
-use crate::driver::Seat;
 use crate::mailbox::Handle;
 use crate::mailbox::Snapshot;
 use crate::supervisor::Supervisor;
 use crate::workspace;
+use outlast_conduct::fenced_run::FencedRun;
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub(crate) fn remove(supervisor: &Arc<Supervisor>, id: &RunId) -> Result<Removed
 
 /// Gives the run a conductor for as long as its removal takes.
 async fn conducted(supervisor: &Arc<Supervisor>, run: Run) {
-    let seat = Seat::new(run, supervisor.ground.epoch);
+    let seat = FencedRun::new(run, supervisor.ground.epoch);
     until_over(conductor::start(supervisor, seat, Some(Input::RemovalAsked)).snapshot).await;
 }
 

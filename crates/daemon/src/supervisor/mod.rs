@@ -2,10 +2,10 @@
 //!
 //! Starts no task. `conductor` gives a run its task and enters the run here; `reconciler` decides which run gets one.
 
+mod held_back;
 mod inbox;
 mod moments;
 mod quarantine;
-mod restarts;
 pub(crate) mod restored;
 pub(crate) mod strays;
 
@@ -22,21 +22,21 @@ use crate::notify::Dispatch;
 use crate::operator::Operator;
 use crate::operator::readiness::{self, Obstacle};
 use crate::order_book::Book;
-use crate::resumes::Resumes;
-use crate::slots::{Queueing, Slots};
+use crate::restarts::Restarts;
 use crate::sync::lock;
 use crate::triggers::Triggers;
 use crate::waiter::Needs;
 use crate::watchers::Watchers;
 use crate::world;
 use moments::Shared;
+use outlast_conduct::slots::{Queueing, Slots};
 use strays::Strays;
 
 /// The open runs, and what they share.
 pub(crate) struct Supervisor {
     pub(crate) ground: Arc<Ground>,
     pub(crate) slots: Slots,
-    pub(crate) resumes: Arc<Resumes>,
+    pub(crate) restarts: Arc<Restarts>,
     /// Set if daemons have died too fast before this one.
     pub(crate) storm: Option<Storm>,
     pub(crate) watchers: Watchers,
@@ -77,13 +77,13 @@ pub(crate) struct Storm {
 impl Supervisor {
     pub(crate) fn new(ground: Arc<Ground>, storm: Option<Storm>) -> Arc<Self> {
         let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (slots, resumes) = (Slots::default(), Arc::new(Resumes::default()));
+        let (slots, restarts) = (Slots::default(), Arc::new(Restarts::default()));
         if let Ok(config) = ground.settings.current() {
             slots.follow(&config.concurrency);
-            resumes.follow(&config.supervision);
+            restarts.follow(&config.supervision);
         }
         if let Some(storm) = storm {
-            resumes.hold_all_until(storm.until);
+            restarts.delay_all_until(storm.until);
         }
         Arc::new_cyclic(|us: &Weak<Self>| Self {
             notices: Dispatch::new(ground.clone(), us.clone()),
@@ -96,7 +96,7 @@ impl Supervisor {
             strays: Strays::default(),
             needs: Needs::default(),
             slots,
-            resumes,
+            restarts,
             storm,
             runs,
             quarantine,
@@ -114,7 +114,7 @@ impl Supervisor {
         };
         if is_first {
             // From here on there may be something to miss.
-            self.resumes.nudge();
+            self.restarts.nudge();
         }
         self.watchers.note(&run.id);
     }
@@ -130,7 +130,7 @@ impl Supervisor {
     pub(crate) fn forget(&self, id: &RunId) {
         self.needs.forget(id);
         self.unseat(id);
-        self.resumes.forget(id);
+        self.restarts.forget(id);
     }
 
     pub(crate) fn unseat(&self, id: &RunId) {
@@ -150,7 +150,7 @@ impl Supervisor {
 
     /// Whether a run may start something now.
     pub(crate) fn slot_of(&self, run: &Run) -> Slot {
-        if self.resumes.is_held(&run.id) {
+        if self.restarts.is_pending(&run.id) {
             return Slot::Held;
         }
         if run.holds_slot() {
@@ -158,7 +158,7 @@ impl Supervisor {
         }
         let slot = self.take_slot(&run.id, &run.spec, run.created_at);
         if slot == Slot::Taken {
-            self.resumes.has_gone_on(&run.id);
+            self.restarts.started(&run.id);
         }
         slot
     }
@@ -171,12 +171,12 @@ impl Supervisor {
     /// Notes what a run has come to, and asks whoever can have the place it left.
     pub(crate) fn note_slot(&self, run: &Run) {
         self.needs.note(run);
-        let is_held = self.resumes.is_held(&run.id);
+        let is_held = self.restarts.is_pending(&run.id);
         let queueing = if is_held { Queueing::StaysOut } else { Queueing::Joins };
         if let Some(next) = self.slots.note(run, queueing).filter(|next| *next != run.id) {
             self.poke(&next);
         }
-        self.resumes.note(run, &self.ground.world.boot);
+        self.restarts.note(run, &self.ground.world.boot);
     }
 
     /// A run that was not made needs no place.
@@ -197,7 +197,7 @@ impl Supervisor {
         if let Some(next) = self.slots.follow(&config.concurrency) {
             self.poke(&next);
         }
-        self.resumes.follow(&config.supervision);
+        self.restarts.follow(&config.supervision);
         if let Err(error) = self.follow_budgets(&config) {
             tracing::error!(%error, "cannot read what was spent; the budgets before hold");
         }
@@ -215,7 +215,7 @@ impl Supervisor {
                 );
             }
         }
-        self.resumes.nudge();
+        self.restarts.nudge();
     }
 
     /// Has a run look again. One that has no room for this has other news, after which it looks anyway.
@@ -241,7 +241,7 @@ impl Supervisor {
     pub(crate) fn release(&self, id: &RunId) {
         lock(&self.quarantine).remove(id);
         self.needs.forget(id);
-        self.resumes.forget(id);
+        self.restarts.forget(id);
     }
 
     /// True while there is something that could be missed.

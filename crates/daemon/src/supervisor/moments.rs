@@ -9,8 +9,8 @@ use outlast_wire::api::ByView;
 use outlast_workflow::Config;
 
 use super::Supervisor;
-use crate::budgets::{Budgets, Standing};
 use crate::order_book::{self, Page};
+use outlast_conduct::budgets::{BudgetStatus, Budgets};
 
 /// Since when everything rests, as the store has it.
 const HELD: &str = "held";
@@ -58,7 +58,8 @@ impl Supervisor {
     pub(crate) fn moment_of(&self, run: &Run, slot: Slot, seen: Seen) -> Moment {
         let moment = self.ground.moment(slot);
         let nothing = Amount::default();
-        let budget = self.shared.budgets.room(&run.id, &run.spec, Some(run), nothing, moment.now);
+        let budget =
+            self.shared.budgets.reserve(&run.id, &run.spec, Some(run), nothing, moment.now);
         let (hold, word) = self.hold();
         Moment { hold, word, budget, seen, ..moment }
     }
@@ -66,14 +67,14 @@ impl Supervisor {
     /// The same moment for a run that will have used up so much in it: what it shares may be spent by that.
     pub(crate) fn moment_after(&self, run: &Run, moment: &Moment, spent: Entry) -> Moment {
         let (id, spec, now) = (&run.id, &run.spec, moment.now);
-        let budget = self.shared.budgets.room(id, spec, Some(run), spent.amount, now);
+        let budget = self.shared.budgets.reserve(id, spec, Some(run), spent.amount, now);
         Moment { budget, nearing: self.shared.budgets.nearing(spec, spent), ..moment.clone() }
     }
 
     /// The moment for a run that is being made.
     pub(crate) fn moment_for_new(&self, id: &RunId, spec: &RunSpec, slot: Slot) -> Moment {
         let moment = self.ground.moment(slot);
-        let budget = self.shared.budgets.room(id, spec, None, Amount::default(), moment.now);
+        let budget = self.shared.budgets.reserve(id, spec, None, Amount::default(), moment.now);
         let (hold, word) = self.hold();
         Moment { hold, word, budget, ..moment }
     }
@@ -108,8 +109,8 @@ impl Supervisor {
         Ok(())
     }
 
-    pub(crate) fn budgets(&self) -> Vec<Standing> {
-        self.shared.budgets.standing(self.ground.world.now())
+    pub(crate) fn budgets(&self) -> Vec<BudgetStatus> {
+        self.shared.budgets.status(self.ground.world.now())
     }
 
     pub(crate) fn held_since(&self) -> Option<Time> {

@@ -3,8 +3,8 @@
 use outlast_engine::RunId;
 
 use super::Supervisor;
-use crate::reconcile::{Desired, Standing};
 use crate::sync::lock;
+use outlast_conduct::reconcile::{Desired, Standing};
 
 impl Supervisor {
     /// Leaves a run alone that cannot be read, until it is read again.
@@ -26,7 +26,7 @@ impl Supervisor {
         self.watchers.note(id);
         let (standing, since) = (Standing::Unreadable, self.ground.world.steady());
         let wanted = Desired { run: id.clone(), standing, priority: 0, since };
-        self.resumes.lose(wanted, false, since);
+        self.restarts.lost(wanted, false, since);
     }
 
     pub(crate) fn unquarantine(&self, id: &RunId) {

@@ -144,7 +144,7 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
 /// Notices without words: what matters here is which there are.
 pub(crate) struct Unsaid;
 
-impl outlast_daemon::driver::Tell for Unsaid {
+impl outlast_conduct::fenced_run::Tell for Unsaid {
     fn body(&self, _run: &Run, notice: &outlast_engine::Notice) -> String {
         format!("{{\"id\":\"{}\"}}", notice.id)
     }

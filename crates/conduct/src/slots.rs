@@ -10,7 +10,7 @@ use outlast_engine::{Run, RunId, RunSpec, Slot, Time};
 use outlast_workflow::Concurrency;
 
 #[derive(Default)]
-pub(crate) struct Slots {
+pub struct Slots {
     table: Mutex<Table>,
 }
 
@@ -38,7 +38,7 @@ struct Rank {
 
 /// Whether a run that wants a place stands in line for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Queueing {
+pub enum Queueing {
     Joins,
     /// It is held back, and nobody is to wait behind it.
     StaysOut,
@@ -46,7 +46,7 @@ pub(crate) enum Queueing {
 
 impl Slots {
     /// Follows the rules of a config that has changed; says whom to ask if that made room.
-    pub(crate) fn follow(&self, rules: &Concurrency) -> Option<RunId> {
+    pub fn follow(&self, rules: &Concurrency) -> Option<RunId> {
         let mut table = self.lock();
         if table.rules == *rules {
             return None;
@@ -56,13 +56,7 @@ impl Slots {
     }
 
     /// Takes a place for a run, unless others come first or there is none.
-    pub(crate) fn take(
-        &self,
-        id: &RunId,
-        spec: &RunSpec,
-        since: Time,
-        free_mb: impl Fn() -> u64,
-    ) -> Slot {
+    pub fn take(&self, id: &RunId, spec: &RunSpec, since: Time, free_mb: impl Fn() -> u64) -> Slot {
         let mut table = self.lock();
         let kind = Kind::of(spec);
         if !table.is_limited(&kind) || table.holders.contains_key(id) {
@@ -78,7 +72,7 @@ impl Slots {
     }
 
     /// Notes what a run has come to; says whom to ask next if that left a place.
-    pub(crate) fn note(&self, run: &Run, queueing: Queueing) -> Option<RunId> {
+    pub fn note(&self, run: &Run, queueing: Queueing) -> Option<RunId> {
         let mut table = self.lock();
         let rank = Rank::of(&run.id, &run.spec, run.created_at);
         if run.wants_slot() && queueing == Queueing::Joins {
@@ -95,7 +89,7 @@ impl Slots {
     }
 
     /// Whom to ask next, after a run that is gone.
-    pub(crate) fn forget(&self, id: &RunId) -> Option<RunId> {
+    pub fn forget(&self, id: &RunId) -> Option<RunId> {
         let mut table = self.lock();
         table.holders.remove(id);
         table.waiting.retain(|rank, _| rank.run != *id);
@@ -103,7 +97,7 @@ impl Slots {
     }
 
     /// True if somebody waits who may have to be asked again without anybody leaving.
-    pub(crate) fn waits_for_memory(&self) -> bool {
+    pub fn waits_for_memory(&self) -> bool {
         let table = self.lock();
         table.rules.min_free_memory_mb.is_some() && table.next().is_some()
     }

@@ -6,21 +6,21 @@ use outlast_wire::api::Holding;
 
 use super::Supervisor;
 use crate::keeper;
-use crate::reconcile::{Desired, Standing};
 use crate::starts;
 use crate::view;
+use outlast_conduct::reconcile::{Desired, Standing};
 
 impl Supervisor {
     /// A run that is held back would go on; true if it may. Runs that the plan wants conducted are left to the
     /// reconciler.
     pub(crate) fn lets_go(&self, run: &Run) -> bool {
-        self.resumes.wants_to_start(&run.id);
+        self.restarts.request_start(&run.id);
         let is_entered = |id: &RunId| self.handle(id).is_some();
-        let plan = self.resumes.plan(is_entered, self.ground.world.steady());
+        let plan = self.restarts.plan(is_entered, self.ground.world.steady());
         plan.adopt.iter().chain(&plan.start).for_each(|id| self.poke(id));
         // If it may not, the reconciler has to look again when it may.
-        self.resumes.nudge();
-        !self.resumes.is_held(&run.id)
+        self.restarts.nudge();
+        !self.restarts.is_pending(&run.id)
     }
 
     /// A conductor has gone and its run is open.
@@ -35,7 +35,7 @@ impl Supervisor {
         tracing::error!(run = %id, "its conductor is gone; it gets another");
         let wanted =
             Desired { standing: Standing::Resting, ..Desired::of(&run, &self.ground.world.boot) };
-        self.resumes.lose(wanted, self.is_alive(&run), self.ground.world.steady());
+        self.restarts.lost(wanted, self.is_alive(&run), self.ground.world.steady());
     }
 
     /// Until when this daemon starts nothing by itself, and why, if it does not.
@@ -48,7 +48,7 @@ impl Supervisor {
                 storm.deaths,
                 starts::WINDOW_MS / 1000
             ),
-            runs: self.resumes.waiting(),
+            runs: self.restarts.waiting(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! One step of a run: news in, an append out, and what is due after it.
+//! A run and the right to write to it: news in, an append out, and what is due after it.
 //!
 //! Synchronous and without a world, so that the simulator drives exactly this. Nothing changes here
 //! until the journal has taken it.
@@ -53,19 +53,19 @@ fn spent(before: &Run, after: &Run, moment: &Moment) -> Entry {
     Entry { day: day(moment.now), amount: amount(after).minus(amount(before)) }
 }
 
-/// A run, and the right to write to it.
+/// A run, and the right to write to it: the epoch that the store checks.
 #[derive(Debug, Clone)]
-pub struct Seat {
+pub struct FencedRun {
     run: Run,
     epoch: u64,
 }
 
-impl Seat {
+impl FencedRun {
     pub fn new(run: Run, epoch: u64) -> Self {
         Self { run, epoch }
     }
 
-    /// The append that creates a run, and the seat to take once it is durable.
+    /// The append that creates a run, and the run to go on with once it is durable.
     pub fn create(
         id: &RunId,
         spec: RunSpec,

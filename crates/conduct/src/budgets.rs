@@ -12,7 +12,7 @@ use outlast_store::{Account, Amount, Entry, Error, Ledger, begin_of, day};
 use outlast_workflow::{Period, SharedBudget};
 
 #[derive(Default)]
-pub(crate) struct Budgets {
+pub struct Budgets {
     table: Mutex<Table>,
 }
 
@@ -39,17 +39,17 @@ struct Reserve {
 }
 
 /// A budget as it stands.
-pub(crate) struct Standing {
-    pub(crate) rule: SharedBudget,
-    pub(crate) used: Amount,
-    pub(crate) reserved: Amount,
-    pub(crate) resets_at: Option<Time>,
+pub struct BudgetStatus {
+    pub rule: SharedBudget,
+    pub used: Amount,
+    pub reserved: Amount,
+    pub resets_at: Option<Time>,
 }
 
-impl Standing {
+impl BudgetStatus {
     /// What is left of it: 1 is all, 0 is nothing.
     #[expect(clippy::cast_precision_loss, reason = "a share that people look at")]
-    pub(crate) fn left(&self) -> f64 {
+    pub fn left(&self) -> f64 {
         let share = |used: u64, most: Option<u64>| {
             most.map_or(1.0, |most| 1.0 - (used as f64 / most.max(1) as f64).min(1.0))
         };
@@ -60,7 +60,7 @@ impl Standing {
 
 impl Budgets {
     /// Follows the rules of a config; says whom to ask if they have changed. The ledger is read only then.
-    pub(crate) fn follow(
+    pub fn follow(
         &self,
         rules: &[SharedBudget],
         near_percent: u32,
@@ -78,7 +78,7 @@ impl Budgets {
     }
 
     /// Reads the sums again: an append was made whose answer got lost.
-    pub(crate) fn reload(&self, now: Time, ledger: &(impl Ledger + ?Sized)) -> Result<(), Error> {
+    pub fn reload(&self, now: Time, ledger: &(impl Ledger + ?Sized)) -> Result<(), Error> {
         let mut table = self.lock();
         let rules: Vec<SharedBudget> = table.kept.iter().map(|kept| kept.rule.clone()).collect();
         table.kept = load(&rules, now, ledger)?;
@@ -88,7 +88,7 @@ impl Budgets {
 
     /// Whether there is room for one more turn of a run, once it has used up `more`. If there is, and nothing
     /// of it is alive, its share is reserved until it is noted what became of it.
-    pub(crate) fn room(
+    pub fn reserve(
         &self,
         id: &RunId,
         spec: &RunSpec,
@@ -120,7 +120,7 @@ impl Budgets {
     }
 
     /// The budgets that a run brings near their end when it has used up so much more.
-    pub(crate) fn nearing(&self, spec: &RunSpec, spent: Entry) -> Vec<Nearing> {
+    pub fn nearing(&self, spec: &RunSpec, spent: Entry) -> Vec<Nearing> {
         let table = self.lock();
         let mine = table.kept.iter().filter(|kept| kept.rule.covers(&spec.labels));
         let counts = mine.filter(|kept| kept.rule.per == Period::Total || spent.day >= table.day);
@@ -128,7 +128,7 @@ impl Budgets {
     }
 
     /// Notes what a run has come to, and what it has used up by that; says who has to look again.
-    pub(crate) fn note(&self, run: &Run, spent: Entry) -> Vec<RunId> {
+    pub fn note(&self, run: &Run, spent: Entry) -> Vec<RunId> {
         let mut table = self.lock();
         if table.kept.is_empty() {
             return Vec::new();
@@ -159,7 +159,7 @@ impl Budgets {
     }
 
     /// Whom to ask after a run that is gone.
-    pub(crate) fn forget(&self, id: &RunId) -> Vec<RunId> {
+    pub fn forget(&self, id: &RunId) -> Vec<RunId> {
         let mut table = self.lock();
         table.waiting.remove(id);
         match table.reserved.remove(id) {
@@ -168,10 +168,10 @@ impl Budgets {
         }
     }
 
-    pub(crate) fn standing(&self, now: Time) -> Vec<Standing> {
+    pub fn status(&self, now: Time) -> Vec<BudgetStatus> {
         let mut table = self.lock();
         table.turn_page(now);
-        let of = |kept: &Kept| Standing {
+        let of = |kept: &Kept| BudgetStatus {
             rule: kept.rule.clone(),
             used: kept.used,
             reserved: table.reserved_for(&kept.rule, &RunId(String::new())),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     fn room(budgets: &Budgets, run: &Run, now: Time) -> Budget {
-        budgets.room(&run.id, &run.spec, None, Amount::default(), now)
+        budgets.reserve(&run.id, &run.spec, None, Amount::default(), now)
     }
 
     #[test]
@@ -395,6 +395,6 @@ mod tests {
         let raised = [rule(1000, Period::Total, Exceeded::End)];
         let woken = budgets.follow(&raised, 80, NOON, &ledger).expect("memory can be read");
         assert_eq!(woken, std::slice::from_ref(&run.id));
-        assert_eq!(budgets.standing(NOON)[0].used, Amount::default(), "read from the ledger");
+        assert_eq!(budgets.status(NOON)[0].used, Amount::default(), "read from the ledger");
     }
 }
