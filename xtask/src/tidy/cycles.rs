@@ -31,7 +31,7 @@ struct Known {
 const KNOWN: [Known; 1] = [Known {
     crate_name: "sim",
     folder: "",
-    modules: "chore conductor daemon family faults keeper person resumes shim truth workload world",
+    modules: "chore conductor daemon family faults keeper person restarts shim truth workload world",
 }];
 
 pub(super) fn between_modules(files: &[File]) -> Vec<Finding> {
