@@ -28,6 +28,8 @@ pub(crate) fn cargo() -> Command {
 pub(crate) enum Profile {
     Debug,
     Release,
+    /// What is shipped and measured.
+    Dist,
 }
 
 /// Builds packages and says where their programs are.
@@ -42,6 +44,10 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
         Profile::Release => {
             command.arg("--release");
             "release"
+        }
+        Profile::Dist => {
+            command.args(["--profile", "dist"]);
+            "dist"
         }
     };
     let status = command.status().context("starting cargo")?;

@@ -37,7 +37,7 @@ enum Verdict {
 }
 
 pub(super) fn run(args: &Args, before: &Path) -> Result<()> {
-    let now = root::build(&["outlast", "xtask"], root::Profile::Release)?;
+    let now = root::build(&["outlast", "xtask"], root::Profile::Dist)?;
     let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
     let turns = args.turns;
     for turn in 0..turns {

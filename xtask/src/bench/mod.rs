@@ -91,7 +91,7 @@ fn in_scratch(body: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
 
 /// The journal is measured in this process, so this process has to be a release build too.
 fn in_release(args: &Args, scratch: &Path) -> Result<()> {
-    let programs = root::build(&["outlast", "xtask"], Profile::Release)?;
+    let programs = root::build(&["outlast", "xtask"], Profile::Dist)?;
     let mut command = Command::new(programs.join("xtask"));
     command
         .arg("bench")
