@@ -3,7 +3,11 @@
 //! Synchronous and without a world, so that the simulator drives exactly this. Nothing changes here
 //! until the journal has taken it.
 
-use outlast_engine::{Effect, Event, Input, Moment, Notice, Run, RunId, RunSpec, Time, create};
+use std::sync::Arc;
+
+use outlast_engine::{
+    Decided, Effect, Input, Moment, Notice, Run, RunId, RunSpec, Time, decide_new,
+};
 use outlast_store::{Amount, Append, Entry, Outgoing, day};
 
 /// Puts a notice into the words that leave the daemon: JSON, the same for every sink.
@@ -13,18 +17,10 @@ pub trait Tell {
 
 /// One for each sink, written with the events. Each is about the run as its own event left it: what a turn
 /// says belongs to that turn, also when the next one starts with it.
-fn outbox(before: &Run, after: &Run, events: &[Event], tell: &dyn Tell) -> Vec<Outgoing> {
+fn outbox(notices: &[(Notice, Run)], tell: &dyn Tell) -> Vec<Outgoing> {
     let mut outgoing: Vec<Outgoing> = Vec::new();
-    // Most events are nobody's business, and what is one stays one: then there is nothing to go through again.
-    if after.notices(events).is_empty() {
-        return outgoing;
-    }
-    let mut run = before.clone();
-    for event in events {
-        run = run.apply(event).expect("the engine answers legal events");
-        for notice in run.notices(std::slice::from_ref(event)) {
-            put(&mut outgoing, &notice, tell.body(&run, &notice));
-        }
+    for (notice, run) in notices {
+        put(&mut outgoing, notice, tell.body(run, notice));
     }
     outgoing
 }
@@ -56,13 +52,26 @@ fn spent(before: &Run, after: &Run, moment: &Moment) -> Entry {
 /// A run, and the right to write to it: the epoch that the store checks.
 #[derive(Debug, Clone)]
 pub struct FencedRun {
-    run: Run,
+    run: Arc<Run>,
     epoch: u64,
 }
 
+/// What has to be remembered, and what follows once it is.
+#[derive(Debug)]
+pub struct Proposal {
+    pub append: Append,
+    /// The run would have started something, and rests because others are started first after a restart.
+    pub is_held_back: bool,
+    pub accepted: Accepted,
+}
+
+/// A run as it is once its append is durable.
+#[derive(Debug)]
+pub struct Accepted(Arc<Run>);
+
 impl FencedRun {
     pub fn new(run: Run, epoch: u64) -> Self {
-        Self { run, epoch }
+        Self { run: Arc::new(run), epoch }
     }
 
     /// The append that creates a run, and the run to go on with once it is durable.
@@ -73,48 +82,49 @@ impl FencedRun {
         epoch: u64,
         tell: &dyn Tell,
     ) -> (Append, Self) {
-        let events = create(id, spec, moment);
-        let run = Run::replay(id, &events).expect("the engine creates legal runs");
-        let first = Run::replay(id, &events[..1]).expect("the engine creates legal runs");
-        let outbox = outbox(&first, &run, &events[1..], tell);
-        let (row, run_id) = (run.row(), id.clone());
-        let spent = Entry::default();
-        let append = Append { run: run_id, expected_seq: 0, epoch, row, events, outbox, spent };
-        (append, Self { run, epoch })
+        let Decided { events, after, notices, .. } = decide_new(id, spec, moment);
+        let append = Append {
+            run: id.clone(),
+            expected_seq: 0,
+            epoch,
+            row: after.row(),
+            outbox: outbox(&notices, tell),
+            spent: Entry::default(),
+            events,
+        };
+        (append, Self::new(after, epoch))
     }
 
     /// What has to be remembered because of `input`; `None` if it is old news.
-    pub fn propose(&self, input: &Input, moment: &Moment, tell: &dyn Tell) -> Option<Append> {
-        let events = self.run.handle(input, moment);
+    pub fn propose(&self, input: &Input, moment: &Moment, tell: &dyn Tell) -> Option<Proposal> {
+        let Decided { events, after, notices, is_held_back } = self.run.decide(input, moment);
         if events.is_empty() {
             return None;
         }
-        let after = self.after(&events);
-        let outbox = outbox(&self.run, &after, &events, tell);
-        Some(Append {
+        let append = Append {
             run: self.run.id.clone(),
             expected_seq: self.run.seq(),
             epoch: self.epoch,
             row: after.row(),
             spent: spent(&self.run, &after, moment),
-            outbox,
+            outbox: outbox(&notices, tell),
             events,
-        })
+        };
+        Some(Proposal { append, is_held_back, accepted: Accepted(Arc::new(after)) })
     }
 
     /// Takes over what the journal has taken.
-    pub fn accept(&mut self, events: &[Event]) {
-        self.run = self.after(events);
-    }
-
-    fn after(&self, events: &[Event]) -> Run {
-        events.iter().fold(self.run.clone(), |run, event| {
-            run.apply(event).expect("the engine answers legal events")
-        })
+    pub fn accept(&mut self, Accepted(run): Accepted) {
+        self.run = run;
     }
 
     pub fn run(&self) -> &Run {
         &self.run
+    }
+
+    /// The run as other tasks may look at it.
+    pub fn shared(&self) -> Arc<Run> {
+        self.run.clone()
     }
 
     pub fn due(&self) -> Vec<Effect> {

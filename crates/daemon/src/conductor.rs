@@ -26,7 +26,7 @@ use crate::reserve;
 use crate::supervisor::Supervisor;
 use crate::view;
 use crate::world::files;
-use outlast_conduct::fenced_run::FencedRun;
+use outlast_conduct::fenced_run::{FencedRun, Proposal};
 
 /// The word for a run whose next events the journal does not take.
 pub(crate) const UNWRITABLE: &str = "unwritable";
@@ -218,13 +218,11 @@ impl Conductor {
             let slot = self.supervisor.slot_of(self.fenced.run());
             let moment = self.supervisor.moment_of(self.fenced.run(), slot, seen);
             let proposed = self.propose(&input, &moment);
-            let is_held_back = proposed
-                .as_ref()
-                .is_some_and(|append| outlast_engine::is_held_back(&append.events));
+            let is_held_back = proposed.as_ref().is_some_and(|proposal| proposal.is_held_back);
             if is_held_back && self.supervisor.lets_go(self.fenced.run()) {
                 continue;
             }
-            let Some(append) = proposed else {
+            let Some(Proposal { append, accepted, .. }) = proposed else {
                 self.supervisor.note_slot(self.fenced.run());
                 self.supervisor.note_spent(self.fenced.run(), Entry::default());
                 return Ok(());
@@ -239,7 +237,7 @@ impl Conductor {
                     hook!("daemon.after-append");
                     self.supervisor.operator.observe(self.fenced.run(), &events);
                     self.supervisor.notices.wake(told.iter().map(String::as_str));
-                    self.fenced.accept(&events);
+                    self.fenced.accept(accepted);
                     self.publish();
                     self.supervisor.note_slot(self.fenced.run());
                     self.supervisor.note_spent(self.fenced.run(), spent);
@@ -276,14 +274,15 @@ impl Conductor {
     }
 
     /// What has to be remembered, given also what the run will have used up by it.
-    fn propose(&self, input: &Input, moment: &Moment) -> Option<Append> {
+    fn propose(&self, input: &Input, moment: &Moment) -> Option<Proposal> {
         let words = Words { layout: &self.supervisor.ground.layout };
-        let append = self.fenced.propose(input, moment, &words)?;
-        if append.spent.amount.is_nothing() {
-            return Some(append);
+        let proposal = self.fenced.propose(input, moment, &words)?;
+        let spent = proposal.append.spent;
+        if spent.amount.is_nothing() {
+            return Some(proposal);
         }
-        let after = self.supervisor.moment_after(self.fenced.run(), moment, append.spent);
-        if after == *moment { Some(append) } else { self.fenced.propose(input, &after, &words) }
+        let after = self.supervisor.moment_after(self.fenced.run(), moment, spent);
+        if after == *moment { Some(proposal) } else { self.fenced.propose(input, &after, &words) }
     }
 
     /// What the world knows of the attempt that is alive.
@@ -371,7 +370,7 @@ impl Conductor {
     /// What the journal has taken, which it therefore can be written.
     fn publish(&mut self) {
         self.journal_trouble = None;
-        let (run, trouble) = (Arc::new(self.fenced.run().clone()), self.trouble());
+        let (run, trouble) = (self.fenced.shared(), self.trouble());
         self.snapshot.send_modify(|snapshot| {
             snapshot.run = run;
             snapshot.trouble = trouble;

@@ -42,10 +42,7 @@ impl Rebuilt {
     /// The run as it will be once it has been written down and looked at.
     pub(crate) fn preview(&self, world: &World) -> Run {
         let moment = world.moment(Slot::Free);
-        let next = self.run.handle(&Input::Woke, &moment);
-        let apply =
-            |run: Run, event: &Event| run.apply(event).expect("the engine answers legal events");
-        next.iter().fold(self.run.clone(), apply)
+        self.run.decide(&Input::Woke, &moment).after
     }
 
     fn is_live(&self) -> bool {

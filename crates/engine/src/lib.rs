@@ -73,9 +73,13 @@ pub use children::{DEEPEST, MOST_CHILDREN, Unheard};
 pub use due::Effect;
 pub use errand::{Errand, Hook, Purpose};
 pub use event::{Actor, Event, Fact, Reason};
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use fold::folded;
 pub use handle::{
-    Budget, CannotRecover, ChildEnd, Custody, End, EndCause, Exceeded, Found, FoundAttempt,
-    FoundEnd, Hold, Input, Moment, Nearing, Report, Slot, Started, TreeNews, create, recover,
+    Budget, CannotRecover, ChildEnd, Custody, Decided, End, EndCause, Exceeded, Found,
+    FoundAttempt, FoundEnd, Hold, Input, Moment, Nearing, Report, Slot, Started, TreeNews, create,
+    decide_new, recover,
 };
 pub use health::{Condition, Health, Seen};
 pub use ids::{BootId, RunId, Time};
@@ -86,7 +90,6 @@ pub use notice::{Notice, NoticeKind};
 pub use order::{Asked, By, LONGEST_ORDER_ID, Order, Orders, Question, Taken, Verb};
 pub use outcome::{Exit, NeverStarted, Outcome, Survivor};
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
-pub use rest::is_held_back;
 pub use row::Row;
 pub use run::{
     Attempt, CallMade, CallOutcome, CallResult, Claim, Clock, CompletedCall, Counters, FailedCheck,

@@ -74,7 +74,7 @@ impl Run {
         events.iter().filter_map(|event| self.notice(event)).collect()
     }
 
-    fn notice(&self, event: &Event) -> Option<Notice> {
+    pub(crate) fn notice(&self, event: &Event) -> Option<Notice> {
         let (kind, summary) = match &event.fact {
             Fact::RunEnded { state, .. } => (end(*state), self.last_words()),
             Fact::StateChanged { to: StateName::Blocked, why, .. } => {

@@ -76,7 +76,7 @@ fn hold(run: &Run, moment: &Moment) -> Facts {
 }
 
 /// True if these events rest a run that would have gone on, had it not been held back.
-pub fn is_held_back(events: &[Event]) -> bool {
+pub(crate) fn is_held_back(events: &[Event]) -> bool {
     events.iter().any(|event| match &event.fact {
         Fact::StateChanged { why, .. } => why.reason_code == HELD,
         _ => false,

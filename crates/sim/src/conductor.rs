@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use outlast_conduct::fenced_run::FencedRun;
-use outlast_engine::{Effect, Event, Input, Report, Run, Slot, StopMode};
-use outlast_store::{Append, Error};
+use outlast_conduct::fenced_run::{Accepted, FencedRun, Proposal};
+use outlast_engine::{Effect, Input, Report, Run, Slot, StopMode};
+use outlast_store::Error;
 
 use crate::chore::Chore;
 use crate::keeper::Keeper;
@@ -44,8 +44,8 @@ enum Doing {
     Perform,
     Wait,
     Propose(Message),
-    Append(Message, Box<Append>),
-    Accept(Message, Vec<Event>),
+    Append(Message, Box<Proposal>),
+    Accept(Message, Accepted),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,12 +133,12 @@ impl Conductor {
             },
             Doing::Wait => self.next(world),
             Doing::Propose(message) => self.propose(world, message),
-            Doing::Append(message, append) => match self.append(world, message, *append) {
+            Doing::Append(message, proposal) => match self.append(world, message, *proposal) {
                 Some(doing) => doing,
                 None => return Outcome::Fenced,
             },
-            Doing::Accept(message, events) => {
-                self.fenced.accept(&events);
+            Doing::Accept(message, accepted) => {
+                self.fenced.accept(accepted);
                 truth::on_accept(world, self.run, self.fenced.run());
                 self.answer(world, &message);
                 Doing::Perform
@@ -230,7 +230,7 @@ impl Conductor {
             moment.slot = Slot::Free;
         }
         match self.fenced.propose(&message.input, &moment, &truth::Unsaid) {
-            Some(append) => Doing::Append(message, Box::new(append)),
+            Some(proposal) => Doing::Append(message, Box::new(proposal)),
             None => {
                 self.answer(world, &message);
                 Doing::Perform
@@ -238,10 +238,10 @@ impl Conductor {
         }
     }
 
-    fn append(&mut self, world: &mut World, message: Message, append: Append) -> Option<Doing> {
-        let events = append.events.clone();
+    fn append(&mut self, world: &mut World, message: Message, proposal: Proposal) -> Option<Doing> {
+        let Proposal { append, accepted, .. } = proposal;
         match world.append(self.run, append) {
-            Ok(()) => Some(Doing::Accept(message, events)),
+            Ok(()) => Some(Doing::Accept(message, accepted)),
             Err(Error::Conflict { .. }) => {
                 let run = replay(world, self.run)?;
                 self.fenced = FencedRun::new(run, self.epoch);

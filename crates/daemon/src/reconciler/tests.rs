@@ -66,7 +66,7 @@ impl Stage {
         let pause = seat
             .propose(&Input::PauseAsked(outlast_engine::Order::default()), &moment, &words)
             .expect("it can be paused");
-        self.store.append_wait(pause).unwrap();
+        self.store.append_wait(pause.append).unwrap();
     }
 }
 

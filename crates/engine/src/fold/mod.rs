@@ -15,6 +15,18 @@ use crate::{
     Process, Reason, Run, RunId, Spend, State, StopMode, Survivor, Time, TurnStatus, WaitCause,
 };
 
+#[cfg(debug_assertions)]
+thread_local! {
+    static FOLDED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// How many events this thread has folded: for a test, in debug builds only.
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub fn folded() -> u64 {
+    FOLDED.with(std::cell::Cell::get)
+}
+
 impl Run {
     /// Folds a journal. The first event must be `RunCreated`, and each must be legal after the one before.
     pub fn replay<'a>(
@@ -104,6 +116,8 @@ impl Run {
         legal::check(self, &event.fact)?;
         self.seq = event.seq;
         self.fold(event);
+        #[cfg(debug_assertions)]
+        FOLDED.with(|folded| folded.set(folded.get() + 1));
         Ok(())
     }
 

@@ -24,12 +24,12 @@ mod workspace;
 use std::sync::Arc;
 
 use crate::{
-    BootId, By, Decision, Event, Fact, Illegal, Matched, Order, Run, RunId, Seen, Step, StopMode,
-    Time, Usage, advance, health, hold, line,
+    BootId, By, Decision, Event, Fact, Illegal, Matched, Notice, Order, Run, RunId, Seen, Step,
+    StopMode, Time, Usage, advance, health, hold, line, rest,
 };
 
 pub use child::ChildEnd;
-pub use created::create;
+pub use created::{create, decide_new};
 pub use recovered::{CannotRecover, Found, FoundAttempt, FoundEnd, recover};
 pub use reported::{Custody, End, EndCause, Report, Started, TreeNews};
 
@@ -187,9 +187,27 @@ pub enum Input {
     Finished,
 }
 
+/// What follows from an input: the events, and what they lead to. Nothing has to be folded again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// None if the input was old news.
+    pub events: Vec<Event>,
+    /// The run as the last of the events left it.
+    pub after: Run,
+    /// What has to be told, each with the run as its own event left it.
+    pub notices: Vec<(Notice, Run)>,
+    /// The run would have started something, and rests because others are started first after a restart.
+    pub is_held_back: bool,
+}
+
 impl Run {
     /// The events that follow from `input`; none if it is old news.
     pub fn handle(&self, input: &Input, moment: &Moment) -> Vec<Event> {
+        self.decide(input, moment).events
+    }
+
+    /// What follows from `input`.
+    pub fn decide(&self, input: &Input, moment: &Moment) -> Decided {
         let mut draft = Draft::new(self);
         line::follow(&mut draft, moment);
         match input {
@@ -235,7 +253,7 @@ impl Run {
         hold::follow(&mut draft, moment);
         advance::advance(&mut draft, moment);
         health::follow(&mut draft, moment);
-        draft.into_events()
+        draft.into_decided()
     }
 }
 
@@ -243,11 +261,12 @@ impl Run {
 pub(crate) struct Draft {
     run: Run,
     events: Vec<Event>,
+    notices: Vec<(Notice, Run)>,
 }
 
 impl Draft {
     pub(crate) fn new(run: &Run) -> Self {
-        Self { run: run.clone(), events: Vec::new() }
+        Self { run: run.clone(), events: Vec::new(), notices: Vec::new() }
     }
 
     pub(crate) fn run(&self) -> &Run {
@@ -257,18 +276,32 @@ impl Draft {
     pub(crate) fn push(&mut self, at: Time, fact: Fact) {
         let event = Event { seq: self.run.seq() + 1, at, fact };
         self.run.apply_in_place(&event).expect("the engine answers legal events only");
-        self.events.push(event);
+        self.take(event);
     }
 
     /// Refuses what is illegal, for what the engine has not decided itself.
     fn try_push(&mut self, at: Time, fact: Fact) -> Result<(), Illegal> {
         let event = Event { seq: self.run.seq() + 1, at, fact };
         self.run.apply_in_place(&event)?;
-        self.events.push(event);
+        self.take(event);
         Ok(())
+    }
+
+    /// Notes what an event that was just applied has to tell.
+    fn take(&mut self, event: Event) {
+        if let Some(notice) = self.run.notice(&event) {
+            self.notices.push((notice, self.run.clone()));
+        }
+        self.events.push(event);
     }
 
     fn into_events(self) -> Vec<Event> {
         self.events
+    }
+
+    fn into_decided(self) -> Decided {
+        let Self { run: after, events, notices } = self;
+        let is_held_back = rest::is_held_back(&events);
+        Decided { events, after, notices, is_held_back }
     }
 }
