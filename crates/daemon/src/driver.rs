@@ -1,7 +1,7 @@
-//! One step of a run: news in, an append out, and what is due after it.
+//! One step of a run: an input in, an append out, and the effects that are due after it.
 //!
-//! Synchronous and without a world, so that the simulator drives exactly this. Nothing changes here
-//! until the journal has taken it.
+//! Synchronous and without access to the world, so the simulator drives exactly this code. A `Seat` changes only
+//! after the journal has taken the append.
 
 use outlast_engine::{Effect, Event, Input, Moment, Notice, Run, RunId, RunSpec, Time, create};
 use outlast_store::{Amount, Append, Entry, Outgoing, day};

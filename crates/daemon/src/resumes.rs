@@ -1,7 +1,7 @@
-//! Who may not go on yet: what a daemon found when it started, and whoever has lost its conductor.
+//! The books of restarts: which runs are held back after a start, and which have lost their conductor.
 //!
-//! Keeps the books that [`reconcile`] is asked with, and carries nothing out. Empty once everybody goes on by
-//! itself, and then it costs nothing.
+//! [`reconcile`] is asked with these books; nothing is carried out here. They are empty once every run goes on by
+//! itself, and then cost nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
