@@ -1,8 +1,7 @@
-//! What executes a turn: argv out, and its answer in. Pure parsing, one file a kind; words of vendors
-//! occur here and nowhere else in the core.
+//! What executes a turn: an argv out, and its answer in. Pure parsing, one file per kind.
 //!
-//! `kinds` is the table of all kinds, `response` reads what an agent answered, `tools` says which tools it may call, and `tool_input` whether
-//! it called one rightly. Nothing here opens a file or starts a process.
+//! `kinds` is the table of all kinds, `response` reads what an agent answered, `tools` says why a tool call is
+//! refused, and `tool_input` whether its input fits the tool's schema. Nothing here opens a file or starts a process.
 
 pub mod exec;
 pub mod file;

@@ -1,8 +1,8 @@
-//! What runs may use up together, and how much of it is left.
+//! Budgets that runs share, and how much of each is left.
 //!
-//! The sums are the ledger's, kept here so that nothing is read to start a turn. A live attempt reserves its
-//! share of its own run's ceilings, so that many runs that start at once do not each go beyond what is left:
-//! together they go beyond it by one turn. Who has no ceiling of its own reserves nothing.
+//! The sums are those of the ledger, kept in memory so that starting a turn reads nothing. A live attempt reserves
+//! its share of its run's own ceilings. So many runs that start at once do not each exceed what is left: together
+//! they exceed it by one turn. A run without a ceiling of its own reserves nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! A run and the right to write to it: news in, an append out, and what is due after it.
 //!
-//! Synchronous and without a world, so that the simulator drives exactly this. Nothing changes here
-//! until the journal has taken it.
+//! Synchronous and without access to the world, so the simulator drives exactly this code. A `FencedRun` changes only
+//! after the journal has taken the append.
 
 use std::sync::Arc;
 

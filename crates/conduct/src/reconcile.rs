@@ -1,8 +1,8 @@
-//! What has to be done for whom: what the journals want, held against what is there.
+//! The plan for all open runs: what their journals want, compared with what is there.
 //!
-//! Pure. It reads no clock and touches nothing, so that the simulator asks exactly this. It says who gets a
-//! conductor and who may start something; what that something is, and whether it is alive after all, is
-//! decided where it always is: by the engine, and by the shim's lock.
+//! Pure: it reads no clock and touches nothing, so the simulator asks exactly this code. It says which run gets a
+//! conductor and which run may start something. The engine decides what that something is, and the shim's lock
+//! decides whether it is alive after all.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! Who may go on: how many runs at once, in all, of a label, of a loop file, and for how much memory.
+//! Slots: how many runs may work at once, in all, per label, per loop file, and with how much free memory.
 //!
-//! A run holds a place while it does something, and none while it rests. Whoever waits is asked in the
-//! order of priority, then of age. Without limits everybody goes, and nothing is counted.
+//! A run holds a slot while it works and none while it rests. Waiting runs are asked in order of priority, then of
+//! age. Without limits every run goes on, and nothing is counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,9 @@
-//! The way from a child to its parent: that it was made, and how it ended, each in the parent's journal once.
+//! News from a child run to its parent: the child was made, the child has ended. Each is in the parent's journal
+//! once.
 //!
-//! Nothing is queued. What a parent has to hear follows from the runs there are and from its own journal, so a
-//! daemon that dies in between leaves nothing undone that the next one does not find when it loads; and the
-//! parent hears nothing twice, because its journal would refuse it.
+//! Nothing is queued. What a parent has to hear follows from the runs in the store and from the parent's own journal.
+//! If the daemon dies in between, the next one finds the missing news when it loads. The parent's journal refuses
+//! news that it has.
 
 use std::sync::Arc;
 

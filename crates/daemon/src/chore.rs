@@ -1,4 +1,8 @@
-//! What is done to a workspace itself, on a thread that may wait for the disk.
+//! A chore: what the daemon does to a workspace itself (make, discard, remove), on a thread that may wait for the
+//! disk.
+//!
+//! A chore is safe to repeat: a dropped one leaves what the next one finds. The conductor starts it and hears its
+//! result as an input.
 
 use std::sync::Arc;
 use std::time::Duration;

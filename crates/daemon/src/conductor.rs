@@ -1,6 +1,8 @@
-//! One run, conducted: news in, the journal first, then what is due.
+//! The conductor: the task of one open run. It receives inputs, appends what follows to the journal, then performs
+//! the effects that are due.
 //!
-//! Takes one piece of news at a time, so a run has one writer. Decides nothing itself.
+//! The conductor takes one input at a time, so a run has one writer. It acts on nothing that the journal does not
+//! have. What follows from an input is decided by the engine.
 
 use std::sync::Arc;
 use std::time::Duration;

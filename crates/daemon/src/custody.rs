@@ -1,8 +1,9 @@
-//! The journal's files, kept in their place while the daemon lives.
+//! Keeps the journal's files in place while the daemon lives.
 //!
-//! The store looks at them with every commit, before it acknowledges one. Here the kernel says so of a daemon that
-//! has nothing to commit, so that the files are put back while what they held is still open. Looks at no other time.
-//! When the store has parted from its files for good, the daemon leaves: the next one serves what is in their place.
+//! The store checks the files with every commit, before it acknowledges one. This task covers a daemon that has
+//! nothing to commit: the kernel reports that a file was moved or removed, and the store puts it back while its
+//! content is still open. The task looks at no other time. When the store has lost its files for good, the daemon
+//! leaves, and the next daemon serves what is in their place.
 
 use std::convert::Infallible;
 use std::ffi::OsString;

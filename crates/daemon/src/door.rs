@@ -1,9 +1,9 @@
 //! The way in: the lock that names this daemon, and the socket that the lock names.
 //!
-//! Any process of this user can remove or empty either file: a session that ends takes the runtime directory with
-//! it, a cleaner takes the lock. The kernel says so, or a client that found the socket dead does (SIGHUP). The door
-//! then makes the file anew and has the lock name it. It touches no file of another daemon: what another one
-//! listens on is left alone, and a daemon that lost its lock to another leaves.
+//! Any process of this user can remove or empty either file: a session that ends removes the runtime directory, a
+//! cleaner removes the lock. The kernel reports that, or a client that found the socket dead does (SIGHUP). The door
+//! then makes the file again and names it in the lock. It touches no file of another daemon: it leaves a socket alone
+//! that another daemon listens on, and a daemon that lost its lock to another one leaves.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,8 +1,8 @@
-//! What is heard of a live attempt: when it last wrote or touched its heartbeat.
+//! When a live attempt was last heard: its output, or its heartbeat file.
 //!
-//! Looks at two files, and only when the attempt would otherwise be called silent; listens for output only
-//! while that would change how the run is doing. Time in which the machine was suspended, or by which the
-//! clock was set, is no silence.
+//! Looks at two files, and only when the attempt would otherwise count as silent. Listens for output only while that
+//! would change the run's health. Time in which the machine was suspended, or by which the clock was set, does not
+//! count as silence.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,7 +1,8 @@
-//! How a run ended, kept in its directory.
+//! How a run ended, as a file in its directory.
 //!
-//! Written once the journal has decided on the end, and before the run's environment is removed: a journal that is
-//! older than the end learns of it, and nothing of the run is done again. Decides nothing: that is `recovery`.
+//! The conductor writes it once the journal has decided on the end, and before it removes the run's environment. A
+//! journal that is older than the end learns of it from this file, so no part of the run is done again. Decides
+//! nothing: `recovery` does.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

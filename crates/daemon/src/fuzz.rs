@@ -1,5 +1,5 @@
-//! The daemon's parsers of foreign bytes, for fuzzers. Takes bytes and promises only to return; nothing here is part
-//! of what the daemon offers.
+//! The daemon's parsers of foreign bytes, for fuzz targets. Takes bytes and promises only to return; not part of the
+//! daemon's API.
 
 use outlast_engine::Time;
 

@@ -1,7 +1,7 @@
-//! What a daemon stands on: its directory, its journal, its clock, its settings, and whether it has to go.
+//! What every task of a daemon holds: its layout, journal, clock and settings, and whether the daemon has to go.
 //!
-//! Made once and never changed, so every task holds the same one. The ground knows no run: the table of open runs
-//! is the supervisor's.
+//! A daemon makes one ground and never replaces it. The ground knows no run: the supervisor has the table of open
+//! runs.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
-//! One request to somebody's web server: bounded in time and in what is read, without redirects. Notices, pings
-//! and traces go through here.
+//! One HTTP request to another server, for notices, pings and traces. It is bounded in time and in what is read, and
+//! follows no redirect.
 //!
-//! What goes wrong is told without the URL, of which everything but the host may be secret. The machine's
-//! roots are read when the first `https` URL is used.
+//! Errors do not contain the URL, because everything but its host may be secret. The machine's root certificates are
+//! read when the first `https` URL is used.
 
 use std::future::Future;
 use std::pin::pin;

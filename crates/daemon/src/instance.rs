@@ -1,5 +1,7 @@
-//! One daemon: the one that holds the lock. We never unlink the file. It names the daemon and its socket, and
-//! is believed while the lock is held.
+//! The lock that makes this daemon the only one of its home, and what a daemon leaves for the next.
+//!
+//! The lock file names the daemon and its socket. Its content counts while the lock is held. We never unlink the
+//! file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,7 +1,7 @@
-//! Lanes: the threads for work that waits for a disk or for git, apart by what the work is for.
+//! Lanes: the threads for work that waits for a disk or for git, separated by purpose.
 //!
-//! A job waits only for jobs of its own lane. So no list that a client reads, no git and no walk through a
-//! workspace can hold up what a turn's commit needs. Commits themselves have the store's own thread.
+//! A job waits only for jobs of its own lane. So no list that a client reads, no git and no walk through a workspace
+//! delays what a turn's commit needs. Commits themselves have the store's own thread.
 
 use std::time::Duration;
 

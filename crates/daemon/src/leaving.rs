@@ -1,4 +1,4 @@
-//! Why a daemon goes.
+//! Why a daemon leaves.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaving {

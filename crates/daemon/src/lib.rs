@@ -1,63 +1,73 @@
-//! The supervising daemon: what the engine decides, done to the world.
+//! The daemon: it does to the world what the engine decides.
 //!
-//! In the order data flows: `instance` makes this the only daemon, `supervisor` holds one conductor for
-//! each run that is open, a conductor asks the `driver` what follows from each piece of news and orders
-//! what is due, a `keeper` sees to one attempt and reports on it, and `api` is what clients talk to.
-//! Only `world` looks at clocks, processes and the environment. The daemon is never an agent's parent,
-//! and an attempt never ends because the daemon did.
+//! It appends to the journal first and acts second. It is never the parent of an agent, and no attempt ends because the
+//! daemon did. Only `world` looks at clocks, processes and the environment. No module imports upward: the README of this
+//! crate draws the layers, and says which tasks and channels there are.
+//!
+//! In reading order, one group each: the life of a daemon; what every task holds, and the way to one run; one run; one
+//! step; all runs; the rules about runs and their HTTP; sinks, triggers and the operator's view; what keeps one daemon at a
+//! time in its place; threads, room and the world.
 
-mod api;
+mod options;
+mod serve;
+
+mod ground;
+mod leaving;
+mod mailbox;
+mod refusal;
+
 mod children;
 mod chore;
 mod conductor;
-mod custody;
-mod directory;
-mod door;
-mod ear;
 mod ended;
-#[doc(hidden)]
-pub mod fuzz;
-mod ground;
-mod http;
-mod instance;
+mod view;
+mod workspace;
+
+mod directory;
+mod ear;
 mod keeper;
-mod lanes;
-mod leaving;
+mod output;
+mod records;
+mod request;
+mod response;
+mod tail;
+mod watch;
+
+mod order_book;
+mod reconciler;
+mod recovery;
+mod restarts;
+mod supervisor;
+mod watchers;
+
+mod api;
+mod occasion;
+mod runs;
+
+mod http;
+mod notify;
+mod operator;
+mod tokens;
+mod trace;
+mod triggers;
+
+mod custody;
+mod door;
+mod instance;
 mod lineage;
 mod log;
-mod mailbox;
-mod notify;
-mod occasion;
-mod operator;
-mod options;
-mod order_book;
-mod output;
-mod reconciler;
-mod records;
-mod recovery;
-mod refusal;
-mod request;
-mod reserve;
-mod response;
-mod restarts;
-mod runs;
-mod serve;
 mod service;
 mod settings;
 mod socket;
 mod starts;
-mod supervisor;
-mod sync;
-mod tail;
 mod timekeeper;
-mod tokens;
-mod trace;
-mod triggers;
-mod view;
 mod waiter;
-mod watch;
-mod watchers;
-mod workspace;
+
+#[doc(hidden)]
+pub mod fuzz;
+mod lanes;
+mod reserve;
+mod sync;
 mod world;
 
 pub use options::Options;

@@ -1,8 +1,8 @@
-//! Which journal is served here, and how high epochs have been.
+//! Which journal this home serves, and the highest epoch so far.
 //!
-//! Both are kept in `journal.json` too, outside the database. So a journal that is new, another one, or older than
-//! the one that was served last is recognised, and no shim meets a daemon with an epoch that it has outlived.
-//! Decides nothing about runs: what the journal has forgotten is `strays`' business.
+//! Both are also in `journal.json`, outside the database. So a daemon recognises a journal that is new, another one,
+//! or older than the one served last, and no shim meets a daemon with an epoch below one that it has seen. Decides
+//! nothing about runs: `supervisor::strays` handles what the journal has forgotten.
 
 use std::io;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! The way to one open run: what its conductor is told, and what of the run can be seen.
+//! The way to one open run: the messages that its conductor takes, and the snapshot that it publishes.
 //!
-//! Plain channels and data, so that every task can hold one end without knowing the conductor at the other.
+//! Plain channels and data, so that a task can hold one end without knowing the conductor at the other.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a run is made on: a person's request, or something that came to a trigger.
+//! Why a run is made: a client's request, or something that came to a trigger.
 
 use outlast_engine::Origin;
 use serde_json::Value;

@@ -1,8 +1,9 @@
-//! The order book: the orders to the daemon itself that were taken, which are the word for all and changes of triggers.
+//! The order book: the last orders to the daemon itself, which are `pause --all`, `resume --all` and changes of
+//! triggers.
 //!
-//! An order is written down by the same write that carries it out, under the id that its client chose. One that comes
-//! again is found here and is not carried out again, whatever another client has ordered since. Orders to a run are in
-//! that run's journal instead. Decides nothing about who may give an order.
+//! The write that carries an order out also records it, under the id that its client chose. So an order that is
+//! repeated is found here and not carried out again, whatever another client has ordered since. Orders to a run are
+//! in that run's journal. Decides nothing about which caller may give an order.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,10 +1,10 @@
-//! Reading an attempt's output back, while it is being written or after.
+//! Reads an attempt's output back, while the shim writes it or afterwards.
 //!
-//! An index that is missing or damaged costs what only it knew, the streams and the times, and never the bytes:
-//! from there on they are read as they lie in the log.
+//! A missing or damaged index costs what only the index knew, the streams and the times, and never the bytes: from
+//! there on they are read as they lie in the log.
 //!
-//! The rule against a racing writer: read the bytes, then read the header again, and believe only what the
-//! gap has not swallowed meanwhile. A reader holds nobody up; one that falls far behind is shown the gap.
+//! The rule against a racing writer: read the bytes, then read the header again, and use only what the gap has not
+//! reached meanwhile. A reader blocks no writer; a reader that falls far behind is shown the gap.
 
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
-//! Carries the plan out: at the start, whenever something happens that it depends on, and every ten minutes
-//! while a run is open, in case something was missed.
+//! Carries out the plan of `reconcile`: at the start, whenever something happens that the plan depends on, and every
+//! ten minutes while a run is open, in case something was missed.
 //!
-//! Decides nothing: that is `reconcile`. With no run open it waits for news, and there is no timer.
+//! Decides nothing. With no open run it waits for news and has no timer.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -1,4 +1,7 @@
-//! What a shim has left on disk about its step, and what that means to the engine.
+//! What a shim has written about its step, and what that means to the engine.
+//!
+//! A missing file is no record, and a last line without its end does not count. Any other unreadable line is an
+//! error.
 
 use std::io;
 use std::path::Path;

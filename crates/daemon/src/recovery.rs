@@ -1,7 +1,7 @@
-//! Rebuilding runs from their directories, for a journal that was lost, replaced or restored.
+//! Rebuilds runs from their directories, for a journal that was lost, replaced or restored.
 //!
-//! Reads what the files of a run prove and has the engine make events of it. Writes nothing but those events, in one
-//! append; a run that is alive is then adopted as after any restart.
+//! Reads what the files of a run prove and lets the engine make events of it. Writes only those events, in one
+//! append. A rebuilt run that is alive is then adopted as after any restart.
 
 use std::io;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The reserve: a file in the state directory that is given up when the disk is full.
 //!
-//! A daemon has to write a little to start, and an order to stop has to be written down. With the room that the
-//! reserve leaves, both can be done on a disk that a run has filled. It promises no more than that room: what
-//! else writes to the disk may take it first. It is made again when there is room.
+//! A daemon has to write a little to start, and an order to stop has to be written down. With the room of the reserve
+//! both work on a disk that a run has filled. It promises no more than that room: another writer may take it first.
+//! It is made again when there is room.
 
 use std::io;
 use std::path::Path;

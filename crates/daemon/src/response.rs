@@ -1,7 +1,7 @@
-//! The response file of an attempt: read whole, whatever an agent put in its place.
+//! Reads the response file of an attempt, whatever an agent put in its place.
 //!
-//! No link is followed, nothing is waited for, and no more than the largest response is read. What the
-//! answer means is not decided here.
+//! Follows no link, waits for nothing, and reads no more than the largest response. Decides nothing about what the
+//! answer means.
 
 use std::fs::File;
 use std::io::{self, Read};

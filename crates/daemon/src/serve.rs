@@ -1,4 +1,6 @@
-//! A daemon's life: alone, loaded, listening, leaving.
+//! The life of a daemon: take the lock, load the open runs, listen, leave.
+//!
+//! The daemon takes the lock before it opens the journal, and releases it after the journal is closed.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
-//! The operator's `config.toml`, as it was last right.
+//! The operator's `config.toml`: its last valid content.
 //!
-//! Read again when it has changed, before each new run; runs that go on keep what they were made with. A
-//! file that is wrong changes nothing, and `doctor` shows why; one that was never right lets nothing start.
+//! The file is read again when it has changed, before it is used. A run that goes on keeps what it was made with. An
+//! invalid file changes nothing, and `doctor` shows why; with a file that was never valid no run starts.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Unix sockets by path, also where the path is longer than the kernel takes.
+//! Unix sockets by path, also where the path is longer than the kernel accepts.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,8 +1,7 @@
-//! How often daemons have had to be started lately, and what follows from that: one that dies as soon as it
-//! resumes something must not resume it as often as it can be started.
+//! How often daemons had to be started lately. A daemon that dies as soon as it resumes a run must not resume that
+//! run as often as it can be started.
 //!
-//! Left by each daemon for the next. What cannot be read is not taken for a quiet night: it holds as a storm
-//! that has just begun.
+//! Each daemon leaves this file for the next. A file that cannot be read counts as a crash loop that has just begun.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Locks that outlive a panic.
+//! Locks that survive a panic of their holder.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! The end of what a step wrote, as text for people and for the next turn.
+//! The end of a step's output, as text for people and for the next turn.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -1,6 +1,7 @@
-//! Follows the wall clock: notices when it is set, and tells every run when a setting is believed.
+//! Follows the wall clock: notices when it is set, and wakes every run and the triggers once the setting is believed.
 //!
-//! Decides nothing (that is `world::clock`), and has no timer while the wall agrees: the kernel says when it is set.
+//! Decides nothing (`world::clock` does). Has no timer while the wall clock agrees: the kernel reports when it is
+//! set.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Tokens: by what a call from inside a run says which run it comes from.
+//! Tokens: they tell which run a call from inside a run comes from.
 //!
-//! Each step gets one in its environment. It is a MAC under a key that only this user can read, so no run can
-//! make another's. It gives no right that a person has: it only narrows what its bearer may do.
+//! Each step gets one in its environment. It is a MAC under a key that only this user can read, so no run can make
+//! another run's token. A token gives no right that a person has: it only narrows what its bearer may do.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
-//! The trace that a run is, in the words of W3C Trace Context. Derived from the run, so that every daemon says
-//! the same, and what an attempt was told is what is sent to a collector.
+//! The ids of a run's trace, as in W3C Trace Context.
+//!
+//! They are derived from the run, so every daemon computes the same ones, and an attempt is told the ids that the
+//! collector gets.
 
 use crate::workspace::Fnv;
 

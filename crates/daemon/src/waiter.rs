@@ -1,10 +1,11 @@
-//! The waiter, seen from the daemon: there is one while this daemon lives, and it knows whether a daemon is
-//! needed.
+//! The waiter, seen from the daemon: this module keeps one alive while the daemon lives, and tells it whether a
+//! daemon is needed.
 //!
-//! The waiter starts a daemon again when this one dies and no shim lives to do that (`outlast_shim::wait`). It is
-//! found by its lock, so it serves one daemon after the other. A service manager starts its daemon again itself,
-//! so such a daemon has no waiter. Whether a daemon is needed is one byte in a file: writing it costs nothing
-//! beside an append, and it need not outlive the machine, which a waiter does not either.
+//! The waiter is a process that starts a daemon again when this one dies and no shim lives to do that
+//! (`outlast_shim::wait`). The daemon finds it by its lock, so one waiter serves one daemon after another. A service
+//! manager restarts its daemon itself, so such a daemon has no waiter. Whether a daemon is needed is one byte in a
+//! file. Writing it costs nothing beside an append. The byte need not survive a reboot, because the waiter does not
+//! either.
 
 use std::collections::HashSet;
 use std::convert::Infallible;

@@ -1,7 +1,7 @@
-//! Who looks at the list of runs, and which runs each of them has yet to be shown.
+//! The clients that watch the list of runs, and the runs that each has yet to be shown.
 //!
-//! Holds ids and never rows: however slow a reader is, it owes itself one row for each run, and that is made
-//! when it can be sent. Nothing happens here while nobody looks.
+//! Holds ids and never rows: a slow reader accumulates ids, and each row is built when it can be sent. Without
+//! watchers nothing happens here.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

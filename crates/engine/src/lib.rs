@@ -1,15 +1,15 @@
 //! The pure core: events in, decisions out.
 //!
-//! No clock, file, socket, thread or randomness lives here; whatever of the world matters arrives as an
-//! argument. Five functions are the whole of it:
+//! The engine has no clock, file, socket, thread or randomness: the caller passes what a decision needs as an argument.
+//! It consists of five functions:
 //!
 //! - [`Run::replay`] folds a journal into a [`Run`],
 //! - [`Run::apply`] adds one event, or says why it is illegal,
-//! - [`Run::handle`] turns one piece of news into the events that follow from it,
+//! - [`Run::handle`] turns one input into the events that follow from it,
 //! - [`Run::due`] says what has to be done, as a function of state, however that state was reached,
 //! - [`Run::wake_at`] says when to ask again if nothing happens.
 //!
-//! There is no recovery code: after a restart the journal is replayed and `due` is asked, as always.
+//! There is no recovery code: after a restart the daemon replays the journal and asks `due`, as always.
 //!
 //! In reading order: events and the table that says which are legal; the run and how each event changes it; `handle`
 //! and `advance`, which decide; the rules that `advance` asks, then those that follow every input; what the rules ask in

@@ -1,14 +1,14 @@
-//! The shim: one small process that owns one attempt's process tree, its output and its exit status.
+//! The shim: one small process that owns one step's process tree, its output and its exit status.
 //!
-//! It decides nothing but ends what must end. It keeps no database, starts no thread and waits in one
-//! place, a `poll(2)` loop. What it knows is in `events.jsonl` before it acts on it, so that whoever comes
-//! after it, a daemon or another shim, reads the truth from the attempt's directory.
+//! The shim decides nothing but ends what must end. It keeps no database, starts no thread and waits in one place, a
+//! `poll(2)` loop. It writes each fact to `events.jsonl` before it acts on it, so a later daemon or shim reads the truth
+//! from the step's directory.
 //!
-//! `waiter` and `guard` are other lives of this crate: the process that starts a daemon again when no shim lives to do
-//! it, and the one that stays above whatever a command of a sink or a poll leaves behind.
+//! `waiter` and `guard` are other processes of this crate. The waiter starts a daemon again when no shim lives to do
+//! that. A guard stays above every process that a command of a sink or a poll leaves behind.
 //!
-//! In reading order: `setup` makes the process fit to be a shim, `serve` waits, `attempt` decides and
-//! does, with one file for each thing that it does.
+//! In reading order: `setup` makes the process fit to be a shim, `serve` waits, `attempt` decides and acts, with one
+//! file for each thing that it does. The README of this crate has a drawing.
 
 mod setup;
 

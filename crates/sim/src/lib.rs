@@ -1,18 +1,18 @@
 //! The simulator: a whole machine in one seed.
 //!
 //! Runs the production engine, the production [`outlast_conduct::fenced_run::FencedRun`] and the production
-//! [`outlast_store::Memory`] over a world of shims, processes, disks, clocks and clients that is made of
-//! plain data and one random number generator. Daemons, shims and the machine die between any two steps;
-//! answers get lost; news is late, repeated and out of order. After every append, every exec and at the end
-//! the promise is checked against what really happened in that world.
+//! [`outlast_store::Memory`] over a world of shims, processes, disks, clocks and clients that is made of plain data and
+//! one random number generator. Daemons, shims and the machine die between any two steps; answers get lost; inputs are
+//! late, repeated and out of order. After every append, after every exec and at the end the simulator compares what was
+//! promised with what really happened in that world.
 //!
-//! Runs are single commands and loops with everything a loop file can say; their agents answer, crash, hang
-//! and call tools; people send, pause, stop and answer at odd times. Once the faults are over, those people see
-//! to what rests, and every run has to come to its end by its own ceilings.
+//! Runs are single commands and loops with what a loop file can say. Their agents answer, crash, hang and call tools;
+//! people send, pause, stop and answer at odd times. Once the faults are over, those people release the runs that rest,
+//! and every run has to end by its own ceilings.
 //!
-//! The books of restarts and the plan over them are production's too (`outlast_conduct`). What does IO in production
-//! (the conductor, the keeper, the shim) is mirrored here step by step, in the same order of belief. A seed is the whole of a run's randomness: the
-//! same seed gives the same trace.
+//! The parts that do IO in production (the conductor, the keeper, the shim) are mirrored here step by step, in the same
+//! order of belief; the plan after a restart and its books are the production [`outlast_conduct`]. A seed determines all
+//! randomness: the same seed gives the same trace.
 
 mod agent;
 mod chore;

@@ -1,7 +1,7 @@
-//! The journal: what has happened to every run, kept so that it survives.
+//! The store: the journal of every run, kept so that it survives.
 //!
-//! Knows how to remember events and how to find them again. It decides nothing about runs: what follows
-//! from an event is the engine's business, and what is to be done about a failed append is the daemon's.
+//! The store remembers events and finds them again. It decides nothing about runs: the engine decides what follows from
+//! an event, and the daemon decides what to do about a failed append.
 //!
 //! Two stores keep the same promise, and one suite (`tests/conformance.rs`) holds both to it: [`Sqlite`]
 //! on disk, [`Memory`] for the simulator.

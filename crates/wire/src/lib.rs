@@ -1,10 +1,9 @@
 //! What crosses a process boundary, as plain data.
 //!
-//! Three boundaries: `shim` is what a daemon and a shim say to each other and leave on disk for each
-//! other; `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say. Nothing
-//! here decides anything; `again` alone makes system calls, for its callers, and repeats those that a signal
-//! interrupted. `plain` takes terminal sequences out of the output that a shim wrote; daemon and client read
-//! output alike because both use it.
+//! There are three boundaries. `shim` is what a daemon and a shim say to each other and leave on disk for each other;
+//! `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say. Nothing here
+//! decides anything. In a release build `again` alone makes system calls, for its callers, and repeats those that a signal
+//! interrupted. `plain` removes terminal sequences from output; daemon and client both use it, so both read output alike.
 
 pub mod again;
 pub mod api;

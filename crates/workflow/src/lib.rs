@@ -1,17 +1,19 @@
 //! The loop file and the operator's config: text in, settings out.
 //!
-//! Pure: no file, clock, environment or process is touched; whatever of the world matters arrives as an argument.
+//! Pure: the crate touches no file, clock, environment or process. Its callers pass what it needs as arguments.
 //!
 //! - [`decode`] and [`Source`]: a file's text,
 //! - [`Config::parse`]: what the operator allows,
-//! - [`load`] and [`plain`]: what holds for a run, and who said so,
-//! - [`LastGood`]: a file that may change under us,
+//! - [`load`] and [`plain`]: what holds for a run, and which file, flag or default said so,
+//! - [`LastGood`]: the last valid content of a file that may change,
 //! - [`template`]: the prompt,
 //! - [`notify`]: sinks and their addresses,
-//! - [`import`]: files written for others,
+//! - [`import`]: files written for other runners,
 //! - [`money`] and [`duration`]: amounts and lengths of time, read and printed,
-//! - [`config_outline`]: the config without what anybody wrote into it,
+//! - [`config_outline`]: the config without any text that a person wrote into it,
 //! - [`schema_workflow`] and [`schema_config`]: the keys, for editors.
+//!
+//! The README of this crate has a drawing and the reading order.
 
 mod problem;
 mod source;

@@ -1,7 +1,7 @@
-//! What clients talk to: HTTP and JSON on a unix socket, one file a noun.
+//! The API for clients: HTTP and JSON on a unix socket, one file per noun.
 //!
-//! Answers are read from the run's conductor while it has one and from the store otherwise. Nothing here
-//! changes a run: it brings news to the conductor and waits until the journal has it.
+//! An answer comes from the run's conductor while it has one, and from the store otherwise. The rules are in `runs`.
+//! Nothing here changes a run: a handler sends an input to the conductor and waits until the journal has it.
 
 mod attach;
 mod budgets;

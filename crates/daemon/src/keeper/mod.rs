@@ -1,9 +1,9 @@
-//! One step, kept: an attempt or an errand, launched if it never was, met again if it lives, and reported
-//! on until nothing of it is left.
+//! The keeper: the task of one step, an attempt or an errand. It launches the step if it never ran, meets it again if
+//! it lives, and reports on it until nothing of it is left.
 //!
-//! The order in which things are believed: the shim's socket, its lock, its records, and only then
-//! identities of processes. A lock that is held means: never launch, only ask. Records that are missing or
-//! damaged mean nothing by themselves: a step that may have run is looked for, and never launched again.
+//! The keeper believes, in this order: the shim's socket, its lock, its records, and only then identities of
+//! processes. A lock that is held means: never launch, only ask. Missing or damaged records mean nothing by
+//! themselves: the keeper searches for a step that may have run, and never launches it again.
 
 mod begin;
 mod ending;

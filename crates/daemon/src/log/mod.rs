@@ -1,6 +1,7 @@
-//! The daemon's own log: one JSON object a line, in a few files of bounded size.
+//! The daemon's own log: one JSON object per line, in a few files of bounded size.
 //!
-//! A log that cannot be written never stops the daemon: what is lost is counted, and said when there is room.
+//! A log that cannot be written never stops the daemon: lost lines are counted, and the count is logged when there is
+//! room.
 
 mod file;
 mod line;

@@ -1,8 +1,9 @@
-//! Telling those who are not looking: the words of a notice, and the way to each kind of sink.
+//! Notices: their words, and the delivery to each kind of sink.
 //!
-//! The outbox in the store says what is still to be told, and to whom. `dispatch` has a teller for each sink
-//! while something waits for it; a `teller` tells one notice after the other and remembers what became of
-//! each; `send` knows the way for each kind. Nothing here changes a run, but by a message to it.
+//! The outbox in the store holds what has to be delivered, and to which sink. `dispatch` starts a teller for each
+//! sink with notices; a `teller` delivers one notice after the other and records the result; `send` has one way per
+//! kind. Nothing here changes a run, except through a message to it ([`Inbox`]). The README of this folder has a
+//! drawing.
 
 mod backoff;
 mod body;

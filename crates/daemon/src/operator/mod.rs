@@ -1,7 +1,7 @@
-//! What the operator sees from a script: whether this daemon is well, what it counts, and signs of life.
+//! What the operator's scripts see: whether the daemon is ready, its metrics, pings and traces.
 //!
-//! Hears of what the journal has taken, and of nothing else. Decides nothing about runs and never holds one up:
-//! whatever cannot be told at once is counted as lost.
+//! Hears of what the journal has taken, and of nothing else. Decides nothing about runs and never delays one: what
+//! cannot be sent at once is counted as lost. It asks the layers above through two closures ([`Above`]).
 
 pub(crate) mod listen;
 pub(crate) mod metrics;

@@ -1,7 +1,7 @@
-//! What an attempt is asked: `request.json` for machines and `prompt.md` for models, both made from the
-//! journal alone, so that every daemon would ask the same.
+//! What an attempt is asked: `request.json` for machines and `prompt.md` for models.
 //!
-//! Each kind of text has its budget of bytes. What does not fit is cut and marked, with where the whole of it is.
+//! Both are made from the journal alone, so every daemon would ask the same. Each kind of text has a budget of bytes:
+//! what does not fit is cut and marked, with the place where the whole text is.
 
 mod cut;
 mod note;

@@ -1,6 +1,6 @@
-//! What can be done with runs, for whichever client asks: made, found, told, ordered, looked into, removed.
+//! The rules about runs, for every client: make, find, tell, order, look into, remove.
 //!
-//! The rules are here and know no HTTP; `api` puts them on the wire, and triggers make runs by them.
+//! The rules know no HTTP: `api` puts them on the wire, and triggers make runs through them.
 
 pub(crate) mod callers;
 pub(crate) mod create;

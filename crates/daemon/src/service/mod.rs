@@ -1,8 +1,8 @@
-//! What a service manager is to this daemon: who is told that it is ready, alive and leaving, and where the
-//! shims of its steps live.
+//! What the daemon has to do with a service manager: it reports that it is ready, alive and leaving, and asks for a
+//! scope for the shim of each step.
 //!
-//! Only the process that the manager has started itself is the service. What a process merely inherits, an
-//! invocation's id or another service's socket, makes nothing of it. Installing a service is the client's.
+//! Only the process that the manager has started itself is the service. A process that merely inherits an invocation
+//! id or another service's socket is not. The client installs services.
 
 mod handover;
 mod notify;

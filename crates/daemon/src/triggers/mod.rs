@@ -1,9 +1,9 @@
-//! Triggers: what makes runs by itself.
+//! Triggers: they make runs without a person.
 //!
-//! A trigger's source says what has come (an occurrence of a schedule, a delivery, a file, an item), and that
-//! is kept before anything is made of it. One worker makes a run of each thing that was kept, under a key that
-//! the trigger and the occurrence give, and only then settles it: whoever dies in between, there is one run.
-//! Nothing here decides about runs once they are made.
+//! A trigger's source reports what has come (a time of a schedule, a delivery, a file, an item), and the store keeps
+//! that before anything is made of it. One worker makes a run of each kept delivery, under a key of the trigger's
+//! name and the delivery's id, and only then settles it. So a daemon that dies in between leaves one run. Nothing
+//! here decides about runs once they are made. The README of this folder has a drawing.
 
 pub(crate) mod add;
 mod agenda;

@@ -1,8 +1,7 @@
-//! Looking at an attempt's output for those who are not: watches, and the heartbeat.
+//! Searches an attempt's output for the run's watches, and says when a heartbeat notice is due.
 //!
-//! Brings to the conductor what was found, once the engine would tell it; what is told when is decided there.
-//! Sleeps until there is more output, or until the end of the window while something is held back: as long as
-//! neither is so, nothing wakes up.
+//! Brings what it found to the conductor; the engine decides what is told when. Sleeps until there is more output, or
+//! until the end of the window while something is held back. Otherwise nothing wakes up.
 
 mod lines;
 mod scan;

@@ -1,7 +1,6 @@
-//! The doors to the world: the clock, chance, files that must last, and processes.
+//! The world: the clock, randomness, files that must last, and processes.
 //!
-//! Everything else in this crate gets what it needs of these as a value. Nothing here knows what a run is
-//! good for.
+//! Every other module of this crate gets these as a value. Nothing here knows what a run is.
 
 pub(crate) mod alarm;
 pub(crate) mod clock;
