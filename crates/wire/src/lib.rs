@@ -1,13 +1,15 @@
 //! What crosses a process boundary, as plain data.
 //!
 //! Three boundaries: `shim` is what a daemon and a shim say to each other and leave on disk for each
-//! other; `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say. Nothing
+//! other; `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say, and `codes` are
+//! the daemon's errors. Nothing
 //! here decides anything; `again` alone makes system calls, for its callers, and repeats those that a signal
 //! interrupted. `plain` takes terminal sequences out of the output that a shim wrote; daemon and client read
 //! output alike because both use it.
 
 pub mod again;
 pub mod api;
+pub mod codes;
 pub mod environment;
 pub mod guard;
 pub mod holder;

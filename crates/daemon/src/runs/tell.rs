@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outlast_engine::{Input, LONGEST_MESSAGE, LONGEST_ORDER_ID, Run, RunId};
 use outlast_wire::api::ReportUsage;
+use outlast_wire::codes::Code;
 
 use super::find::snapshot_of;
 use crate::recovery;
@@ -70,7 +71,7 @@ pub(crate) async fn tell(
                 .trouble_of(id)
                 .map_or_else(|| "it does not answer".to_owned(), |trouble| trouble.message);
             let message = format!("this could not be written to the journal of {id}: {trouble}");
-            Err(Refusal::new("disk_full", message)
+            Err(Refusal::new(Code::DiskFull, message)
                 .hint("it will be as soon as there is space; look with `outlast show`"))
         }
     }
@@ -81,7 +82,7 @@ fn lost(supervisor: &Supervisor, id: &RunId) -> Refusal {
     match supervisor.trouble_of(id) {
         Some(trouble) if trouble.code == recovery::BEHIND => {
             let message = format!("run {id} takes no orders yet: {}", trouble.message);
-            Refusal::new("journal_behind", message)
+            Refusal::new(Code::JournalBehind, message)
                 .hint(format!("`outlast recover {id}` takes it on to where its directory is"))
         }
         _ => restarting(id),
@@ -90,13 +91,13 @@ fn lost(supervisor: &Supervisor, id: &RunId) -> Refusal {
 
 /// Its conductor has died, or it cannot be read: what is said now would reach no journal.
 fn restarting(id: &RunId) -> Refusal {
-    Refusal::new("busy", format!("run {id} is restarting; nothing was written down"))
+    Refusal::new(Code::Busy, format!("run {id} is restarting; nothing was written down"))
         .hint("ask again; `outlast doctor` shows what is wrong with it")
 }
 
 /// What was said reached the run, and the journal does not have it.
 pub(crate) fn not_taken(id: &RunId) -> Refusal {
-    Refusal::new("not_taken", format!("run {id} changed in that moment and did not take it"))
+    Refusal::new(Code::NotTaken, format!("run {id} changed in that moment and did not take it"))
         .hint(format!("look with `outlast show {id}`, and ask again"))
 }
 
@@ -117,7 +118,7 @@ pub(crate) fn check_text(text: &str) -> Answer<&str> {
     }
     if text.len() > LONGEST_MESSAGE {
         let refusal = Refusal::new(
-            "bad_request",
+            Code::BadRequest,
             format!("a message of {} bytes is longer than {LONGEST_MESSAGE}", text.len()),
         );
         return Err(refusal.hint("put it into a file of the workspace and name that"));
@@ -130,7 +131,7 @@ pub(crate) fn refuse_ended(run: &Run) -> Answer<()> {
         return Ok(());
     }
     let message = format!("run {} has ended: {}", run.id, run.state.name().word());
-    Err(Refusal::new("has_ended", message).hint("start another with `outlast run`"))
+    Err(Refusal::new(Code::HasEnded, message).hint("start another with `outlast run`"))
 }
 
 pub(crate) fn refuse_full(run: &Run) -> Answer<()> {
@@ -138,5 +139,5 @@ pub(crate) fn refuse_full(run: &Run) -> Answer<()> {
         return Ok(());
     }
     let message = format!("the inbox of {} holds {} messages", run.id, run.inbox.unread.len());
-    Err(Refusal::new("inbox_full", message).hint("its next turn takes them"))
+    Err(Refusal::new(Code::InboxFull, message).hint("its next turn takes them"))
 }
