@@ -110,7 +110,7 @@ codes! {
     // The state forbids it.
     AmbiguousRun "ambiguous_run" 409 2 "several runs start with this text"
     AlreadyAnswered "already_answered" 409 2 "the question has been answered; the message says with what"
-    ErrandIsLive "errand_is_live" 400 2 "an errand of the run is alive, so the run cannot be rebuilt"
+    ErrandIsLive "errand_is_live" 409 2 "an errand of the run is alive, so the run cannot be rebuilt"
     HasChildren "has_children" 409 2 "the run has children that have not ended"
     HasEnded "has_ended" 409 2 "the run has ended"
     Held "held" 409 2 "the run is paused with every other run"
@@ -125,16 +125,16 @@ codes! {
     NoTerminal "no_terminal" 409 2 "the run has no terminal now"
     NotBlocked "not_blocked" 409 2 "the run is not blocked"
     NotInJournal "not_in_journal" 409 2 "the run has a directory and no journal"
-    NotLive "not_live" 400 2 "the attempt is not alive"
+    NotLive "not_live" 409 2 "the attempt is not alive"
     NotPaused "not_paused" 409 2 "the run is neither paused nor blocked"
-    NotRecoverable "not_recoverable" 400 2 "the run cannot be rebuilt from its directory"
+    NotRecoverable "not_recoverable" 409 2 "the run cannot be rebuilt from its directory"
     NotTaken "not_taken" 409 2 "the run changed and did not take the order"
-    NothingToRecover "nothing_to_recover" 400 2 "the journal lacks nothing of the run"
+    NothingToRecover "nothing_to_recover" 409 2 "the journal lacks nothing of the run"
     RunIsLive "run_is_live" 409 2 "the run has not ended"
     StaleOrder "stale_order" 409 2 "something happened that the giver of the order had not seen"
-    TooManyChildren "too_many_children" 400 2 "the parent run has too many children"
+    TooManyChildren "too_many_children" 409 2 "the parent run has too many children"
     TriggerTaken "trigger_taken" 409 2 "another trigger has this name"
-    UnwritableRun "unwritable_run" 400 2 "the journal takes nothing more of the run"
+    UnwritableRun "unwritable_run" 409 2 "the journal takes nothing more of the run"
     WorkspaceKept "workspace_kept" 409 2 "the workspace of the run holds work that would be lost"
     // The delivery is not taken.
     Timeout "timeout" 408 2 "the body of a delivery did not arrive in time"
@@ -142,7 +142,7 @@ codes! {
     Overloaded "overloaded" 503 7 "too many deliveries wait"
     // The daemon or its host cannot.
     Bug "bug" 500 7 "the daemon has a bug"
-    ConfigUnusable "config_unusable" 400 2 "the config of the daemon cannot be used until a person corrects it"
+    ConfigUnusable "config_unusable" 500 2 "the config of the daemon cannot be used until a person corrects it"
     Io "io" 500 7 "the host refused a read or a write"
     JournalUnusable "journal_unusable" 500 7 "the journal cannot be used"
     UnreadableRun "unreadable_run" 500 2 "the run cannot be read"
@@ -200,6 +200,7 @@ mod tests {
         assert_eq!(
             unusual,
             [
+                "config_unusable",
                 "unreadable_run",
                 "disk_full",
                 "bad_config",
