@@ -96,7 +96,7 @@ mod tests {
             Problem::answered(status, ErrorInfo { code, message, hint: None, run: None }).exit()
         };
         assert_eq!((exit(409, "has_ended"), exit(507, "disk_full")), (REFUSED, REFUSED));
-        assert_eq!((exit(500, "bug"), exit(500, "unreadable_run")), (UNREACHABLE, REFUSED));
+        assert_eq!((exit(500, "bug"), exit(503, "timed_out")), (UNREACHABLE, REFUSED));
         assert_eq!((exit(418, "newer"), exit(500, "newer")), (REFUSED, UNREACHABLE));
     }
 

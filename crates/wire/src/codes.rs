@@ -151,6 +151,7 @@ codes! {
     JournalGone "journal_gone" 503 7 "the file of the journal is gone; nothing was written"
     JournalLocked "journal_locked" 503 7 "another program has locked the journal; nothing was written"
     NoResources "no_resources" 503 7 "the host lacks descriptors, processes or memory"
+    TimedOut "timed_out" 503 2 "the journal has not taken the order in time and may take it later"
     DiskFull "disk_full" 507 2 "the disk is full"
     // The daemon cannot start.
     BadConfig "bad_config" 503 2 "the config is wrong for this version"
@@ -202,6 +203,7 @@ mod tests {
             [
                 "config_unusable",
                 "unreadable_run",
+                "timed_out",
                 "disk_full",
                 "bad_config",
                 "daemon_running",

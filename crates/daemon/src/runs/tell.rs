@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{Input, LONGEST_MESSAGE, LONGEST_ORDER_ID, Run, RunId};
-use outlast_wire::api::ReportUsage;
+use outlast_wire::api::{ReportUsage, Trouble};
 use outlast_wire::codes::Code;
 
 use super::find::snapshot_of;
@@ -66,15 +66,22 @@ pub(crate) async fn tell(
             let run = snapshot_of(supervisor, id).await?.run;
             if run.is_open() { Err(restarting(id)) } else { Ok(run) }
         }
-        Err(_elapsed) => {
-            let trouble = supervisor
-                .trouble_of(id)
-                .map_or_else(|| "it does not answer".to_owned(), |trouble| trouble.message);
-            let message = format!("this could not be written to the journal of {id}: {trouble}");
-            Err(Refusal::new(Code::DiskFull, message)
-                .hint("it will be as soon as there is space; look with `outlast show`"))
-        }
+        Err(_elapsed) => Err(not_durable(id, supervisor.trouble_of(id).as_ref())),
     }
+}
+
+/// The journal did not take the news in time. The conductor has the news and may still write it.
+fn not_durable(id: &RunId, trouble: Option<&Trouble>) -> Refusal {
+    let cause = trouble.map_or("the run does not answer", |trouble| trouble.message.as_str());
+    if trouble.is_some_and(|trouble| trouble.code == Code::DiskFull.word()) {
+        let message = format!("this could not be written to the journal of {id}: {cause}");
+        return Refusal::new(Code::DiskFull, message)
+            .hint("it will be as soon as there is space; look with `outlast show`");
+    }
+    let seconds = DURABLE_WITHIN.as_secs();
+    let message = format!("the journal of {id} did not take this within {seconds} s: {cause}");
+    Refusal::new(Code::TimedOut, message)
+        .hint(format!("it may be written later; look with `outlast show {id}`"))
 }
 
 /// Why a run that has no conductor takes no orders.
@@ -140,4 +147,31 @@ pub(crate) fn refuse_full(run: &Run) -> Answer<()> {
     }
     let message = format!("the inbox of {} holds {} messages", run.id, run.inbox.unread.len());
     Err(Refusal::new(Code::InboxFull, message).hint("its next turn takes them"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_that_waits_for_a_locked_journal_is_not_said_to_wait_for_space() {
+        let refused = |trouble: Option<(Code, &str)>| {
+            let trouble = trouble.map(|(code, message)| Trouble {
+                code: code.word().to_owned(),
+                message: message.to_owned(),
+                since: String::new(),
+            });
+            let refusal = not_durable(&RunId("k3m".to_owned()), trouble.as_ref());
+            (refusal.code, refusal.message, refusal.hint.is_some_and(|it| it.contains("space")))
+        };
+        let locked = "the journal of k3m did not take this within 10 s: it is locked".to_owned();
+        let silent = "the journal of k3m did not take this within 10 s: the run does not answer";
+        let full = "this could not be written to the journal of k3m: no room".to_owned();
+        assert_eq!(
+            refused(Some((Code::JournalLocked, "it is locked"))),
+            (Code::TimedOut, locked, false)
+        );
+        assert_eq!(refused(None), (Code::TimedOut, silent.to_owned(), false));
+        assert_eq!(refused(Some((Code::DiskFull, "no room"))), (Code::DiskFull, full, true));
+    }
 }
