@@ -7,6 +7,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use outlast_wire::api::ErrorInfo;
+use outlast_wire::codes::Code;
 use outlast_wire::holder::Left;
 use outlast_wire::layout::Layout;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -32,7 +33,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The code of a daemon that lost the race for the lock to another daemon.
-const RACE_LOST: &str = "daemon_running";
+const RACE_LOST: &str = Code::DaemonRunning.word();
 
 /// What a started daemon says of itself.
 #[derive(Debug, PartialEq, Eq)]
@@ -135,13 +136,13 @@ pub fn read_line(line: &str) -> Said {
     error.map_or(Said::Nothing, Said::Error)
 }
 
-/// An error that the daemon told is a refusal, unless the world was the cause.
+/// The error of a daemon that did not start.
 fn refused(info: ErrorInfo) -> Problem {
-    let exit = match info.code.as_str() {
-        "disk_full" | "state_unusable" | "database_unusable" | "no_runtime" | "no_boot_id" => {
-            UNREACHABLE
-        }
-        _ => REFUSED,
+    let exit = match Code::of(&info.code) {
+        // A daemon that runs rejects one request on a full disk; without a daemon there is nothing to ask.
+        Some(Code::DiskFull) => UNREACHABLE,
+        Some(code) => code.exit(),
+        None => REFUSED,
     };
     Problem::Told { info, exit }
 }

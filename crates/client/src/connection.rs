@@ -12,6 +12,7 @@ use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use outlast_wire::api::{ErrorBody, ErrorInfo, TOKEN_HEADER};
+use outlast_wire::codes::Code;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -61,11 +62,13 @@ impl Connection {
             return Ok(response);
         }
         let body = collect(ask, response).await?;
-        // A daemon that is leaving did not act on the question; its successor will.
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            return Err(Failed::Lost(error_info(status, &body).message));
+        let info = error_info(status, &body);
+        // A daemon that is leaving did not act on the question; its successor will. An order that timed out is still
+        // with its run: asked again, it would wait behind itself.
+        if status == StatusCode::SERVICE_UNAVAILABLE && info.code != Code::TimedOut.word() {
+            return Err(Failed::Lost(info.message));
         }
-        Err(Failed::Answered(Problem::answered(status.as_u16(), error_info(status, &body))))
+        Err(Failed::Answered(Problem::answered(status.as_u16(), info)))
     }
 
     /// Sends a question and reads the whole of a good answer.

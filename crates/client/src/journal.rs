@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outlast_wire::api::{RunView, exit_status};
+use outlast_wire::codes::Code;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
@@ -131,7 +132,7 @@ impl<'w> Journal<'w> {
 
     async fn view(&mut self) -> Result<RunView, Problem> {
         let asked = self.session.call(&Ask::get(&run_path(&self.run, ""))).await;
-        asked.map_err(|problem| match problem.has_code("unknown_run") {
+        asked.map_err(|problem| match problem.is(Code::UnknownRun) {
             true => removed(&self.run),
             false => problem,
         })

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use outlast_wire::api::ErrorInfo;
+use outlast_wire::codes::Code;
 
 /// The caller asked for something that is not done.
 pub const REFUSED: u8 = 2;
@@ -46,9 +47,9 @@ impl Problem {
 
     /// An answer of the daemon's that is not 2xx.
     pub fn answered(status: u16, info: ErrorInfo) -> Self {
-        let is_refusal =
-            status < 500 || ["unreadable_run", "disk_full"].contains(&info.code.as_str());
-        let exit = if is_refusal { REFUSED } else { UNREACHABLE };
+        // A newer daemon may have codes that this client does not know.
+        let by_status = if status < 500 { REFUSED } else { UNREACHABLE };
+        let exit = Code::of(&info.code).map_or(by_status, Code::exit);
         Self::Told { info, exit }
     }
 
@@ -74,7 +75,34 @@ impl Problem {
         }
     }
 
+    /// True of an error that the daemon told with this code.
+    pub fn is(&self, code: Code) -> bool {
+        self.has_code(code.word())
+    }
+
     pub fn has_code(&self, code: &str) -> bool {
         matches!(self, Self::Told { info, .. } if info.code == code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_decides_the_exit_code_and_a_status_that_of_an_unknown_code() {
+        let exit = |status: u16, code: &str| {
+            let (code, message) = (code.to_owned(), String::new());
+            Problem::answered(status, ErrorInfo { code, message, hint: None, run: None }).exit()
+        };
+        assert_eq!((exit(409, "has_ended"), exit(507, "disk_full")), (REFUSED, REFUSED));
+        assert_eq!((exit(500, "bug"), exit(503, "timed_out")), (UNREACHABLE, REFUSED));
+        assert_eq!((exit(418, "newer"), exit(500, "newer")), (REFUSED, UNREACHABLE));
+    }
+
+    #[test]
+    fn the_table_has_no_other_exit_codes() {
+        let other = |code: &&Code| ![REFUSED, UNREACHABLE].contains(&code.exit());
+        assert_eq!(Code::ALL.iter().find(other), None);
     }
 }

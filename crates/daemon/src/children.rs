@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use outlast_engine::{ChildEnd, DEEPEST, Input, MOST_CHILDREN, Row, Run, RunId, Unheard};
 use outlast_store::{Error, Journal};
+use outlast_wire::codes::Code;
 use outlast_wire::hook;
 
 use crate::refusal::Refusal;
@@ -22,19 +23,21 @@ const TAIL: usize = 2000;
 /// Why a run may not become the child of this one, if so. Blocks.
 pub(crate) fn refuse_parent(supervisor: &Supervisor, parent: &RunId) -> Result<(), Refusal> {
     let store = &*supervisor.ground.store;
-    let unreadable = |error: Error| Refusal::new("journal_unusable", error.to_string());
+    let unreadable = |error: Error| Refusal::new(Code::JournalUnusable, error.to_string());
     let ended = store.row(parent).map_err(unreadable)?.filter(|row| row.state.verdict().is_some());
     if let Some(row) = ended {
         let message = format!("run {parent} has ended: {}", row.state.word());
-        return Err(Refusal::new("has_ended", message).hint("only a run that goes on has children"));
+        return Err(
+            Refusal::new(Code::HasEnded, message).hint("only a run that goes on has children")
+        );
     }
     if ancestors(store, parent).map_err(unreadable)?.len() + 1 > DEEPEST {
         let message = format!("run {parent} has {DEEPEST} runs above it");
-        return Err(Refusal::new("too_deep", message).hint("make it a child of one further up"));
+        return Err(Refusal::new(Code::TooDeep, message).hint("make it a child of one further up"));
     }
     if store.children(parent).map_err(unreadable)?.len() >= MOST_CHILDREN {
         let message = format!("run {parent} has {MOST_CHILDREN} children");
-        return Err(Refusal::new("too_many_children", message)
+        return Err(Refusal::new(Code::TooManyChildren, message)
             .hint("`outlast rm` forgets those that have ended"));
     }
     Ok(())
@@ -42,15 +45,14 @@ pub(crate) fn refuse_parent(supervisor: &Supervisor, parent: &RunId) -> Result<(
 
 /// Why a run has to stay, if it has to: for its children, or for a parent that does not know of its end yet.
 pub(crate) fn refuse_removal(supervisor: &Supervisor, id: &RunId) -> Result<(), Refusal> {
-    let unreadable = |error: Error| Refusal::new("journal_unusable", error.to_string());
+    let unreadable = |error: Error| Refusal::new(Code::JournalUnusable, error.to_string());
     let children = supervisor.ground.store.children(id).map_err(unreadable)?;
     let live: Vec<&str> =
         children.iter().filter(|row| !row.has_ended()).map(|row| row.id.as_str()).collect();
     if let [first, ..] = live[..] {
         let message = format!("run {id} has children that go on: {}", live.join(", "));
-        return Err(
-            Refusal::new("has_children", message).hint(format!("`outlast stop {first}` ends one"))
-        );
+        return Err(Refusal::new(Code::HasChildren, message)
+            .hint(format!("`outlast stop {first}` ends one")));
     }
     // One that cannot be read can be removed all the same.
     let row = supervisor.ground.store.row(id).ok().flatten();
@@ -60,7 +62,7 @@ pub(crate) fn refuse_removal(supervisor: &Supervisor, id: &RunId) -> Result<(), 
     });
     if is_unheard {
         let message = format!("the parent of run {id} is just being told of its end");
-        return Err(Refusal::new("busy", message).hint("ask again"));
+        return Err(Refusal::new(Code::Busy, message).hint("ask again"));
     }
     Ok(())
 }

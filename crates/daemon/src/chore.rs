@@ -102,7 +102,7 @@ impl Work {
             };
             if let Some(code) = failure.of_host(run.spec.dir.as_ref()) {
                 is_suspended = true;
-                let trouble = self.ground.trouble(code, format!("workspace: {failure}"));
+                let trouble = self.ground.trouble(code.word(), format!("workspace: {failure}"));
                 self.say_trouble(Some(trouble)).await;
             } else if failure.may_pass() && tries_left > 1 {
                 tries_left -= 1;

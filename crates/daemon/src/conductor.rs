@@ -12,6 +12,7 @@ use outlast_engine::{
 };
 use outlast_store::{Append, Entry, Error};
 use outlast_wire::api::Trouble;
+use outlast_wire::codes::Code;
 use outlast_wire::hook;
 use outlast_wire::layout::AttemptDir;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -330,9 +331,9 @@ impl Conductor {
 
     fn suspend(&mut self, error: &Error) {
         let code = match error {
-            Error::Full(_) => "disk_full",
-            Error::Locked(_) => "journal_locked",
-            Error::Unsaved { .. } => "journal_gone",
+            Error::Full(_) => Code::DiskFull.word(),
+            Error::Locked(_) => Code::JournalLocked.word(),
+            Error::Unsaved { .. } => Code::JournalGone.word(),
             _ => "journal_unwritable",
         };
         if self.journal_trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
@@ -462,7 +463,7 @@ fn shortage(run: &Run) -> Option<Trouble> {
     let (outcome, at) = run.attempt.as_ref().filter(|_| is_waiting)?.held.end.as_ref()?;
     let Outcome::NeverStarted { why, .. } = outcome else { return None };
     let trouble = Trouble {
-        code: "no_resources".to_owned(),
+        code: Code::NoResources.word().to_owned(),
         message: why.clone(),
         since: view::rfc3339(*at),
     };

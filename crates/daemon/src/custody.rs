@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_store::{Depth, Error};
+use outlast_wire::codes::Code;
 use outlast_wire::layout::Layout;
 
 use crate::ground::Ground;
@@ -70,7 +71,7 @@ fn log(layout: &Layout) -> PathBuf {
 
 /// A journal that cannot be read may have been put in the place of one that was saved.
 pub(crate) fn name_rescued(layout: &Layout, refusal: Refusal) -> Refusal {
-    let (Some(copy), "database_corrupt" | "database_unusable") =
+    let (Some(copy), Code::DatabaseCorrupt | Code::DatabaseUnusable) =
         (rescued(layout).pop(), refusal.code)
     else {
         return refusal;

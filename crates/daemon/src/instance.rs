@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use outlast_engine::BootId;
 use outlast_wire::again;
+use outlast_wire::codes::Code;
 use outlast_wire::environment::not_inherited;
 use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
@@ -127,12 +128,12 @@ fn already_running(lock: &mut File, path: &Path) -> Refusal {
         }
         None => "it has not said who it is yet".to_owned(),
     };
-    Refusal::new("daemon_running", format!("a daemon already holds {} ({who})", path.display()))
+    Refusal::new(Code::DaemonRunning, format!("a daemon already holds {} ({who})", path.display()))
         .hint("`outlast daemon status` shows it, `outlast daemon stop` ends it and leaves its runs alive")
 }
 
 fn cannot(path: &Path, error: &io::Error) -> Refusal {
-    Refusal::new("state_unusable", format!("cannot lock {}: {error}", path.display()))
+    Refusal::new(Code::StateUnusable, format!("cannot lock {}: {error}", path.display()))
         .hint("the state directory must be writable by you")
 }
 

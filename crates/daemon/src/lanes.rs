@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use outlast_wire::codes::Code;
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
@@ -103,7 +104,7 @@ pub(crate) async fn in_lane<T: Send + 'static>(
 ) -> Answer<T> {
     match lane.run(work).await {
         Ok(answer) => answer,
-        Err(error) => Err(Refusal::new("bug", format!("a reader died: {error}"))),
+        Err(error) => Err(Refusal::new(Code::Bug, format!("a reader died: {error}"))),
     }
 }
 

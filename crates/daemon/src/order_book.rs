@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{By, Order, Time};
 use outlast_wire::api::{ByView, OrderView};
+use outlast_wire::codes::Code;
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
@@ -188,7 +189,7 @@ impl Book {
         }
         let (was, when) = (taken.verb.word(), taken.when_and_who());
         let message = format!("the id {id:?} is that of another order: {was}, given {when}");
-        Err(Refusal::new("id_conflict", message).hint("choose a new id for each order"))
+        Err(Refusal::new(Code::IdConflict, message).hint("choose a new id for each order"))
     }
 
     pub(crate) fn last_word(&self) -> Option<Taken> {

@@ -12,6 +12,7 @@ use outlast_engine::{
 };
 use outlast_store::{Amount, Append, Entry, Error, day};
 use outlast_wire::api::{RecoverItem, RecoverReport};
+use outlast_wire::codes::Code;
 use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{self, Record};
 
@@ -28,7 +29,7 @@ use crate::world::{World, files};
 use outlast_conduct::fenced_run::FencedRun;
 
 /// The word for a run whose directory has gone further than its journal.
-pub(crate) const BEHIND: &str = "journal_behind";
+pub(crate) const BEHIND: &str = Code::JournalBehind.word();
 
 /// A run as its directory proves it, and how to write that down.
 pub(crate) struct Rebuilt {
@@ -100,15 +101,15 @@ impl Supervisor {
                 "errand e{errand} of run {id} is alive, and only its journal knew what for"
             );
             let hint = format!("`outlast stop {id}` ends it; or recover the run once it has ended");
-            return Err(Refusal::new("errand_is_live", message).hint(hint));
+            return Err(Refusal::new(Code::ErrandIsLive, message).hint(hint));
         }
         let known = match self.ground.store.row(id) {
             Ok(row) => row.is_some(),
-            Err(error) => return Err(Refusal::new("unreadable_run", error.to_string())),
+            Err(error) => return Err(Refusal::new(Code::UnreadableRun, error.to_string())),
         };
         let moment = self.ground.world.moment(Slot::Free);
         let cannot = |error: &dyn std::fmt::Display| {
-            Refusal::new("not_recoverable", format!("run {id} cannot be rebuilt: {error}"))
+            Refusal::new(Code::NotRecoverable, format!("run {id} cannot be rebuilt: {error}"))
                 .hint("its files are kept as they are")
         };
         if known {
@@ -161,12 +162,12 @@ impl Supervisor {
     pub(crate) async fn recover(self: &Arc<Self>, id: &RunId) -> Result<RecoverItem, Refusal> {
         let Some(_claim) = self.claim(id) else {
             return Err(
-                Refusal::new("busy", format!("run {id} is being changed")).hint("ask again")
+                Refusal::new(Code::Busy, format!("run {id} is being changed")).hint("ask again")
             );
         };
         let (reader, wanted) = (self.clone(), id.clone());
         let rebuilt = Lane::Surveys.run(move || reader.rebuild(&wanted)).await;
-        let rebuilt = rebuilt.map_err(|error| Refusal::new("bug", error.to_string()))??;
+        let rebuilt = rebuilt.map_err(|error| Refusal::new(Code::Bug, error.to_string()))??;
         let append = Append {
             run: id.clone(),
             expected_seq: rebuilt.expected_seq,
@@ -224,7 +225,7 @@ impl Supervisor {
     async fn would_recover(self: &Arc<Self>, id: &RunId) -> Result<RecoverItem, Refusal> {
         let (reader, wanted) = (self.clone(), id.clone());
         let rebuilt = Lane::Surveys.run(move || reader.rebuild(&wanted)).await;
-        let rebuilt = rebuilt.map_err(|error| Refusal::new("bug", error.to_string()))??;
+        let rebuilt = rebuilt.map_err(|error| Refusal::new(Code::Bug, error.to_string()))??;
         Ok(item(&rebuilt, "would_recover"))
     }
 
@@ -374,13 +375,13 @@ fn kept(id: &RunId, refusal: &Refusal) -> RecoverItem {
 }
 
 fn unreadable(id: &RunId, error: &io::Error) -> Refusal {
-    Refusal::new("not_recoverable", format!("the directory of run {id} cannot be read: {error}"))
+    Refusal::new(Code::NotRecoverable, format!("the directory of run {id} cannot be read: {error}"))
         .hint("its files are kept as they are")
 }
 
 fn not_taken(id: &RunId, error: &Error) -> Refusal {
     let refusal =
-        Refusal::new("not_recoverable", format!("run {id} cannot be written down: {error}"));
+        Refusal::new(Code::NotRecoverable, format!("run {id} cannot be written down: {error}"));
     match error {
         Error::NameTaken { .. } | Error::KeyTaken { .. } => {
             refusal.hint("stop or remove the other run first")

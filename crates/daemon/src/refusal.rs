@@ -3,6 +3,7 @@
 use outlast_engine::RunId;
 use outlast_store::Error;
 use outlast_wire::api::ErrorInfo;
+use outlast_wire::codes::Code;
 
 use crate::world::host;
 
@@ -17,7 +18,7 @@ pub(crate) type Answer<T> = Result<T, Refusal>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Refusal {
-    pub(crate) code: &'static str,
+    pub(crate) code: Code,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     /// The id of the run that was meant, for a client that has only its name.
@@ -25,7 +26,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: None, run: None }
     }
 
@@ -41,7 +42,7 @@ impl Refusal {
 
     pub(crate) fn info(&self) -> ErrorInfo {
         ErrorInfo {
-            code: self.code.to_owned(),
+            code: self.code.word().to_owned(),
             message: self.message.clone(),
             hint: self.hint.clone(),
             run: self.run.clone(),
@@ -55,11 +56,11 @@ impl Refusal {
     }
 
     pub(crate) fn unknown_run(message: String) -> Self {
-        Self::new("unknown_run", message).hint("`outlast ps -a` lists every run")
+        Self::new(Code::UnknownRun, message).hint("`outlast ps -a` lists every run")
     }
 
     pub(crate) fn unknown_trigger(message: String) -> Self {
-        Self::new("unknown_trigger", message).hint("`outlast trigger ls` lists every trigger")
+        Self::new(Code::UnknownTrigger, message).hint("`outlast trigger ls` lists every trigger")
     }
 
     pub(crate) fn no_trigger(name: &str) -> Self {
@@ -70,20 +71,20 @@ impl Refusal {
     pub(crate) fn of_database(error: Error) -> Self {
         let message = error.to_string();
         match error {
-            Error::Corrupt { .. } => Self::new("database_corrupt", message).hint(
+            Error::Corrupt { .. } => Self::new(Code::DatabaseCorrupt, message).hint(
                 "the file was left as it is; move it and its -wal away, start again, and `outlast recover` rebuilds the runs from their directories",
             ),
-            Error::Newer { .. } => Self::new("database_newer", message)
+            Error::Newer { .. } => Self::new(Code::DatabaseNewer, message)
                 .hint("a newer outlast wrote it; use that one, the file was left as it is"),
             Error::ReadOnly(_) => {
-                Self::new("database_read_only", message).hint("make it writable for you")
+                Self::new(Code::DatabaseReadOnly, message).hint("make it writable for you")
             }
             Error::Locked(_) => {
-                Self::new("database_locked", message).hint(LOCKED)
+                Self::new(Code::DatabaseLocked, message).hint(LOCKED)
             }
-            Error::Full(_) => Self::new("disk_full", message)
+            Error::Full(_) => Self::new(Code::DiskFull, message)
                 .hint("free some space in the state directory's file system"),
-            _ => Self::new("database_unusable", message)
+            _ => Self::new(Code::DatabaseUnusable, message)
                 .hint("`outlast doctor` looks at the state directory"),
         }
     }
@@ -93,28 +94,28 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let message = error.to_string();
         match error {
-            Error::Full(_) => Self::new("disk_full", message).hint(FREE_SPACE),
-            Error::UnreadableRun { .. } => Self::new("unreadable_run", message)
+            Error::Full(_) => Self::new(Code::DiskFull, message).hint(FREE_SPACE),
+            Error::UnreadableRun { .. } => Self::new(Code::UnreadableRun, message)
                 .hint("`outlast doctor` shows what is wrong with it"),
             Error::UnknownRun { .. } => Self::unknown_run(message),
             Error::StillOpen { .. } => {
-                Self::new("run_is_live", message).hint("`outlast stop` ends it first")
+                Self::new(Code::RunIsLive, message).hint("`outlast stop` ends it first")
             }
-            Error::NameTaken { .. } => Self::new("name_taken", message)
+            Error::NameTaken { .. } => Self::new(Code::NameTaken, message)
                 .hint("choose another name, or wait for that run to end"),
             Error::StaleEpoch { .. } | Error::Closed => {
-                Self::new("daemon_leaving", message).hint("try again")
+                Self::new(Code::DaemonLeaving, message).hint("try again")
             }
-            Error::TriggerTaken { .. } => Self::new("trigger_taken", message)
+            Error::TriggerTaken { .. } => Self::new(Code::TriggerTaken, message)
                 .hint("choose another name, or `outlast trigger rm` it first"),
             Error::UnknownTrigger { .. } => Self::unknown_trigger(message),
             Error::IdInUse { .. } => {
-                Self::new("id_conflict", message).hint("leave the id out, or choose another")
+                Self::new(Code::IdConflict, message).hint("leave the id out, or choose another")
             }
-            Error::Locked(_) => Self::new("journal_locked", message).hint(LOCKED),
-            Error::Unsaved { .. } => Self::new("journal_gone", message)
+            Error::Locked(_) => Self::new(Code::JournalLocked, message).hint(LOCKED),
+            Error::Unsaved { .. } => Self::new(Code::JournalGone, message)
                 .hint("nothing was written; make room or give the state directory back, and try again"),
-            Error::Gone { .. } => Self::new("journal_gone", message)
+            Error::Gone { .. } => Self::new(Code::JournalGone, message)
                 .hint("nothing was written; the next daemon serves what is there now, and `outlast doctor` says more"),
             Error::Rejected(_)
             | Error::Conflict { .. }
@@ -122,7 +123,7 @@ impl From<Error> for Refusal {
             | Error::ReadOnly(_)
             | Error::Newer { .. }
             | Error::Corrupt { .. }
-            | Error::Io(_) => Self::new("journal_unusable", message)
+            | Error::Io(_) => Self::new(Code::JournalUnusable, message)
                 .hint("`outlast doctor` looks at the journal"),
         }
     }
@@ -131,14 +132,25 @@ impl From<Error> for Refusal {
 impl From<std::io::Error> for Refusal {
     fn from(error: std::io::Error) -> Self {
         let (code, hint) = match host::failure(&error) {
-            Some("disk_full") => ("disk_full", FREE_SPACE),
+            Some(Code::DiskFull) => (Code::DiskFull, FREE_SPACE),
             Some(code) => (code, "try again; the host lacks descriptors, processes or memory"),
-            None => ("io", "`outlast doctor` looks at the state directory"),
+            None => (Code::Io, "`outlast doctor` looks at the state directory"),
         };
         Self::new(code, error.to_string()).hint(hint)
     }
 }
 
 pub(crate) fn bad_request(message: impl Into<String>) -> Refusal {
-    Refusal::new("bad_request", message)
+    Refusal::new(Code::BadRequest, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_of_a_loop_file_keeps_its_word() {
+        let unknown = |word: &&&str| Code::of(word).is_none();
+        assert_eq!(outlast_workflow::CODES.iter().find(unknown), None);
+    }
 }

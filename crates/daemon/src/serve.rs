@@ -12,6 +12,7 @@ use std::time::Duration;
 use outlast_engine::{RunId, Time};
 use outlast_store::Sqlite;
 use outlast_wire::api::{ErrorInfo, Mode};
+use outlast_wire::codes::Code;
 use outlast_wire::holder::Holder;
 use outlast_wire::layout::Layout;
 use outlast_wire::{hook, version};
@@ -33,8 +34,6 @@ use crate::starts::Ended;
 use crate::supervisor::{Storm, Supervisor};
 use crate::world::{self, World, files, host, limits, process};
 use crate::{api, custody, log, operator, reconciler, reserve, starts, timekeeper, view, waiter};
-
-const DISK_FULL: &str = "disk_full";
 
 /// How long clients that are being answered may keep a leaving daemon.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -74,8 +73,9 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
         Mode::Background | Mode::Foreground => Place::free(Instance::take(&lock)?),
     };
     hook!("daemon.lock-taken");
-    let world = World::look(instance::kept_clock(layout))
-        .map_err(|error| Refusal::new("no_boot_id", format!("cannot read the boot id: {error}")))?;
+    let world = World::look(instance::kept_clock(layout)).map_err(|error| {
+        Refusal::new(Code::NoBootId, format!("cannot read the boot id: {error}"))
+    })?;
     let holder = this_daemon(options, &world);
     // Until then the lock names the daemon that held it last.
     with_room(layout, || instance.say_who(&holder).map_err(|error| unusable(&lock, &error)))?;
@@ -154,7 +154,7 @@ fn with_room<T>(
     mut step: impl FnMut() -> Result<T, Refusal>,
 ) -> Result<T, Refusal> {
     match step() {
-        Err(refusal) if refusal.code == DISK_FULL && reserve::spend(layout) => step(),
+        Err(refusal) if refusal.code == Code::DiskFull && reserve::spend(layout) => step(),
         done => done,
     }
 }
@@ -163,7 +163,7 @@ fn with_room<T>(
 fn unless_full<T>(done: Result<T, Refusal>) -> Result<Option<T>, Refusal> {
     match done {
         Ok(done) => Ok(Some(done)),
-        Err(refusal) if refusal.code == DISK_FULL => {
+        Err(refusal) if refusal.code == Code::DiskFull => {
             tracing::error!(message = refusal.message, "started without it");
             Ok(None)
         }
@@ -212,7 +212,7 @@ impl Daemon {
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {
-                let refusal = Refusal::new("no_runtime", format!("cannot start: {error}"));
+                let refusal = Refusal::new(Code::NoRuntime, format!("cannot start: {error}"));
                 tell(ready, &error_line(&refusal.info()));
                 return ExitCode::from(1);
             }
@@ -395,7 +395,7 @@ fn error_line(info: &ErrorInfo) -> String {
 }
 
 fn unusable(path: &std::path::Path, error: &io::Error) -> Refusal {
-    let code = if host::is_full(error) { DISK_FULL } else { "state_unusable" };
+    let code = if host::is_full(error) { Code::DiskFull } else { Code::StateUnusable };
     Refusal::new(code, format!("cannot use {}: {error}", path.display()))
         .hint("OUTLAST_HOME names another place; `outlast doctor` looks at this one")
 }

@@ -63,33 +63,43 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Codes are for scripts: they stay as they are.
-pub(crate) mod code {
-    pub(crate) const MISSING_FILE: &str = "missing_workflow_file";
-    pub(crate) const UNREADABLE_FILE: &str = "unreadable_file";
-    pub(crate) const FILE_TOO_BIG: &str = "file_too_big";
-    pub(crate) const NOT_UTF8: &str = "not_utf8";
-    pub(crate) const WORKFLOW_PARSE: &str = "workflow_parse_error";
-    pub(crate) const NOT_A_MAP: &str = "workflow_front_matter_not_a_map";
-    pub(crate) const CONFIG_PARSE: &str = "config_parse_error";
-    pub(crate) const TEMPLATE_PARSE: &str = "template_parse_error";
-    pub(crate) const TEMPLATE_RENDER: &str = "template_render_error";
-    pub(crate) const TEMPLATE_BUDGET: &str = "template_budget_exceeded";
-    pub(crate) const UNKNOWN_KEY: &str = "unknown_key";
-    pub(crate) const NO_EFFECT: &str = "no_effect";
-    pub(crate) const MISSING_SECRET: &str = "missing_secret";
-    pub(crate) const WRONG_TYPE: &str = "wrong_type";
-    pub(crate) const BAD_VALUE: &str = "bad_value";
-    pub(crate) const NEGATIVE_LIMIT: &str = "negative_limit";
-    pub(crate) const CEILING_EXCEEDED: &str = "ceiling_exceeded";
-    pub(crate) const UNKNOWN_KIND: &str = "unknown_kind";
-    pub(crate) const UNSUPPORTED_KIND: &str = "unsupported_kind";
-    pub(crate) const MISSING_COMMAND: &str = "missing_command";
-    pub(crate) const UNSET_VARIABLE: &str = "unset_variable";
-    pub(crate) const WORKSPACE_ESCAPES: &str = "workspace_escapes";
-    pub(crate) const ENV_NOT_ALLOWED: &str = "env_not_allowed";
-    pub(crate) const UNKNOWN_SINK: &str = "unknown_sink";
-    pub(crate) const DUPLICATE_TOOL: &str = "duplicate_tool";
-    pub(crate) const BAD_SCHEMA: &str = "bad_schema";
-    pub(crate) const NEEDS_SNAPSHOTS: &str = "needs_snapshots";
+/// Codes are for scripts: they stay as they are. `CODES` is all of them.
+macro_rules! codes {
+    ($($name:ident = $word:literal)+) => {
+        pub const CODES: &[&str] = &[$($word,)+];
+
+        pub(crate) mod code {
+            $(pub(crate) const $name: &str = $word;)+
+        }
+    };
+}
+
+codes! {
+    MISSING_FILE = "missing_workflow_file"
+    UNREADABLE_FILE = "unreadable_file"
+    FILE_TOO_BIG = "file_too_big"
+    NOT_UTF8 = "not_utf8"
+    WORKFLOW_PARSE = "workflow_parse_error"
+    NOT_A_MAP = "workflow_front_matter_not_a_map"
+    CONFIG_PARSE = "config_parse_error"
+    TEMPLATE_PARSE = "template_parse_error"
+    TEMPLATE_RENDER = "template_render_error"
+    TEMPLATE_BUDGET = "template_budget_exceeded"
+    UNKNOWN_KEY = "unknown_key"
+    NO_EFFECT = "no_effect"
+    MISSING_SECRET = "missing_secret"
+    WRONG_TYPE = "wrong_type"
+    BAD_VALUE = "bad_value"
+    NEGATIVE_LIMIT = "negative_limit"
+    CEILING_EXCEEDED = "ceiling_exceeded"
+    UNKNOWN_KIND = "unknown_kind"
+    UNSUPPORTED_KIND = "unsupported_kind"
+    MISSING_COMMAND = "missing_command"
+    UNSET_VARIABLE = "unset_variable"
+    WORKSPACE_ESCAPES = "workspace_escapes"
+    ENV_NOT_ALLOWED = "env_not_allowed"
+    UNKNOWN_SINK = "unknown_sink"
+    DUPLICATE_TOOL = "duplicate_tool"
+    BAD_SCHEMA = "bad_schema"
+    NEEDS_SNAPSHOTS = "needs_snapshots"
 }

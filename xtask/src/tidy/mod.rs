@@ -2,6 +2,7 @@
 //!
 //! Each rule is a function from the text of files to findings. Nothing here compiles or runs anything.
 
+mod codes;
 mod cycles;
 mod dependencies;
 mod documents;
@@ -21,7 +22,7 @@ use self::tree::File;
 
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     dependencies::between_our_crates,
     dependencies::kept_out,
     dependencies::have_a_purpose,
@@ -33,6 +34,7 @@ const RULES: [Rule; 13] = [
     shape::opening_docs,
     serialization::homes,
     purity::engine,
+    codes::are_documented,
     documents::decisions,
     documents::are_there,
 ];

@@ -6,6 +6,7 @@ use axum::http::header::{CONNECTION, UPGRADE};
 use axum::http::{Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use outlast_wire::api::TTY_UPGRADE;
+use outlast_wire::codes::Code;
 use outlast_wire::shim::{Frame, Order, Role, Window};
 use outlast_wire::version;
 use serde::Deserialize;
@@ -39,8 +40,10 @@ pub(crate) async fn attach(
     let seen = snapshot_of(&supervisor, &id).await?;
     let live = seen.run.live().filter(|_| seen.run.spec.tty.is_some());
     let Some(live) = live else {
-        let refusal =
-            Refusal::new("no_terminal", format!("run {id} has no terminal to attach to just now"));
+        let refusal = Refusal::new(
+            Code::NoTerminal,
+            format!("run {id} has no terminal to attach to just now"),
+        );
         return Err(refusal.hint(format!("`outlast logs {id}` shows what it printed")));
     };
     let socket = supervisor.ground.layout.run(id.as_str()).attempt(live.turn, live.number).socket();
@@ -48,7 +51,7 @@ pub(crate) async fn attach(
     let mut shim =
         dial(&socket, supervisor.ground.lineage.shim_epoch(), window).await.map_err(|error| {
             Refusal::new(
-                "no_terminal",
+                Code::NoTerminal,
                 format!("the terminal of run {id} does not answer: {error}"),
             )
             .hint("try again in a moment")

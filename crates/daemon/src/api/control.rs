@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use outlast_engine::Input;
 use outlast_wire::api::{ReportUsage, SendMessage, Sent, Usage};
+use outlast_wire::codes::Code;
 
 use super::Daemon;
 use crate::refusal::Refusal;
@@ -38,7 +39,7 @@ pub(crate) async fn send(
         let done = taken.verb.done();
         let why = format!("the id {message:?} has {done} run {id} before, and is no message's");
         let hint = "choose a new id for each message";
-        return Err(Refusal::new("id_conflict", why).hint(hint));
+        return Err(Refusal::new(Code::IdConflict, why).hint(hint));
     }
     let existed = before.inbox.has_had(&message);
     if !existed {
@@ -74,7 +75,7 @@ pub(crate) async fn usage(
     let Some((turn, attempt)) = live else {
         let message = format!("that attempt of run {id} is not alive");
         let hint = "an attempt that has ended is charged with the usage in its response";
-        return Err(Refusal::new("not_live", message).hint(hint));
+        return Err(Refusal::new(Code::NotLive, message).hint(hint));
     };
     let after = tell(&supervisor, &id, Input::UsageReported { turn, attempt, usage }).await?;
     Ok((StatusCode::ACCEPTED, Json(crate::view::usage(&after))))

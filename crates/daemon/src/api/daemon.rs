@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use outlast_wire::api::{DaemonStatus, ErrorBody, Mode, RunCounts};
+use outlast_wire::codes::Code;
 use outlast_wire::version;
 use serde::Serialize;
 
@@ -76,7 +77,7 @@ pub(crate) async fn handover(State(supervisor): Daemon) -> Answer<StatusCode> {
         }
         Mode::Service | Mode::Foreground => {
             let message = "this daemon was not started in the background and makes no room";
-            let refusal = Refusal::new("makes_no_room", message);
+            let refusal = Refusal::new(Code::MakesNoRoom, message);
             Err(refusal.hint("`outlast daemon stop` ends it"))
         }
     }

@@ -12,10 +12,12 @@ use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use outlast_store::{Delivery, Error};
-use outlast_wire::api::{ErrorBody, ErrorInfo, Received, TriggerSource};
+use outlast_wire::api::{Received, TriggerSource};
+use outlast_wire::codes::Code;
 use serde_json::{Map, Value, json};
 
 use super::Daemon;
+use crate::refusal::Refusal;
 use crate::triggers;
 use crate::triggers::webhook::{self, Proof};
 
@@ -55,7 +57,7 @@ pub(crate) async fn receive(
     let body = match tokio::time::timeout(BODY_WITHIN, to_bytes(body, LARGEST_BODY)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return too_large(),
-        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come"),
+        Err(_) => return refuse(Code::Timeout, "the body did not come"),
     };
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let now = supervisor.ground.world.now();
@@ -63,7 +65,7 @@ pub(crate) async fn receive(
     let proof = webhook::proof(secret, &header, &body, supervisor.ground.world.now());
     let Some(proof) = proof.filter(|_| !secret.is_empty()) else {
         let message = "it is not signed with the secret of this trigger";
-        return refuse(StatusCode::UNAUTHORIZED, "bad_signature", message);
+        return refuse(Code::BadSignature, message);
     };
     let mark = (proof == Proof::OfBody && !equal_bodies).then(|| webhook::body_mark(&body));
     let id = webhook::delivery_id(id_header.as_deref(), &header, &body);
@@ -98,21 +100,19 @@ fn accepted(received: Received) -> Response {
 }
 
 fn unknown() -> Response {
-    refuse(StatusCode::NOT_FOUND, "unknown_hook", "there is no such webhook")
+    refuse(Code::UnknownHook, "there is no such webhook")
 }
 
 fn too_large() -> Response {
-    refuse(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "a delivery has up to 1 MiB")
+    refuse(Code::TooLarge, "a delivery has up to 1 MiB")
 }
 
 /// Nothing was kept: whoever sent it is to send it again.
 fn later(message: &str, seconds: u32) -> Response {
-    let refused = refuse(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message);
+    let refused = refuse(Code::Overloaded, message);
     ([(RETRY_AFTER, seconds.to_string())], refused).into_response()
 }
 
-fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
-    let (code, message) = (code.to_owned(), message.to_owned());
-    let error = ErrorInfo { code, message, hint: None, run: None };
-    (status, Json(ErrorBody { error })).into_response()
+fn refuse(code: Code, message: &str) -> Response {
+    Refusal::new(code, message).into_response()
 }

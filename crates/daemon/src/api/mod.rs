@@ -37,6 +37,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::serve::Listener;
+use outlast_wire::codes::Code;
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -74,7 +75,7 @@ async fn to_the_end<T: Send + 'static>(
 ) -> Answer<T> {
     #[expect(clippy::disallowed_methods, reason = "ends with a few writes, and is awaited here")]
     let done = tokio::spawn(work).await;
-    done.map_err(|error| Refusal::new("bug", format!("an order died: {error}")))?
+    done.map_err(|error| Refusal::new(Code::Bug, format!("an order died: {error}")))?
 }
 
 /// Makes the router, and the list of what it routes, from one table.

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use outlast_engine::{RunId, Time, Tree};
 use outlast_wire::api::{FRAMES, OutputFrame};
+use outlast_wire::codes::Code;
 use outlast_wire::output::Stream;
 use serde::Deserialize;
 use tokio::sync::{mpsc, watch};
@@ -65,14 +66,14 @@ pub(crate) async fn read(
         blocking(move || {
             attempts(&supervisor, &id, &wanted, &heard).map_err(|error| {
                 let message = format!("the output of run {id} cannot be read: {error}");
-                Refusal::new("output_unreadable", message)
+                Refusal::new(Code::OutputUnreadable, message)
             })
         })
         .await?
     };
     if attempts.is_empty() && (wanted.turn.is_some() || wanted.attempt.is_some()) && !wanted.follow
     {
-        return Err(Refusal::new("unknown_attempt", format!("run {id} has no such attempt"))
+        return Err(Refusal::new(Code::UnknownAttempt, format!("run {id} has no such attempt"))
             .hint(format!("`outlast events {id}` lists them")));
     }
     let (send, receive) = mpsc::channel(4);

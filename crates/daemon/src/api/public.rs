@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use outlast_wire::codes::Code;
 
 use super::{hooks, probes};
 use crate::refusal::Refusal;
@@ -47,16 +48,15 @@ fn is_same(given: &[u8], token: &[u8]) -> bool {
 }
 
 fn unauthorized() -> Response {
-    let refusal = Refusal::new("unauthorized", "this needs the token of listen.token")
+    let refusal = Refusal::new(Code::Unauthorized, "this needs the token of listen.token")
         .hint("send it as `Authorization: Bearer TOKEN`");
-    let body = axum::Json(outlast_wire::api::ErrorBody { error: refusal.info() });
-    (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], body).into_response()
+    ([(WWW_AUTHENTICATE, "Bearer")], refusal).into_response()
 }
 
 async fn nothing_else(uri: axum::http::Uri) -> Refusal {
     let message = format!("there is no {} here", uri.path());
     let hint = "runs are looked at and ordered about over the unix socket only";
-    Refusal::new("unknown_path", message).hint(hint)
+    Refusal::new(Code::UnknownPath, message).hint(hint)
 }
 
 #[cfg(test)]

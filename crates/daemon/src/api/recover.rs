@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use outlast_engine::{Run, RunId};
 use outlast_wire::api::{RecoverItem, RecoverReport, RecoverRuns};
+use outlast_wire::codes::Code;
 
 use super::Daemon;
 use crate::refusal::Refusal;
@@ -37,8 +38,10 @@ pub(crate) async fn recover(
                 before.push(item);
                 continue;
             }
-            let refusal =
-                Refusal::new("nothing_to_recover", format!("the journal knows run {id} as it is"));
+            let refusal = Refusal::new(
+                Code::NothingToRecover,
+                format!("the journal knows run {id} as it is"),
+            );
             return Err(refusal.hint(format!("look at it with `outlast show {id}`")));
         }
         wanted.insert(id);

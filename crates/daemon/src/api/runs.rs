@@ -9,6 +9,7 @@ use axum::response::Response;
 use outlast_engine::{Row, Run, State as RunState, StateName};
 use outlast_store::{Cursor, Filter, Remove};
 use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, RunRow, RunView, Waited};
+use outlast_wire::codes::Code;
 use serde::Deserialize;
 
 use super::Daemon;
@@ -134,7 +135,7 @@ fn state_named(word: &str) -> Answer<StateName> {
     all.into_iter().find(|state| state.word() == word).ok_or_else(|| {
         let words: Vec<&str> = all.iter().map(|state| state.word()).collect();
 
-        Refusal::new("bad_request", format!("{word:?} is not a state"))
+        Refusal::new(Code::BadRequest, format!("{word:?} is not a state"))
             .hint(format!("one of {}", words.join(", ")))
     })
 }

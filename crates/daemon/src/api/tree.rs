@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use outlast_engine::{DEEPEST, Row};
 use outlast_wire::api::RunTree;
+use outlast_wire::codes::Code;
 
 use super::Daemon;
 use super::runs;
@@ -42,7 +43,7 @@ fn below(
 ) -> Answer<RunTree> {
     let Some(fewer) = left.checked_sub(1) else {
         let message = format!("these are more than {LARGEST} runs");
-        return Err(Refusal::new("too_many", message).hint("ask for one of its children"));
+        return Err(Refusal::new(Code::TooMany, message).hint("ask for one of its children"));
     };
     *left = fewer;
     let children =

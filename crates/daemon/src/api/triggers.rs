@@ -13,6 +13,7 @@ use outlast_wire::api::{
     AddTrigger, NextTime, NextTimes, OrderTrigger, TriggerAdded, TriggerRan, TriggerRun,
     TriggerSource, TriggerView, When,
 };
+use outlast_wire::codes::Code;
 
 use super::pages::{self, Objects, Page, Shape};
 use super::{Daemon, orders, to_the_end};
@@ -99,7 +100,7 @@ async fn add_checked(
         let message =
             format!("there is a trigger {name:?} already, {}", since(&supervisor, &there));
         let hint = "choose another name, or `outlast trigger rm` it first";
-        return Err(Refusal::new("trigger_taken", message).hint(hint));
+        return Err(Refusal::new(Code::TriggerTaken, message).hint(hint));
     }
     let change = TriggerChange::Add(checked.stored);
     given.take(&supervisor, &turn, Some(given.id.clone()), change).await?;
@@ -271,8 +272,8 @@ async fn record(
 
 fn unmade(why: Unmade) -> Refusal {
     match why {
-        Unmade::Never(message) => Refusal::new("template_render_error", message),
-        Unmade::NotNow { message, .. } => Refusal::new("not_made", message),
+        Unmade::Never(message) => Refusal::new(Code::TemplateRenderError, message),
+        Unmade::NotNow { message, .. } => Refusal::new(Code::NotMade, message),
     }
 }
 

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use outlast_engine::Step;
+use outlast_wire::codes::Code;
 use outlast_wire::shim::NeverStarted;
 
 use super::{PATIENCE, Work};
@@ -36,7 +37,7 @@ impl Work {
                 self.fence(NeverStarted::BadSpec, error.to_string()).await;
             }
             Err(error) => {
-                let code = host::launch_failure(&error).unwrap_or("cannot_start");
+                let code = host::launch_failure(&error).map_or("cannot_start", Code::word);
                 self.suspend(code, error.to_string()).await;
             }
         }

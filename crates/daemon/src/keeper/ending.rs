@@ -13,6 +13,7 @@ use outlast_agents::{must_answer, tools};
 use outlast_engine::{
     Answer, Custody, End, EndCause, Exit, RefusedCall, Report, Run, RunSpec, Step,
 };
+use outlast_wire::codes::Code;
 use outlast_wire::hook;
 use outlast_wire::layout::AttemptDir;
 
@@ -100,7 +101,7 @@ impl Work {
                 // What it answered is there, and is read when the host lets us.
                 Err(error) => {
                     is_suspended = true;
-                    let code = host::failure(&error).unwrap_or("unreadable");
+                    let code = host::failure(&error).map_or("unreadable", Code::word);
                     self.say_trouble(code, error.to_string()).await;
                     tokio::time::sleep(READ_AGAIN).await;
                 }

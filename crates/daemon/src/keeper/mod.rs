@@ -22,6 +22,7 @@ use outlast_engine::{
     Answer, BootId, Custody, EndCause, Exit, Input, Run, RunSpec, Step, StopMode,
 };
 use outlast_wire::api::Trouble;
+use outlast_wire::codes::Code;
 use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{NeverStarted, Record};
 use tokio::sync::watch;
@@ -225,7 +226,7 @@ impl Work {
                     }
                     Ok(Past::Unlaunched) => self.begin().await,
                     Err(error) if let Some(code) = host::failure(&error) => {
-                        self.say_trouble(code, error.to_string()).await;
+                        self.say_trouble(code.word(), error.to_string()).await;
                     }
                     // It may have run, or it may not: neither is made up.
                     Err(error) => {
@@ -245,7 +246,7 @@ impl Work {
                 Err(records::Unreadable::Io { error, .. })
                     if let Some(code) = host::failure(&error) =>
                 {
-                    self.say_trouble(code, error.to_string()).await;
+                    self.say_trouble(code.word(), error.to_string()).await;
                 }
                 Err(unreadable) => {
                     self.say_trouble("unreadable", unreadable.to_string()).await;
@@ -365,7 +366,7 @@ impl Work {
         let at_ms = self.ground.world.now().0;
         tracing::error!(run = %self.task.run.id, %why, "step not launched");
         if let Err(error) = launch::fence(&self.dir, at_ms, code, why) {
-            let code = host::failure(&error).unwrap_or("unreadable");
+            let code = host::failure(&error).map_or("unreadable", Code::word);
             self.say_trouble(code, error.to_string()).await;
         }
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::{Custody, Input, Step, StopMode};
+use outlast_wire::codes::Code;
 use outlast_wire::hook;
 use outlast_wire::shim::{Decoder, Frame, News, Order, Record, Refusal, Role};
 use outlast_wire::version;
@@ -249,7 +250,7 @@ impl Work {
                         self.remember(&session.records);
                         self.report(Custody::Shim, &session.records, stops_before).await;
                     }
-                    Some(News::Disk { problem: Some(problem) }) => self.say_trouble("disk_full", problem).await,
+                    Some(News::Disk { problem: Some(problem) }) => self.say_trouble(Code::DiskFull.word(), problem).await,
                     Some(News::Disk { problem: None }) => self.say_no_trouble().await,
                     Some(News::Refused { code, message }) => {
                         return Err(io::Error::other(format!("refused ({code:?}): {message}")));

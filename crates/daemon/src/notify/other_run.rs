@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use outlast_engine::{LONGEST_MESSAGE, RunId};
+use outlast_wire::codes::Code;
 
 use super::body::Telling;
 use super::tellers::Tellers;
@@ -17,7 +18,7 @@ pub(super) async fn send(
 ) -> Outcome {
     let id = match target::run_meant(&tellers.ground, run) {
         Ok(id) => RunId(id),
-        Err(refusal) if refusal.code == "journal_unusable" => {
+        Err(refusal) if refusal.code == Code::JournalUnusable => {
             return Outcome::failed(refusal.message);
         }
         Err(refusal) => return Outcome::Hopeless { why: refusal.message },

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outlast_wire::codes::Code;
 use outlast_workflow::notify::{Sink, Way};
 
 use super::body::Telling;
@@ -40,7 +41,7 @@ pub(super) async fn send(tellers: &Tellers, sink: &Sink, telling: &Telling) -> O
 /// Tells a sink that telling works, and says under which id.
 pub(super) async fn test(tellers: &Tellers, sink: &Sink) -> Result<(String, Outcome), Refusal> {
     let bytes: [u8; 6] = world::random()
-        .map_err(|error| Refusal::new("io", format!("there is no randomness: {error}")))?;
+        .map_err(|error| Refusal::new(Code::Io, format!("there is no randomness: {error}")))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let telling = Telling::test(&format!("test/{digits}"), tellers.ground.world.now());
     let outcome = send(tellers, sink, &telling).await;

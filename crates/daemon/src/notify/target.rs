@@ -1,6 +1,7 @@
 //! Which sink is meant: by a name in the config, or by an address.
 
 use outlast_store::Resolved;
+use outlast_wire::codes::Code;
 use outlast_workflow::Problem;
 use outlast_workflow::notify::{self, LOG, Secret, Settings, Sink, Way};
 
@@ -39,7 +40,7 @@ pub(crate) fn known(ground: &Ground, sink: &str) -> Result<Sink, Refusal> {
     let config = ground.settings.current().map_err(|problems| unreadable(&problems))?;
     if sink.len() > LONGEST_SINK {
         let message = format!("a sink's address has at most {LONGEST_SINK} bytes");
-        return Err(Refusal::new("bad_sink", message).hint("`cmd:` may name a script"));
+        return Err(Refusal::new(Code::BadSink, message).hint("`cmd:` may name a script"));
     }
     if let Some(found) = config.sinks.get(sink) {
         return Ok(found.clone());
@@ -49,10 +50,10 @@ pub(crate) fn known(ground: &Ground, sink: &str) -> Result<Sink, Refusal> {
         Some(Ok(found)) => Ok(found),
         Some(Err(why)) => {
             let message = format!("{} is not an address: {why}", notify::shown(sink));
-            Err(Refusal::new("bad_sink", message).hint(hint()))
+            Err(Refusal::new(Code::BadSink, message).hint(hint()))
         }
         None => {
-            Err(Refusal::new("unknown_sink", format!("there is no sink {sink:?}")).hint(hint()))
+            Err(Refusal::new(Code::UnknownSink, format!("there is no sink {sink:?}")).hint(hint()))
         }
     }
 }
@@ -72,7 +73,8 @@ fn hint<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
 /// A config that was never right says nothing about sinks.
 pub(crate) fn unreadable(problems: &[Problem]) -> Refusal {
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    Refusal::new("config_unusable", lines.join("\n")).hint("`outlast doctor` looks at the config")
+    Refusal::new(Code::ConfigUnusable, lines.join("\n"))
+        .hint("`outlast doctor` looks at the config")
 }
 
 /// The sinks that a run is made with, each once; a run that is named is pinned to its id. Blocks.
@@ -86,7 +88,7 @@ pub(crate) fn pinned(ground: &Ground, sinks: &[String]) -> Result<Vec<String>, R
     }
     if pinned.len() > MOST_SINKS {
         let message = format!("{} sinks are more than {MOST_SINKS}", pinned.len());
-        return Err(Refusal::new("bad_sink", message).hint("one sink can tell many others"));
+        return Err(Refusal::new(Code::BadSink, message).hint("one sink can tell many others"));
     }
     Ok(pinned)
 }
@@ -104,16 +106,16 @@ pub(super) fn run_meant(ground: &Ground, run: &str) -> Result<String, Refusal> {
     let resolved = ground
         .store
         .resolve(run)
-        .map_err(|error| Refusal::new("journal_unusable", error.to_string()))?;
+        .map_err(|error| Refusal::new(Code::JournalUnusable, error.to_string()))?;
     match resolved {
         Resolved::One(id) => Ok(id.0),
         Resolved::None => {
-            Err(Refusal::new("unknown_run", format!("there is no run {run} to tell"))
+            Err(Refusal::new(Code::UnknownRun, format!("there is no run {run} to tell"))
                 .hint("`outlast ps -a` lists every run"))
         }
         Resolved::Many(_) => {
             let message = format!("{run} is the start of several runs");
-            Err(Refusal::new("ambiguous_run", message).hint("give more of the id"))
+            Err(Refusal::new(Code::AmbiguousRun, message).hint("give more of the id"))
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_store::Error;
 use outlast_wire::api::Trouble;
+use outlast_wire::codes::Code;
 use outlast_wire::layout::Layout;
 
 use crate::ground::Ground;
@@ -49,16 +50,16 @@ impl Readiness {
         match result {
             Ok(()) => *self.journal() = None,
             Err(error @ Error::Full(_)) => {
-                *self.journal() = Some(trouble("disk_full", error.to_string()));
+                *self.journal() = Some(trouble(Code::DiskFull.word(), error.to_string()));
             }
             Err(error @ Error::Locked(_)) => {
-                *self.journal() = Some(trouble("journal_locked", error.to_string()));
+                *self.journal() = Some(trouble(Code::JournalLocked.word(), error.to_string()));
             }
             Err(error @ (Error::ReadOnly(_) | Error::Io(_) | Error::Corrupt { .. })) => {
                 *self.journal() = Some(trouble("journal_unwritable", error.to_string()));
             }
             Err(error @ (Error::Unsaved { .. } | Error::Gone { .. })) => {
-                *self.journal() = Some(trouble("journal_gone", error.to_string()));
+                *self.journal() = Some(trouble(Code::JournalGone.word(), error.to_string()));
             }
             // Refused for what was asked, or because another daemon has the journal.
             Err(_) => {}
@@ -93,7 +94,7 @@ pub(crate) fn obstacles(
         }
     } else if let Some(free) = free_bytes(&ground.layout).filter(|free| *free < LEAST_BYTES) {
         let message = format!("{} KiB free for the state directory", free >> 10);
-        found.push(Obstacle::new("disk_full", message));
+        found.push(Obstacle::new(Code::DiskFull.word(), message));
     }
     found
 }
@@ -129,7 +130,7 @@ mod tests {
         readiness.note_append(&Err(Error::Full("no room".into())), trouble);
         assert_eq!(
             readiness.journal().as_ref().map(|it| it.code.clone()).as_deref(),
-            Some("disk_full")
+            Some(Code::DiskFull.word())
         );
         readiness.note_append(&Err(Error::Closed), trouble);
         assert!(readiness.journal().is_some());

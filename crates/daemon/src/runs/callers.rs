@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use outlast_engine::{By, Run, RunId};
+use outlast_wire::codes::Code;
 use outlast_workflow::Approvals;
 
 use crate::children;
@@ -67,12 +68,12 @@ impl Caller {
             {
                 let message = format!("a command of the daemon may not answer run {target}");
                 let hint = "approvals.commands_may_answer in config.toml allows it";
-                return Err(Refusal::new("not_a_person", message).hint(hint));
+                return Err(Refusal::new(Code::NotAPerson, message).hint(hint));
             }
             if let (Standing::Unknown { why }, Right::Answer) = (&standing, right) {
                 let message = format!("only a person may answer run {target}, and {why}");
                 let hint = "answer from a terminal that belongs to no run";
-                return Err(Refusal::new("caller_unknown", message).hint(hint));
+                return Err(Refusal::new(Code::CallerUnknown, message).hint(hint));
             }
             Ok(standing.by())
         })
@@ -93,7 +94,7 @@ impl Caller {
                 let from = names(&runs);
                 let message = format!("a call from inside {from} may not pause or resume all runs");
                 let hint = "a run may steer itself and the runs below it";
-                Err(Refusal::new("inside_a_run", message).hint(hint))
+                Err(Refusal::new(Code::InsideARun, message).hint(hint))
             }
             standing @ (Standing::Person { .. } | Standing::Command | Standing::Unknown { .. }) => {
                 Ok(standing.by())
@@ -225,7 +226,7 @@ fn refuse_inside(
         Right::Steer if is_in_reach => Ok(()),
         Right::Steer => {
             let message = format!("run {target} is not below {from}, where this call comes from");
-            Err(Refusal::new("not_below", message)
+            Err(Refusal::new(Code::NotBelow, message)
                 .hint("a call from inside a run may steer that run and those below it"))
         }
         Right::Answer if is_below && approvals(supervisor).parents_may_answer => Ok(()),
@@ -233,7 +234,7 @@ fn refuse_inside(
             let message = format!(
                 "only a person may answer run {target}, and this call comes from inside {from}"
             );
-            Err(Refusal::new("inside_a_run", message).hint(
+            Err(Refusal::new(Code::InsideARun, message).hint(
                 "answer from a terminal that belongs to no run; approvals.parents_may_answer in config.toml lets a run answer those below it",
             ))
         }

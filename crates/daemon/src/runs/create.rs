@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use outlast_engine::{Fact, RunId, RunSpec, Strategy};
 use outlast_store::{Entry, Error};
 use outlast_wire::api::{CreateRun, Created};
+use outlast_wire::codes::Code;
 use outlast_wire::hook;
 use outlast_wire::layout::RunDir;
 
@@ -85,7 +86,7 @@ pub(crate) async fn make(
         reason = "ends with the append, and its answer is awaited here"
     )]
     let made = tokio::spawn(creation.make()).await;
-    made.map_err(|error| Refusal::new("bug", format!("making a run died: {error}")))?
+    made.map_err(|error| Refusal::new(Code::Bug, format!("making a run died: {error}")))?
 }
 
 /// A run that is being made.
@@ -231,7 +232,7 @@ impl Creation {
         let key = self.wanted.spec.key.as_deref().unwrap_or_default();
         let message = format!("run {id} has key {key:?} and is a different command or directory");
         let hint = format!("use another --key, or look at it with `outlast show {id}`");
-        Err(Refusal::new("key_conflict", message).hint(hint))
+        Err(Refusal::new(Code::KeyConflict, message).hint(hint))
     }
 }
 
@@ -279,7 +280,7 @@ fn is_same_work(theirs: &RunSpec, ours: &RunSpec) -> bool {
 
 /// The same request is being answered already, or what a dead daemon had made of it is being cleared away.
 fn busy(id: &RunId) -> Refusal {
-    Refusal::new("busy", format!("run {id} is being made just now")).hint("ask again")
+    Refusal::new(Code::Busy, format!("run {id} is being made just now")).hint("ask again")
 }
 
 /// A new directory. One that is there already is another run's, unless its creation did not finish.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outlast_engine::{Run, RunId};
 use outlast_store::Resolved;
 use outlast_wire::api::RunView;
+use outlast_wire::codes::Code;
 
 use crate::children;
 use crate::lanes::blocking;
@@ -41,7 +42,7 @@ pub(crate) async fn resolve(supervisor: &Arc<Supervisor>, text: &str) -> Answer<
         Resolved::Many(some) => {
             let ids: Vec<&str> = some.iter().map(RunId::as_str).collect();
             let refusal =
-                Refusal::new("ambiguous_run", format!("{text} is the start of several runs"));
+                Refusal::new(Code::AmbiguousRun, format!("{text} is the start of several runs"));
             Err(refusal.hint(format!("for example {}", ids.join(", "))))
         }
     }
@@ -56,8 +57,10 @@ pub(crate) async fn snapshot_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Ans
     let (reader, wanted) = (supervisor.clone(), id.clone());
     let run = blocking(move || {
         reader.ground.replay(&wanted).map_err(|message| {
-            let refusal =
-                Refusal::new("unreadable_run", format!("run {wanted} cannot be read: {message}"));
+            let refusal = Refusal::new(
+                Code::UnreadableRun,
+                format!("run {wanted} cannot be read: {message}"),
+            );
             let hint = "`outlast doctor` shows it; `outlast rm` removes it";
             refusal.hint(hint).run(&wanted)
         })

@@ -9,6 +9,7 @@ use outlast_engine::{
     Asked, By, Decision, Input, Order, Run, RunId, State as RunState, Step, StopMode, Taken, Verb,
 };
 use outlast_wire::api::RunView;
+use outlast_wire::codes::Code;
 
 use super::callers::{Caller, Right};
 use super::find::{resolve, snapshot_of, view_of};
@@ -21,7 +22,7 @@ use crate::supervisor::Supervisor;
 
 /// What is true of a stop that found no room in the journal.
 pub(crate) fn not_written(mut error: Refusal) -> Refusal {
-    if error.code == "disk_full" {
+    if error.code == Code::DiskFull {
         let hint = "its processes are ended all the same, and the order is written down once there is \
                     space; `outlast show` says how far it is";
         error.hint = Some(hint.to_owned());
@@ -55,12 +56,12 @@ pub(crate) async fn to_stop(
                 "nothing of run {id} is alive, and its journal takes no more: {}",
                 trouble.message
             );
-            let refusal = Refusal::new("unwritable_run", message);
+            let refusal = Refusal::new(Code::UnwritableRun, message);
             return Err(refusal.hint(format!("`outlast rm {id}` removes it")));
         }
         Some(trouble) if trouble.code != recovery::BEHIND => {
             let message = format!("run {id} cannot be read: {}", trouble.message);
-            return Err(Refusal::new("unreadable_run", message));
+            return Err(Refusal::new(Code::UnreadableRun, message));
         }
         None if !is_stray => return Ok(id),
         Some(_) | None => {}
@@ -160,11 +161,11 @@ fn not_open(run: &Run, seq: Option<u64>) -> Refusal {
         (Some(open), Some(seq)) => {
             let message =
                 format!("run {} asks something else now: event {}, not {seq}", run.id, open.seq);
-            Refusal::new("stale_order", message).hint(format!("look: `outlast show {}`", run.id))
+            Refusal::new(Code::StaleOrder, message).hint(format!("look: `outlast show {}`", run.id))
         }
         _ => {
             let message = format!("run {} is {}, not blocked", run.id, run.state.name().word());
-            Refusal::new("not_blocked", message)
+            Refusal::new(Code::NotBlocked, message)
                 .hint("`outlast send` leaves a message for its next turn")
         }
     }
@@ -179,7 +180,7 @@ pub(crate) fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
         let message =
             format!("run {} was paused or blocked since, by event {since}, after {seq}", run.id);
         let hint = format!("look: `outlast show {}`", run.id);
-        return Err(Refusal::new("stale_order", message).hint(hint));
+        return Err(Refusal::new(Code::StaleOrder, message).hint(hint));
     }
     if run.asks().is_some_and(|open| open.kind == Asked::Approval) {
         return Err(needs_decision(&run.id));
@@ -187,7 +188,7 @@ pub(crate) fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
     if run.is_held && run.state != RunState::Blocked {
         let message = format!("run {} is paused with every other run", run.id);
         let hint = "`outlast resume --all` lets everything go on";
-        return Err(Refusal::new("held", message).hint(hint));
+        return Err(Refusal::new(Code::Held, message).hint(hint));
     }
     if run.state == RunState::Blocked
         && let Some(taken) = run.orders.answer_to(run.state_seq)
@@ -200,7 +201,7 @@ pub(crate) fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
         Some(taken) => format!("it was {}{} (event {})", taken.verb.done(), by(taken), taken.seq),
         None => "there is nothing to resume".to_owned(),
     };
-    Err(Refusal::new("not_paused", message).hint(hint))
+    Err(Refusal::new(Code::NotPaused, message).hint(hint))
 }
 
 pub(crate) fn refuse_pause(run: &Run, seq: Option<u64>) -> Answer<()> {
@@ -208,14 +209,14 @@ pub(crate) fn refuse_pause(run: &Run, seq: Option<u64>) -> Answer<()> {
     if run.is_being_ended() {
         let message = format!("run {} is being ended and cannot rest", run.id);
         let hint = "`outlast show` says why it ends";
-        return Err(Refusal::new("is_ending", message).hint(hint));
+        return Err(Refusal::new(Code::IsEnding, message).hint(hint));
     }
     if run.may_pause(seq) {
         return Ok(());
     }
     let message = format!("run {} was resumed after what this order has seen", run.id);
     let hint = format!("look: `outlast show {}`", run.id);
-    Err(Refusal::new("stale_order", message).hint(hint))
+    Err(Refusal::new(Code::StaleOrder, message).hint(hint))
 }
 
 fn already_answered(run: &Run, seq: u64, taken: &Taken) -> Refusal {
@@ -226,7 +227,7 @@ fn already_answered(run: &Run, seq: u64, taken: &Taken) -> Refusal {
         by(taken),
         taken.seq
     );
-    Refusal::new("already_answered", message).hint(format!("look: `outlast show {}`", run.id))
+    Refusal::new(Code::AlreadyAnswered, message).hint(format!("look: `outlast show {}`", run.id))
 }
 
 fn by(taken: &Taken) -> String {
@@ -240,10 +241,10 @@ fn by(taken: &Taken) -> String {
 
 fn id_conflict(run: &Run, id: &str, done: &str) -> Refusal {
     let message = format!("the id {id:?} has {done} run {} before, by another order", run.id);
-    Refusal::new("id_conflict", message).hint("choose a new id for each order")
+    Refusal::new(Code::IdConflict, message).hint("choose a new id for each order")
 }
 
 fn needs_decision(id: &RunId) -> Refusal {
-    Refusal::new("needs_decision", format!("run {id} waits for a yes or a no"))
+    Refusal::new(Code::NeedsDecision, format!("run {id} waits for a yes or a no"))
         .hint(format!("`outlast answer {id} --approve` or `outlast answer {id} --deny`"))
 }

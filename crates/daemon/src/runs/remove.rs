@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlast_engine::RunId;
 use outlast_store::Remove;
+use outlast_wire::codes::Code;
 
 use super::workspaces::{self, Removed};
 use crate::children;
@@ -16,7 +17,9 @@ use crate::world::{files, orphans};
 /// is alive.
 pub(crate) fn stray(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<()> {
     let Some(_claim) = supervisor.claim(id) else {
-        return Err(Refusal::new("busy", format!("run {id} is being changed")).hint("ask again"));
+        return Err(
+            Refusal::new(Code::Busy, format!("run {id} is being changed")).hint("ask again")
+        );
     };
     refuse_alive(supervisor, id, |_| format!("`outlast stop {id}` ends it first"))?;
     std::fs::remove_dir_all(supervisor.ground.layout.run(id.as_str()).0)?;
@@ -45,7 +48,7 @@ pub(crate) fn refuse_alive(
         alive.iter().map(|one| format!("pid {} ({})", one.pid, one.command)).collect();
     let pids: Vec<String> = alive.iter().map(|one| one.pid.to_string()).collect();
     let message = format!("run {id} cannot be read and is alive: {}", names.join(", "));
-    Err(Refusal::new("run_is_live", message).hint(hint(&pids)))
+    Err(Refusal::new(Code::RunIsLive, message).hint(hint(&pids)))
 }
 
 /// The journal first: a journal without its directory is a lie. The directory says before that its removal was
@@ -91,7 +94,7 @@ pub(crate) fn workspace_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<(
         Removed::Gone => Ok(()),
         Removed::Kept { why } => {
             let refusal =
-                Refusal::new("workspace_kept", format!("the workspace of {id} stays: {why}"));
+                Refusal::new(Code::WorkspaceKept, format!("the workspace of {id} stays: {why}"));
             Err(refusal.hint(format!("`outlast rm --keep-workspace {id}` removes only the run")))
         }
     }
@@ -100,6 +103,6 @@ pub(crate) fn workspace_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<(
 /// Removes the workspace of an ended run.
 pub(crate) fn workspace(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<Removed> {
     workspaces::remove(supervisor, id).map_err(|message| {
-        Refusal::new("unreadable_run", format!("run {id} cannot be read: {message}"))
+        Refusal::new(Code::UnreadableRun, format!("run {id} cannot be read: {message}"))
     })
 }

@@ -8,6 +8,7 @@ use outlast_engine::{
     OutputPolicy, Run, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window, Workspace,
 };
 use outlast_wire::api::CreateRun;
+use outlast_wire::codes::Code;
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{
     self as workflow, Effective, Loaded, Overrides, Problem, Source, Surroundings,
@@ -66,7 +67,7 @@ pub(crate) fn of(
     let effective = loaded.effective;
     workflow::runnable(&effective).map_err(|problem| refusal(&[problem]))?;
     outlast_agents::plan(&effective.agent).map_err(|error| {
-        Refusal::new("bad_command", error.to_string()).hint("put the command after `--`")
+        Refusal::new(Code::BadCommand, error.to_string()).hint("put the command after `--`")
     })?;
     let env = environment(asked, effective.env.as_deref());
     let mut spec = spec(supervisor, id, asked, parent, effective)?;
@@ -117,7 +118,7 @@ fn refuse_own_file(supervisor: &Supervisor, path: &Path) -> Answer<()> {
     }
     let message =
         format!("{} is in a workspace of Outlast, where an agent can change it", path.display());
-    Err(Refusal::new("workflow_in_workspace", message).hint("use the file of your repository"))
+    Err(Refusal::new(Code::WorkflowInWorkspace, message).hint("use the file of your repository"))
 }
 
 fn try_prompt(
@@ -129,9 +130,10 @@ fn try_prompt(
     let Some(workflow) = &spec.workflow else { return Ok(()) };
     let moment = supervisor.ground.world.moment(Slot::Taken);
     let events = outlast_engine::create(id, spec.clone(), &moment);
-    let run = Run::replay(id, &events).map_err(|error| Refusal::new("bug", error.to_string()))?;
+    let run =
+        Run::replay(id, &events).map_err(|error| Refusal::new(Code::Bug, error.to_string()))?;
     request::try_out(&run, told, moment.now).map_err(|error| {
-        Refusal::new("template_render_error", format!("{}: {error}", workflow.path))
+        Refusal::new(Code::TemplateRenderError, format!("{}: {error}", workflow.path))
             .hint("what is not there in every turn is asked for first: {% if note %}…{% endif %}")
     })
 }
@@ -159,8 +161,10 @@ fn strategy(word: &str) -> Answer<Strategy> {
         "inplace" => Ok(Strategy::Inplace),
         "dir" => Ok(Strategy::Dir),
         "worktree" => Ok(Strategy::Worktree),
-        other => Err(Refusal::new("bad_request", format!("{other:?} is not a workspace strategy"))
-            .hint("one of inplace, dir, worktree")),
+        other => {
+            Err(Refusal::new(Code::BadRequest, format!("{other:?} is not a workspace strategy"))
+                .hint("one of inplace, dir, worktree"))
+        }
     }
 }
 
@@ -253,7 +257,7 @@ fn place(
     let root = effective.root.clone().unwrap_or_else(|| supervisor.ground.layout.workspaces());
     let key = workspace::sanitised(asked.name.as_deref().unwrap_or(id.as_str()));
     let dir = workspace::path(&root, &key).map_err(|escape| {
-        Refusal::new("workspace_escapes", escape.to_string()).hint(escape.hint())
+        Refusal::new(Code::WorkspaceEscapes, escape.to_string()).hint(escape.hint())
     })?;
     let text = |path: &Path| {
         let text = path.to_str().map(str::to_owned);
@@ -266,7 +270,8 @@ fn place(
 
 /// Everything that is wrong, the first of it as the message and its hint.
 fn refusal(problems: &[Problem]) -> Refusal {
-    let code = problems.first().map_or("bad_request", |problem| problem.code);
+    let code =
+        problems.first().and_then(|problem| Code::of(problem.code)).unwrap_or(Code::BadRequest);
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let mut refusal = Refusal::new(code, lines.join("\n"));
     refusal.hint = problems.iter().find_map(|problem| problem.hint.clone());
@@ -277,7 +282,7 @@ fn refusal(problems: &[Problem]) -> Refusal {
 fn plain_refusal(problems: &[Problem]) -> Refusal {
     match problems {
         [problem] if problem.code == "missing_command" => {
-            Refusal::new("bad_command", "there is no command to run")
+            Refusal::new(Code::BadCommand, "there is no command to run")
                 .hint("put the command after `--`")
         }
         problems => refusal(problems),
@@ -298,7 +303,7 @@ fn check_labels(asked: &CreateRun) -> Answer<()> {
             let message = format!("a label has a key of {key} bytes and a value of {value}");
             let hint =
                 format!("a key has 1 to {LONGEST_LABEL} bytes, a value up to {LONGEST_LABEL}");
-            Err(Refusal::new("bad_request", message).hint(hint))
+            Err(Refusal::new(Code::BadRequest, message).hint(hint))
         }
         None => Ok(()),
     }
@@ -308,7 +313,7 @@ fn check_task(task: Option<&str>) -> Answer<()> {
     match task.map(str::len) {
         Some(bytes) if bytes > LONGEST_TASK => {
             let message = format!("a task of {bytes} bytes is longer than {LONGEST_TASK}");
-            Err(Refusal::new("bad_request", message)
+            Err(Refusal::new(Code::BadRequest, message)
                 .hint("put the long part into a file, and name the file in the task"))
         }
         Some(_) | None => Ok(()),
@@ -322,17 +327,17 @@ fn check_watches(asked: &CreateRun) -> Answer<()> {
     }
     for text in &asked.watch {
         if text.is_empty() || text.len() > LONGEST_PATTERN {
-            let refusal = Refusal::new("bad_watch", "a watch has a pattern of 1 to 1024 bytes");
+            let refusal = Refusal::new(Code::BadWatch, "a watch has a pattern of 1 to 1024 bytes");
             return Err(refusal.hint("a regular expression, such as '^(error|warning):'"));
         }
         if let Err(why) = watch::pattern(text) {
             let message = format!("{text:?} is not a regular expression to watch for");
-            return Err(Refusal::new("bad_watch", message).hint(why));
+            return Err(Refusal::new(Code::BadWatch, message).hint(why));
         }
     }
     match asked.heartbeat_ms {
         Some(ms) if ms < SHORTEST_HEARTBEAT_MS => {
-            let refusal = Refusal::new("bad_heartbeat", format!("{ms} ms is no heartbeat"));
+            let refusal = Refusal::new(Code::BadHeartbeat, format!("{ms} ms is no heartbeat"));
             Err(refusal.hint("at least 1s"))
         }
         Some(_) | None => Ok(()),
@@ -349,7 +354,7 @@ fn check_name(name: Option<&str>) -> Answer<()> {
         || !name.chars().all(is_plain)
         || name.starts_with('-')
     {
-        let refusal = Refusal::new("bad_request", format!("{name:?} is not a name for a run"));
+        let refusal = Refusal::new(Code::BadRequest, format!("{name:?} is not a name for a run"));
         return Err(refusal.hint(format!(
             "letters, digits, `.` `_` `-` `/` `:` `@` `#` and spaces, up to {LONGEST_NAME} bytes"
         )));
@@ -361,7 +366,7 @@ fn check_key(key: Option<&str>) -> Answer<()> {
     match key {
         Some(key) if key.is_empty() || key.len() > LONGEST_KEY => {
             let message = format!("a key has 1 to {LONGEST_KEY} bytes, and this one {}", key.len());
-            let refusal = Refusal::new("bad_request", message);
+            let refusal = Refusal::new(Code::BadRequest, message);
             Err(refusal.hint("any text that names the work, such as build-42"))
         }
         Some(_) | None => Ok(()),
@@ -375,9 +380,9 @@ fn check_dir(dir: &str) -> Answer<()> {
     }
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
-        Ok(_) => Err(Refusal::new("no_directory", format!("{dir} is not a directory"))
+        Ok(_) => Err(Refusal::new(Code::NoDirectory, format!("{dir} is not a directory"))
             .hint("--dir names the directory to run in")),
-        Err(error) => Err(Refusal::new("no_directory", format!("cannot run in {dir}: {error}"))
+        Err(error) => Err(Refusal::new(Code::NoDirectory, format!("cannot run in {dir}: {error}"))
             .hint("--dir names the directory to run in")),
     }
 }

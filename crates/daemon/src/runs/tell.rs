@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{Input, LONGEST_MESSAGE, LONGEST_ORDER_ID, Run, RunId};
-use outlast_wire::api::ReportUsage;
+use outlast_wire::api::{ReportUsage, Trouble};
+use outlast_wire::codes::Code;
 
 use super::find::snapshot_of;
 use crate::recovery;
@@ -65,15 +66,22 @@ pub(crate) async fn tell(
             let run = snapshot_of(supervisor, id).await?.run;
             if run.is_open() { Err(restarting(id)) } else { Ok(run) }
         }
-        Err(_elapsed) => {
-            let trouble = supervisor
-                .trouble_of(id)
-                .map_or_else(|| "it does not answer".to_owned(), |trouble| trouble.message);
-            let message = format!("this could not be written to the journal of {id}: {trouble}");
-            Err(Refusal::new("disk_full", message)
-                .hint("it will be as soon as there is space; look with `outlast show`"))
-        }
+        Err(_elapsed) => Err(not_durable(id, supervisor.trouble_of(id).as_ref())),
     }
+}
+
+/// The journal did not take the news in time. The conductor has the news and may still write it.
+fn not_durable(id: &RunId, trouble: Option<&Trouble>) -> Refusal {
+    let cause = trouble.map_or("the run does not answer", |trouble| trouble.message.as_str());
+    if trouble.is_some_and(|trouble| trouble.code == Code::DiskFull.word()) {
+        let message = format!("this could not be written to the journal of {id}: {cause}");
+        return Refusal::new(Code::DiskFull, message)
+            .hint("it will be as soon as there is space; look with `outlast show`");
+    }
+    let seconds = DURABLE_WITHIN.as_secs();
+    let message = format!("the journal of {id} did not take this within {seconds} s: {cause}");
+    Refusal::new(Code::TimedOut, message)
+        .hint(format!("it may be written later; look with `outlast show {id}`"))
 }
 
 /// Why a run that has no conductor takes no orders.
@@ -81,7 +89,7 @@ fn lost(supervisor: &Supervisor, id: &RunId) -> Refusal {
     match supervisor.trouble_of(id) {
         Some(trouble) if trouble.code == recovery::BEHIND => {
             let message = format!("run {id} takes no orders yet: {}", trouble.message);
-            Refusal::new("journal_behind", message)
+            Refusal::new(Code::JournalBehind, message)
                 .hint(format!("`outlast recover {id}` takes it on to where its directory is"))
         }
         _ => restarting(id),
@@ -90,13 +98,13 @@ fn lost(supervisor: &Supervisor, id: &RunId) -> Refusal {
 
 /// Its conductor has died, or it cannot be read: what is said now would reach no journal.
 fn restarting(id: &RunId) -> Refusal {
-    Refusal::new("busy", format!("run {id} is restarting; nothing was written down"))
+    Refusal::new(Code::Busy, format!("run {id} is restarting; nothing was written down"))
         .hint("ask again; `outlast doctor` shows what is wrong with it")
 }
 
 /// What was said reached the run, and the journal does not have it.
 pub(crate) fn not_taken(id: &RunId) -> Refusal {
-    Refusal::new("not_taken", format!("run {id} changed in that moment and did not take it"))
+    Refusal::new(Code::NotTaken, format!("run {id} changed in that moment and did not take it"))
         .hint(format!("look with `outlast show {id}`, and ask again"))
 }
 
@@ -117,7 +125,7 @@ pub(crate) fn check_text(text: &str) -> Answer<&str> {
     }
     if text.len() > LONGEST_MESSAGE {
         let refusal = Refusal::new(
-            "bad_request",
+            Code::BadRequest,
             format!("a message of {} bytes is longer than {LONGEST_MESSAGE}", text.len()),
         );
         return Err(refusal.hint("put it into a file of the workspace and name that"));
@@ -130,7 +138,7 @@ pub(crate) fn refuse_ended(run: &Run) -> Answer<()> {
         return Ok(());
     }
     let message = format!("run {} has ended: {}", run.id, run.state.name().word());
-    Err(Refusal::new("has_ended", message).hint("start another with `outlast run`"))
+    Err(Refusal::new(Code::HasEnded, message).hint("start another with `outlast run`"))
 }
 
 pub(crate) fn refuse_full(run: &Run) -> Answer<()> {
@@ -138,5 +146,32 @@ pub(crate) fn refuse_full(run: &Run) -> Answer<()> {
         return Ok(());
     }
     let message = format!("the inbox of {} holds {} messages", run.id, run.inbox.unread.len());
-    Err(Refusal::new("inbox_full", message).hint("its next turn takes them"))
+    Err(Refusal::new(Code::InboxFull, message).hint("its next turn takes them"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_that_waits_for_a_locked_journal_is_not_said_to_wait_for_space() {
+        let refused = |trouble: Option<(Code, &str)>| {
+            let trouble = trouble.map(|(code, message)| Trouble {
+                code: code.word().to_owned(),
+                message: message.to_owned(),
+                since: String::new(),
+            });
+            let refusal = not_durable(&RunId("k3m".to_owned()), trouble.as_ref());
+            (refusal.code, refusal.message, refusal.hint.is_some_and(|it| it.contains("space")))
+        };
+        let locked = "the journal of k3m did not take this within 10 s: it is locked".to_owned();
+        let silent = "the journal of k3m did not take this within 10 s: the run does not answer";
+        let full = "this could not be written to the journal of k3m: no room".to_owned();
+        assert_eq!(
+            refused(Some((Code::JournalLocked, "it is locked"))),
+            (Code::TimedOut, locked, false)
+        );
+        assert_eq!(refused(None), (Code::TimedOut, silent.to_owned(), false));
+        assert_eq!(refused(Some((Code::DiskFull, "no room"))), (Code::DiskFull, full, true));
+    }
 }

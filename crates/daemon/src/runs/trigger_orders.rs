@@ -6,6 +6,7 @@ use std::sync::Arc;
 use outlast_engine::By;
 use outlast_store::{Error, TriggerChange};
 use outlast_wire::api::{OrderTrigger, TriggerAdded, TriggerView};
+use outlast_wire::codes::Code;
 
 use super::callers::Caller;
 use crate::lanes::blocking;
@@ -115,7 +116,7 @@ fn not_there(supervisor: &Supervisor, name: &str, id: &str) -> crate::refusal::R
         (Some(removed), Some(other)) => format!("{removed}; {other}"),
     };
     let message = format!("trigger {name:?} with the id {id} {why}");
-    Refusal::new("stale_order", message).hint("look: `outlast trigger ls`")
+    Refusal::new(Code::StaleOrder, message).hint("look: `outlast trigger ls`")
 }
 
 /// Since when a trigger is there and who has added it, for people.

@@ -7,6 +7,7 @@ use outlast_wire::api::{
     AttemptView, CommittedView, ErrandView, RefusedCall, ToolsView, TurnView, UnavailableTool,
     Usage,
 };
+use outlast_wire::codes::Code;
 use outlast_wire::layout::{AttemptDir, RunDir};
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ pub(crate) fn look(supervisor: &Supervisor, id: &RunId, turn: u32) -> Answer<Tur
         attempt.output_gone = heard.lost((turn, attempt.attempt), &log).is_some();
     }
     if view.attempts.is_empty() && view.errands.is_empty() {
-        let refusal = Refusal::new("unknown_turn", format!("run {id} has no turn {turn}"));
+        let refusal = Refusal::new(Code::UnknownTurn, format!("run {id} has no turn {turn}"));
         return Err(refusal.hint(format!("`outlast show {id}` says how many there are")));
     }
     Ok(view)

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use outlast_store::Sqlite;
 use outlast_wire::api::ErrorBody;
+use outlast_wire::codes::Code;
 use outlast_wire::layout::Layout;
 
 use super::Service;
@@ -85,16 +86,16 @@ pub(crate) fn replace(layout: &Layout) -> Result<Place, Refusal> {
             Ok(Answer::Leaves { pid }) => {
                 let instance = match Queue::join(&lock).claim(layout, pid) {
                     Claimed::Lock(instance) => instance?,
-                    Claimed::Refused(why) => return Err(Refusal::new("makes_no_room", why)),
+                    Claimed::Refused(why) => return Err(Refusal::new(Code::MakesNoRoom, why)),
                     Claimed::Nothing => break,
                 };
                 return Ok(Place { instance, before: Before::HandedOver });
             }
-            Ok(Answer::Stays(why)) => return Err(Refusal::new("makes_no_room", why)),
+            Ok(Answer::Stays(why)) => return Err(Refusal::new(Code::MakesNoRoom, why)),
             Err(_not_listening) => std::thread::sleep(BETWEEN_ASKS),
         }
     }
-    Err(Refusal::new("daemon_silent", "the daemon that runs does not make room")
+    Err(Refusal::new(Code::DaemonSilent, "the daemon that runs does not make room")
         .hint("`outlast daemon stop` ends it, also if it hangs"))
 }
 
@@ -104,7 +105,7 @@ fn must_be_able(layout: &Layout) -> Result<(), Refusal> {
     let config = Settings::read(layout.config_file());
     config.current().map(drop).map_err(|problems| {
         let first = problems.first().map(ToString::to_string).unwrap_or_default();
-        Refusal::new("bad_config", format!("the config is not right for this version: {first}"))
+        Refusal::new(Code::BadConfig, format!("the config is not right for this version: {first}"))
             .hint("`outlast doctor` shows all of it; the daemon that runs goes on with what it has read")
     })
 }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use outlast_engine::{Input, Run, RunId, RunSpec, Slot, Time};
 use outlast_wire::api::Trouble;
+use outlast_wire::codes::Code;
 use outlast_workflow::{Config, Problem};
 
 use crate::ground::Ground;
@@ -258,7 +259,9 @@ impl Supervisor {
     fn suspended(&self) -> Option<Trouble> {
         self.handles().into_iter().find_map(|(_, handle)| {
             let trouble = handle.snapshot.borrow().trouble.clone()?;
-            matches!(trouble.code.as_str(), "disk_full" | "journal_unwritable").then_some(trouble)
+            let is_of_journal =
+                trouble.code == Code::DiskFull.word() || trouble.code == "journal_unwritable";
+            is_of_journal.then_some(trouble)
         })
     }
 

@@ -13,6 +13,7 @@ use outlast_engine::{Agent, Event, Fact, Row, Run, RunId, RunSpec, StateName, Ti
 use outlast_store::{Error, Filter, Resolved};
 use outlast_wire::again;
 use outlast_wire::api::Trouble;
+use outlast_wire::codes::Code;
 use outlast_wire::layout::RunDir;
 
 use super::Supervisor;
@@ -23,7 +24,7 @@ use crate::sync::lock;
 use crate::world::files;
 
 /// The word for a run whose directory is there and whose journal is not.
-pub(crate) const CODE: &str = "not_in_journal";
+const NOT_IN_JOURNAL: &str = Code::NotInJournal.word();
 
 /// Everything that a creation writes before the journal has its run.
 const OF_CREATION: [&str; 7] = [
@@ -157,9 +158,12 @@ impl Strays {
 pub(crate) fn refusal(id: &RunId) -> Refusal {
     let hint =
         format!("`outlast recover {id}` rebuilds it from its files; `outlast stop {id}` ends it");
-    Refusal::new(CODE, format!("run {id} has a directory, and the journal does not know it"))
-        .hint(hint)
-        .run(id)
+    Refusal::new(
+        Code::NotInJournal,
+        format!("run {id} has a directory, and the journal does not know it"),
+    )
+    .hint(hint)
+    .run(id)
 }
 
 impl Supervisor {
@@ -194,7 +198,7 @@ impl Supervisor {
     fn keep_stray(&self, id: &RunId) {
         let dir = self.ground.layout.run(id.as_str());
         let contents = Contents::read(&dir).unwrap_or_default();
-        let trouble = self.ground.trouble(CODE, describe(&dir, &contents));
+        let trouble = self.ground.trouble(NOT_IN_JOURNAL, describe(&dir, &contents));
         let row = row(id, &dir, &contents);
         tracing::warn!(run = %id, message = trouble.message, "the journal does not know this directory; it is kept");
         lock(&self.strays.0).insert(id.clone(), Stray { trouble, row });
@@ -284,7 +288,7 @@ fn row(id: &RunId, dir: &RunDir, contents: &Contents) -> Row {
     let phase = if is_alive(dir, contents) { "alive" } else { "not in the journal" };
     Row {
         state: StateName::Blocked,
-        reason_code: Some(CODE.to_owned()),
+        reason_code: Some(NOT_IN_JOURNAL.to_owned()),
         turn,
         attempt,
         phase: Some(phase.to_owned()),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use outlast_engine::Time;
 use outlast_store::Trigger;
 use outlast_wire::api::{AddTrigger, TriggerSource};
+use outlast_wire::codes::Code;
 use outlast_workflow::template;
 
 use super::progress::Progress;
@@ -62,7 +63,7 @@ pub(crate) fn check(triggers: &Triggers, mut asked: AddTrigger) -> Answer<Checke
     if let Some(schedule) = &entry.schedule
         && schedule.next_after(now).is_none()
     {
-        return Err(Refusal::new("bad_schedule", "that time has passed")
+        return Err(Refusal::new(Code::BadSchedule, "that time has passed")
             .hint("`outlast run` starts it now"));
     }
     let stored = stored(&asked, &entry)?;
@@ -71,7 +72,7 @@ pub(crate) fn check(triggers: &Triggers, mut asked: AddTrigger) -> Answer<Checke
 
 fn stored(asked: &AddTrigger, entry: &Entry) -> Answer<Trigger> {
     let spec =
-        serde_json::to_string(asked).map_err(|error| Refusal::new("bug", error.to_string()))?;
+        serde_json::to_string(asked).map_err(|error| Refusal::new(Code::Bug, error.to_string()))?;
     Ok(Trigger {
         name: asked.name.clone(),
         kind: asked.source.kind().to_owned(),
@@ -147,7 +148,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     if is_good {
         return Ok(());
     }
-    Err(Refusal::new("bad_request", format!("{name:?} is not a name for a trigger"))
+    Err(Refusal::new(Code::BadRequest, format!("{name:?} is not a name for a trigger"))
         .hint(format!("letters, digits, `.` `_` and `-`, up to {LONGEST_NAME}")))
 }
 
@@ -166,7 +167,7 @@ fn check_run(asked: &AddTrigger) -> Answer<()> {
     }
     if let Some(task) = &run.task {
         template::check(task).map_err(|problem| {
-            Refusal::new("bad_task", format!("the task: {}", problem.message))
+            Refusal::new(Code::BadTask, format!("the task: {}", problem.message))
                 .hint("{{ item.title }} is what a tracker calls an item; `{{` begins a name")
         })?;
     }
@@ -186,7 +187,7 @@ fn check_source(triggers: &Triggers, source: &TriggerSource) -> Answer<()> {
                 return Err(bad_request("there is no command to poll with"));
             }
             if *every_ms < SHORTEST_POLL_MS {
-                return Err(Refusal::new("bad_request", "a poll is made each second at most")
+                return Err(Refusal::new(Code::BadRequest, "a poll is made each second at most")
                     .hint("--every 5m"));
             }
             Ok(())
@@ -196,15 +197,18 @@ fn check_source(triggers: &Triggers, source: &TriggerSource) -> Answer<()> {
 
 fn check_folder(triggers: &Triggers, dir: &Path) -> Answer<()> {
     if !dir.is_absolute() || !dir.is_dir() {
-        return Err(Refusal::new("no_directory", format!("{} is not a directory", dir.display()))
-            .hint("--folder names a directory that is there"));
+        return Err(Refusal::new(
+            Code::NoDirectory,
+            format!("{} is not a directory", dir.display()),
+        )
+        .hint("--folder names a directory that is there"));
     }
     let is_ours = dir.canonicalize().is_ok_and(|dir| {
         triggers.ground.layout.state.canonicalize().is_ok_and(|state| dir.starts_with(state))
     });
     if is_ours {
         let message = format!("{} belongs to Outlast itself", dir.display());
-        return Err(Refusal::new("no_directory", message).hint("use a directory of your own"));
+        return Err(Refusal::new(Code::NoDirectory, message).hint("use a directory of your own"));
     }
     Ok(())
 }
@@ -218,7 +222,7 @@ fn try_out(triggers: &Triggers, asked: &AddTrigger) -> Answer<Vec<String>> {
             at: triggers.ground.world.now(),
             body: "{}".to_owned(),
         };
-        run_of(asked, &delivery).map_err(|why| Refusal::new("bad_task", why))?
+        run_of(asked, &delivery).map_err(|why| Refusal::new(Code::BadTask, why))?
     } else {
         (asked.run.clone(), Occasion::Tried)
     };

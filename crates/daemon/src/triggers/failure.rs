@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlast_engine::Time;
 use outlast_store::{Error, TriggerChange};
+use outlast_wire::codes::Code;
 
 use super::progress::Progress;
 use super::{Triggers, change};
@@ -19,19 +20,19 @@ pub(super) struct Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let refusal = Refusal::from(error);
-        Self { code: refusal.code.to_owned(), message: refusal.message }
+        Self { code: refusal.code.word().to_owned(), message: refusal.message }
     }
 }
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        Self { code: refusal.code.to_owned(), message: refusal.message }
+        Self { code: refusal.code.word().to_owned(), message: refusal.message }
     }
 }
 
 /// True if another daemon has taken over.
 pub(super) fn is_fenced(triggers: &Triggers, failure: &Failure) -> bool {
-    let is_fenced = failure.code == "daemon_leaving";
+    let is_fenced = failure.code == Code::DaemonLeaving.word();
     if is_fenced {
         triggers.ground.leave(Leaving::Fenced);
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use outlast_engine::RunId;
 use outlast_store::{Delivery, TriggerChange};
 use outlast_wire::api::{AddTrigger, CreateRun, TriggerSource, Trouble, WorkflowFile};
+use outlast_wire::codes::Code;
 use outlast_workflow::LARGEST_FILE;
 use serde_json::{Value, json};
 
@@ -28,11 +29,11 @@ pub(crate) enum Unmade {
 
 impl From<Refusal> for Unmade {
     fn from(refusal: Refusal) -> Self {
-        match refusal.code {
-            // What came does not have what the prompt speaks of.
-            "template_render_error" => Self::Never(refusal.message),
-            code => Self::NotNow { code: code.to_owned(), message: refusal.message },
+        // The delivery lacks a value that the prompt names.
+        if refusal.code == Code::TemplateRenderError {
+            return Self::Never(refusal.message);
         }
+        Self::NotNow { code: refusal.code.word().to_owned(), message: refusal.message }
     }
 }
 
@@ -84,7 +85,7 @@ pub(super) async fn spec_of(triggers: &Triggers, name: &Arc<str>) -> Result<AddT
         let Some(trigger) = store.trigger(&name)? else {
             return Err(Refusal::unknown_trigger(format!("there is no trigger {name:?}")));
         };
-        add::spec(&trigger).map_err(|what| Refusal::new("unreadable", what))
+        add::spec(&trigger).map_err(|what| Refusal::new(Code::Unreadable, what))
     })
     .await
 }

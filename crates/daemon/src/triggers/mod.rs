@@ -29,6 +29,7 @@ use futures_util::future::BoxFuture;
 use outlast_engine::Time;
 use outlast_store::{Delivery, Error, Trigger, TriggerChange};
 use outlast_wire::api::{CreateRun, Created, Missed, Overlap, TriggerSource, Trouble};
+use outlast_wire::codes::Code;
 use outlast_wire::hook;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
@@ -80,7 +81,7 @@ impl Triggers {
     /// Who makes the runs; refused by a daemon that is about to go.
     fn maker(&self) -> Answer<Arc<dyn MakeRuns>> {
         let gone =
-            || Refusal::new("daemon_leaving", "this daemon is about to go").hint("try again");
+            || Refusal::new(Code::DaemonLeaving, "this daemon is about to go").hint("try again");
         self.maker.upgrade().ok_or_else(gone)
     }
 

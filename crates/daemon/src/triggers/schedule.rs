@@ -10,6 +10,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use outlast_engine::Time;
 use outlast_wire::api::{Missed, Overlap, When};
+use outlast_wire::codes::Code;
 
 use super::cron::{self, BadCron, Cron};
 use crate::refusal::Refusal;
@@ -73,7 +74,7 @@ impl Schedule {
         if let When::Cron(text) = when
             && schedule.next_after(now).is_none()
         {
-            return Err(Refusal::new("bad_schedule", format!("{text:?} never happens"))
+            return Err(Refusal::new(Code::BadSchedule, format!("{text:?} never happens"))
                 .hint("does the month have that day?"));
         }
         Ok(schedule)
@@ -88,7 +89,7 @@ impl Schedule {
                 Ok(Self::Cron { cron, tz: zone })
             }
             When::EveryMs(ms) if *ms < SHORTEST_MS => {
-                Err(Refusal::new("bad_schedule", "an interval is at least a second")
+                Err(Refusal::new(Code::BadSchedule, "an interval is at least a second")
                     .hint("write 90s, 15m, 2h or 1h30m"))
             }
             When::EveryMs(ms) => Ok(Self::Every { ms: *ms, from: now }),
@@ -166,13 +167,13 @@ impl Schedule {
 }
 
 fn bad_cron(bad: &BadCron) -> Refusal {
-    Refusal::new("bad_schedule", bad.to_string()).hint(BadCron::HINT)
+    Refusal::new(Code::BadSchedule, bad.to_string()).hint(BadCron::HINT)
 }
 
 fn zone(tz: Option<&str>) -> Result<TimeZone, Refusal> {
     let Some(name) = tz else { return Ok(TimeZone::UTC) };
     TimeZone::get(name).map_err(|_| {
-        Refusal::new("bad_time_zone", format!("there is no time zone {name:?}"))
+        Refusal::new(Code::BadTimeZone, format!("there is no time zone {name:?}"))
             .hint("a name such as Europe/Berlin, America/New_York or UTC")
     })
 }
@@ -183,7 +184,7 @@ fn moment(text: &str, tz: &TimeZone) -> Result<Time, Refusal> {
     }
     let local = text.parse::<DateTime>().ok().and_then(|local| local.to_zoned(tz.clone()).ok());
     local.map(|at| cron::time(at.timestamp())).ok_or_else(|| {
-        Refusal::new("bad_schedule", format!("{text:?} is no time"))
+        Refusal::new(Code::BadSchedule, format!("{text:?} is no time"))
             .hint("2026-12-01T09:00 in the zone of --tz, or 2026-12-01T09:00:00Z")
     })
 }

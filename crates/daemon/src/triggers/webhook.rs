@@ -4,6 +4,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use outlast_engine::Time;
+use outlast_wire::codes::Code;
 use outlast_workflow::notify::base64;
 use regex::Regex;
 use serde_json::Value;
@@ -128,8 +129,11 @@ pub(crate) fn check_secret(secret: &str) -> Result<(), Refusal> {
     if is_good {
         return Ok(());
     }
-    Err(Refusal::new("bad_secret", "a secret has at least 8 bytes, or is whsec_ and base64 of 16")
-        .hint("without --secret one is made and shown"))
+    Err(Refusal::new(
+        Code::BadSecret,
+        "a secret has at least 8 bytes, or is whsec_ and base64 of 16",
+    )
+    .hint("without --secret one is made and shown"))
 }
 
 /// One condition on a JSON body.
@@ -151,7 +155,7 @@ impl Condition {
     /// `/pointer=value`, `/pointer!=value`, `/pointer~regex` or `/pointer`
     pub(crate) fn parse(text: &str) -> Result<Self, Refusal> {
         let bad = |why: String| {
-            Refusal::new("bad_filter", why)
+            Refusal::new(Code::BadFilter, why)
                 .hint("/action=opened, /action!=closed, /issue/title~^fix, or /issue")
         };
         if !text.starts_with('/') {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use outlast_wire::codes::Code;
+
 use super::kept::WhyNot;
 use super::place::Escape;
 use crate::world::git::GitError;
@@ -54,10 +56,12 @@ impl Failure {
 
     /// The code under which this is shown, if it is for want of something that the host will have again. `near`
     /// is where the workspace is or will be: git does not say in a number that the disk is full.
-    pub(crate) fn of_host(&self, near: &Path) -> Option<&'static str> {
+    pub(crate) fn of_host(&self, near: &Path) -> Option<Code> {
         match self {
             Self::Io { source, .. } | Self::Git(GitError::Io(source)) => host::failure(source),
-            Self::Git(GitError::Refused { .. }) => host::has_no_room(near).then_some("disk_full"),
+            Self::Git(GitError::Refused { .. }) => {
+                host::has_no_room(near).then_some(Code::DiskFull)
+            }
             _ => None,
         }
     }

@@ -6,15 +6,16 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use outlast_wire::codes::Code;
 use rustix::io::Errno;
 
 /// A disk with less than this is called full.
 const LEAST_ROOM_BYTES: u64 = 64 << 10;
 
 /// The code under which a failure of the host is shown; `None` if waiting for the host would not help.
-pub(crate) fn failure(error: &io::Error) -> Option<&'static str> {
+pub(crate) fn failure(error: &io::Error) -> Option<Code> {
     if is_full(error) {
-        return Some("disk_full");
+        return Some(Code::DiskFull);
     }
     let errno = Errno::from_io_error(error)?;
     let is_shortage = [
@@ -24,17 +25,17 @@ pub(crate) fn failure(error: &io::Error) -> Option<&'static str> {
         Errno::NOMEM,
         Errno::NOBUFS,
     ];
-    is_shortage.contains(&errno).then_some("no_resources")
+    is_shortage.contains(&errno).then_some(Code::NoResources)
 }
 
 /// The same of a launch: it may also meet a program or a directory that an upgrade has just moved, or a journal
 /// that cannot be read just now.
-pub(crate) fn launch_failure(error: &io::Error) -> Option<&'static str> {
+pub(crate) fn launch_failure(error: &io::Error) -> Option<Code> {
     failure(error).or(match error.kind() {
         ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::ExecutableFileBusy => {
-            Some("no_resources")
+            Some(Code::NoResources)
         }
-        ErrorKind::ResourceBusy => Some("journal_unusable"),
+        ErrorKind::ResourceBusy => Some(Code::JournalUnusable),
         _ => None,
     })
 }
@@ -60,10 +61,10 @@ mod tests {
     fn shortages_pass_and_mistakes_stay() {
         let code = |errno: Errno| failure(&errno.into());
         for errno in [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM] {
-            assert_eq!(code(errno), Some("no_resources"), "{errno}");
+            assert_eq!(code(errno), Some(Code::NoResources), "{errno}");
         }
-        assert_eq!(code(Errno::NOSPC), Some("disk_full"));
-        assert_eq!(code(Errno::DQUOT), Some("disk_full"));
+        assert_eq!(code(Errno::NOSPC), Some(Code::DiskFull));
+        assert_eq!(code(Errno::DQUOT), Some(Code::DiskFull));
         for errno in [Errno::INVAL, Errno::TOOBIG, Errno::NOTDIR] {
             assert_eq!(code(errno), None, "{errno}");
         }

@@ -3,6 +3,7 @@
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::session::Session;
 use outlast_wire::api::RunView;
+use outlast_wire::codes::Code;
 
 use super::{each, errors_as};
 use crate::Answer;
@@ -18,16 +19,14 @@ pub(crate) async fn rm(world: &World, args: Rm) -> Answer {
         let id = match session.call::<RunView>(&Ask::get(&run_path(run, ""))).await {
             Ok(view) => view.id,
             // One that cannot be read, or that the journal does not know, can be removed all the same.
-            Err(problem)
-                if problem.has_code("unreadable_run") || problem.has_code("not_in_journal") =>
-            {
+            Err(problem) if problem.is(Code::UnreadableRun) || problem.is(Code::NotInJournal) => {
                 problem.run().unwrap_or(run).to_owned()
             }
             Err(problem) => return Err(problem),
         };
         match session.fetch(&Ask::delete(&run_path(&id, keep))).await {
             // Removed the first time, and only the answer was lost.
-            Err(problem) if session.was_repeated() && problem.has_code("unknown_run") => {}
+            Err(problem) if session.was_repeated() && problem.is(Code::UnknownRun) => {}
             answer => drop(answer?),
         }
         output::print_line(&format!("removed {run}"))?;

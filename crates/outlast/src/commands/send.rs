@@ -5,6 +5,7 @@ use outlast_client::problem::Problem;
 use outlast_client::run_id;
 use outlast_client::session::Session;
 use outlast_wire::api::{RunView, SendMessage, Sent};
+use outlast_wire::codes::Code;
 
 use crate::args::Send;
 use crate::world::World;
@@ -32,7 +33,9 @@ pub(crate) async fn send(world: &World, args: Send) -> Answer {
 
 /// The message may still be written down later. Under its id it can be sent again and is there once.
 fn unsure(problem: Problem, id: &str, run: &str) -> Problem {
-    let is_unsure = problem.has_code("disk_full") || problem.has_code("daemon_unreachable");
+    let is_unsure = problem.is(Code::DiskFull)
+        || problem.is(Code::TimedOut)
+        || problem.has_code("daemon_unreachable");
     if !is_unsure {
         return problem;
     }

@@ -8,6 +8,7 @@ use outlast_client::run_id;
 use outlast_client::session::Session;
 use outlast_client::wait::{self, For};
 use outlast_wire::api::{RunView, StopRun, Waited, exit_status};
+use outlast_wire::codes::Code;
 use tokio::time::Instant;
 
 use super::{each, errors_as};
@@ -44,7 +45,7 @@ async fn stop_one(
     let before = match session.call::<RunView>(&Ask::get(&run_path(run, ""))).await {
         Ok(view) => Some(view),
         // The journal has forgotten it, and it cannot be shown before what is alive of it has ended.
-        Err(problem) if problem.has_code("errand_is_live") => None,
+        Err(problem) if problem.is(Code::ErrandIsLive) => None,
         Err(problem) => return Err(problem),
     };
     let had_ended = before.as_ref().is_some_and(has_ended);
@@ -56,7 +57,7 @@ async fn stop_one(
     let ask = Ask::post(&run_path(id, "/stop"), order).long_poll(LONGEST);
     let ordered: RunView = match (session.call(&ask).await, before) {
         // It ended while we asked; what is left of it is waited for all the same.
-        (Err(problem), Some(view)) if problem.has_code("has_ended") => view,
+        (Err(problem), Some(view)) if problem.is(Code::HasEnded) => view,
         (answer, _) => answer?,
     };
     let view = until_empty(session, ordered).await?;

@@ -8,6 +8,7 @@ use outlast_client::problem::Problem;
 use outlast_client::session::Session;
 use outlast_client::sse;
 use outlast_wire::api::WatchNews;
+use outlast_wire::codes::Code;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
@@ -23,7 +24,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<sse::Stream, Proble
     let ask = Ask::get("/v1/watch").accept("text/event-stream");
     match session.open(&ask).await {
         Ok(reply) => Ok(sse::Stream::new(reply)),
-        Err(problem) if problem.has_code("unknown_path") => {
+        Err(problem) if problem.is(Code::UnknownPath) => {
             Err(problem
                 .hint("the daemon is older than this outlast; outlast daemon stop, and again"))
         }

@@ -67,6 +67,7 @@ mod sinks;
 mod stage;
 mod stalls;
 mod standard_webhooks;
+mod statuses;
 mod stop;
 mod supervision;
 mod tame_git;

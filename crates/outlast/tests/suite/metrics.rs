@@ -263,7 +263,7 @@ fn a_listener_follows_the_config() {
 }
 
 /// How large the files of a process may become, from here on.
-fn limit_files(pid: u32, bytes: Option<u64>) {
+pub(crate) fn limit_files(pid: u32, bytes: Option<u64>) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);

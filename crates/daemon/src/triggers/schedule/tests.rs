@@ -45,7 +45,7 @@ fn a_moment_comes_once_in_the_zone_it_was_written_for() {
     assert_eq!(found, Admission { due: vec![nine], skipped: 0, cursor: nine });
     assert_eq!(schedule.admit(Missed::Once, nine, Time(nine.0 + DAY), 100).due, []);
     assert!(once("2026-12-01T08:00:00Z").is_ok() && once("2026-12-01 09:00:30").is_ok());
-    assert_eq!(once("tomorrow").expect_err("no time"), "bad_schedule");
+    assert_eq!(once("tomorrow").expect_err("no time"), Code::BadSchedule);
 }
 
 #[test]
@@ -56,12 +56,12 @@ fn what_cannot_be_a_schedule_is_refused_with_a_hint() {
         (refusal.code, refusal.message)
     };
     let cron = |text: &str| When::Cron(text.to_owned());
-    let never = ("bad_schedule", "\"0 0 31 4 *\" never happens".to_owned());
+    let never = (Code::BadSchedule, "\"0 0 31 4 *\" never happens".to_owned());
     assert_eq!(refused(cron("0 0 31 4 *"), None), never);
-    assert_eq!(refused(cron("x"), None).0, "bad_schedule");
-    let nowhere = ("bad_time_zone", "there is no time zone \"Mars/Base\"".to_owned());
+    assert_eq!(refused(cron("x"), None).0, Code::BadSchedule);
+    let nowhere = (Code::BadTimeZone, "there is no time zone \"Mars/Base\"".to_owned());
     assert_eq!(refused(cron("@daily"), Some("Mars/Base")), nowhere);
-    assert_eq!(refused(When::EveryMs(10), None).0, "bad_schedule");
+    assert_eq!(refused(When::EveryMs(10), None).0, Code::BadSchedule);
 }
 
 /// What each policy makes of a week in which nobody was there.

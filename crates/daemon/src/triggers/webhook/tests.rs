@@ -101,7 +101,7 @@ fn filters_look_at_the_body() {
     }
     for wrong in ["action=opened", "/a~(", "/a!b", ""] {
         let refusal = Condition::parse(wrong).expect_err("it is wrong");
-        assert!(refusal.code == "bad_filter" && refusal.hint.is_some(), "{wrong}");
+        assert!(refusal.code == Code::BadFilter && refusal.hint.is_some(), "{wrong}");
     }
 }
 

@@ -10,6 +10,7 @@ use outlast_client::connect::meet;
 use outlast_client::lock::{self, Lock};
 use outlast_client::problem::Problem;
 use outlast_wire::api::{DaemonStatus, Mode};
+use outlast_wire::codes::Code;
 use tokio::time::{Instant, sleep};
 
 use super::{Heard, ask_status, does_answer, start};
@@ -35,7 +36,7 @@ pub(crate) async fn restart(world: &World, json: bool) -> Answer {
     match (autostart::replace(&world.client).await, before.mode) {
         (Ok(()), _) => {}
         // It has looked at the journal and found nothing in its way but the manager.
-        (Err(problem), Some(Mode::Service)) if problem.has_code("makes_no_room") => {
+        (Err(problem), Some(Mode::Service)) if problem.is(Code::MakesNoRoom) => {
             service::restart(world).await?;
         }
         (Err(problem), _) => return Err(problem),

@@ -10,6 +10,7 @@ use outlast_client::autostart::{self, Said};
 use outlast_client::problem::{Problem, UNREACHABLE};
 use outlast_daemon::Options;
 use outlast_wire::api::{ErrorInfo, Mode};
+use outlast_wire::codes::Code;
 use outlast_wire::layout::Layout;
 use rustix::pipe::PipeFlags;
 
@@ -118,7 +119,7 @@ fn open_log(layout: &Layout) -> io::Result<File> {
 fn told(ready: OwnedFd, layout: &Layout, error: &io::Error) -> Problem {
     let message = format!("cannot use {}: {error}", layout.state.display());
     let hint = Some("check who owns it and whether the disk is full".to_owned());
-    let info = ErrorInfo { code: "state_unusable".to_owned(), message, hint, run: None };
+    let info = ErrorInfo { code: Code::StateUnusable.word().to_owned(), message, hint, run: None };
     let json = serde_json::to_string(&info).expect("an error is plain data");
     // If they are gone too, the exit code is all there is.
     drop(File::from(ready).write_all(format!("error {json}\n").as_bytes()));
