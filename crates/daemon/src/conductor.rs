@@ -505,7 +505,14 @@ pub(crate) async fn append_to(supervisor: &Supervisor, append: Append) -> Result
         }),
     );
     let result = durable.await.unwrap_or(Err(Error::Closed));
-    if is_expected && result.is_err() {
+    // An append whose fate is not known may have been made.
+    let is_refused = match &result {
+        Ok(()) | Err(Error::Closed | Error::Io(_) | Error::Unsaved { .. } | Error::Gone { .. }) => {
+            false
+        }
+        Err(_) => true,
+    };
+    if is_expected && is_refused {
         supervisor.needs.forget(&run);
     }
     let trouble = |code: &str, message| supervisor.ground.trouble(code, message);

@@ -75,7 +75,7 @@ pub(crate) async fn test(
     body: Result<Json<NamedSink>, JsonRejection>,
 ) -> Answer<Json<SinkTested>> {
     let Json(NamedSink { sink }) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
-    let found = notify::known(&supervisor.ground, &sink)?;
+    let found = known(&supervisor, &sink)?;
     let (id, outcome) = supervisor.notices.test(&found).await?;
     let (delivered, detail) = match outcome {
         Outcome::Delivered { said } => (true, said),
@@ -99,7 +99,7 @@ pub(crate) async fn enable(
     body: Result<Json<NamedSink>, JsonRejection>,
 ) -> Answer<Json<SinkRow>> {
     let Json(NamedSink { sink }) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
-    let found = notify::known(&supervisor.ground, &sink)?;
+    let found = known(&supervisor, &sink)?;
     let_go(&supervisor, &sink).await?;
     let (store, name) = (supervisor.ground.store.clone(), sink.clone());
     let states = blocking(move || Ok(store.sink_states()?)).await?;
@@ -117,4 +117,9 @@ async fn let_go(supervisor: &Arc<Supervisor>, sink: &str) -> Answer<()> {
     .await?;
     supervisor.notices.wake([sink]);
     Ok(())
+}
+
+fn known(supervisor: &Supervisor, sink: &str) -> Answer<Sink> {
+    let config = supervisor.config().map_err(|problems| notify::unreadable(&problems))?;
+    notify::known(&config, sink)
 }

@@ -16,7 +16,7 @@ pub(super) async fn send(
     telling: &Telling,
     within: Duration,
 ) -> Outcome {
-    let id = match target::run_meant(&tellers.ground, run) {
+    let id = match target::run_meant(&*tellers.ground.store, run) {
         Ok(id) => RunId(id),
         Err(refusal) if refusal.code == Code::JournalUnusable => {
             return Outcome::failed(refusal.message);

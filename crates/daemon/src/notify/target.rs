@@ -1,9 +1,9 @@
 //! Which sink is meant: by a name in the config, or by an address.
 
-use outlast_store::Resolved;
+use outlast_store::{Journal, Resolved};
 use outlast_wire::codes::Code;
-use outlast_workflow::Problem;
 use outlast_workflow::notify::{self, LOG, Secret, Settings, Sink, Way};
+use outlast_workflow::{Config, Problem};
 
 use crate::ground::Ground;
 use crate::refusal::Refusal;
@@ -36,8 +36,7 @@ pub(super) fn find(ground: &Ground, sink: &str) -> Result<(Sink, Settings), Stri
 }
 
 /// What was meant by a name or an address that somebody typed; refused if nothing can be.
-pub(crate) fn known(ground: &Ground, sink: &str) -> Result<Sink, Refusal> {
-    let config = ground.settings.current().map_err(|problems| unreadable(&problems))?;
+pub(crate) fn known(config: &Config, sink: &str) -> Result<Sink, Refusal> {
     if sink.len() > LONGEST_SINK {
         let message = format!("a sink's address has at most {LONGEST_SINK} bytes");
         return Err(Refusal::new(Code::BadSink, message).hint("`cmd:` may name a script"));
@@ -78,10 +77,14 @@ pub(crate) fn unreadable(problems: &[Problem]) -> Refusal {
 }
 
 /// The sinks that a run is made with, each once; a run that is named is pinned to its id. Blocks.
-pub(crate) fn pinned(ground: &Ground, sinks: &[String]) -> Result<Vec<String>, Refusal> {
+pub(crate) fn pinned(
+    store: &dyn Journal,
+    config: &Config,
+    sinks: &[String],
+) -> Result<Vec<String>, Refusal> {
     let mut pinned: Vec<String> = Vec::new();
     for sink in sinks {
-        let sink = if sink == LOG { sink.clone() } else { pin(ground, sink)? };
+        let sink = if sink == LOG { sink.clone() } else { pin(store, config, sink)? };
         if !pinned.contains(&sink) {
             pinned.push(sink);
         }
@@ -93,18 +96,17 @@ pub(crate) fn pinned(ground: &Ground, sinks: &[String]) -> Result<Vec<String>, R
     Ok(pinned)
 }
 
-fn pin(ground: &Ground, sink: &str) -> Result<String, Refusal> {
-    let found = known(ground, sink)?;
+fn pin(store: &dyn Journal, config: &Config, sink: &str) -> Result<String, Refusal> {
+    let found = known(config, sink)?;
     match (&found.way, sink.strip_prefix("run:")) {
-        (Way::Run { .. }, Some(run)) => Ok(format!("run:{}", run_meant(ground, run)?)),
+        (Way::Run { .. }, Some(run)) => Ok(format!("run:{}", run_meant(store, run)?)),
         _ => Ok(sink.to_owned()),
     }
 }
 
 /// The run that is meant by an id, the beginning of one, or a name.
-pub(super) fn run_meant(ground: &Ground, run: &str) -> Result<String, Refusal> {
-    let resolved = ground
-        .store
+pub(super) fn run_meant(store: &dyn Journal, run: &str) -> Result<String, Refusal> {
+    let resolved = store
         .resolve(run)
         .map_err(|error| Refusal::new(Code::JournalUnusable, error.to_string()))?;
     match resolved {

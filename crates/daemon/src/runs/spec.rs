@@ -5,13 +5,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use outlast_engine::{
-    OutputPolicy, Run, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window, Workspace,
+    OutputPolicy, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window, Workspace,
 };
 use outlast_wire::api::CreateRun;
 use outlast_wire::codes::Code;
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{
-    self as workflow, Effective, Loaded, Overrides, Problem, Source, Surroundings,
+    self as workflow, Config, Effective, Loaded, Overrides, Problem, Source, Surroundings,
 };
 
 use serde_json::Value;
@@ -63,14 +63,16 @@ pub(crate) fn of(
     check_labels(asked)?;
     check_task(asked.task.as_deref())?;
     check_watches(asked)?;
-    let loaded = load(supervisor, asked)?;
+    // Read once: a file that changes meanwhile does not make one run of two configs.
+    let config = supervisor.config().map_err(|problems| refusal(&problems))?;
+    let loaded = load(supervisor, &config, asked)?;
     let effective = loaded.effective;
     workflow::runnable(&effective).map_err(|problem| refusal(&[problem]))?;
     outlast_agents::plan(&effective.agent).map_err(|error| {
         Refusal::new(Code::BadCommand, error.to_string()).hint("put the command after `--`")
     })?;
     let env = environment(asked, effective.env.as_deref());
-    let mut spec = spec(supervisor, id, asked, parent, effective)?;
+    let mut spec = RunSpec { parent, ..spec(supervisor, &config, id, asked, effective)? };
     match occasion {
         Occasion::Asked => try_prompt(supervisor, id, &spec, None)?,
         Occasion::Came { origin, told } => {
@@ -85,11 +87,10 @@ pub(crate) fn of(
     Ok(Wanted { spec, env, workflow_text, told, warnings })
 }
 
-fn load(supervisor: &Supervisor, asked: &CreateRun) -> Answer<Loaded> {
-    let config = supervisor.config().map_err(|problems| refusal(&problems))?;
+fn load(supervisor: &Supervisor, config: &Config, asked: &CreateRun) -> Answer<Loaded> {
     let overrides = overrides(asked)?;
     let Some(file) = &asked.workflow else {
-        return workflow::plain(&config, &overrides).map_err(|problems| plain_refusal(&problems));
+        return workflow::plain(config, &overrides).map_err(|problems| plain_refusal(&problems));
     };
     if file.text.len() > workflow::LARGEST_FILE {
         return Err(bad_request(format!("{} is bigger than 1 MiB", file.path)));
@@ -107,7 +108,7 @@ fn load(supervisor: &Supervisor, asked: &CreateRun) -> Answer<Loaded> {
         default_root: &supervisor.ground.layout.workspaces(),
     };
     let source = Source { path, text: &file.text };
-    workflow::load(&source, &config, &overrides, &around).map_err(|problems| refusal(&problems))
+    workflow::load(&source, config, &overrides, &around).map_err(|problems| refusal(&problems))
 }
 
 /// An agent could write there what the next run is allowed to do.
@@ -129,9 +130,7 @@ fn try_prompt(
 ) -> Answer<()> {
     let Some(workflow) = &spec.workflow else { return Ok(()) };
     let moment = supervisor.ground.world.moment(Slot::Taken);
-    let events = outlast_engine::create(id, spec.clone(), &moment);
-    let run =
-        Run::replay(id, &events).map_err(|error| Refusal::new(Code::Bug, error.to_string()))?;
+    let run = outlast_engine::decide_new(id, spec.clone(), &moment).after;
     request::try_out(&run, told, moment.now).map_err(|error| {
         Refusal::new(Code::TemplateRenderError, format!("{}: {error}", workflow.path))
             .hint("what is not there in every turn is asked for first: {% if note %}…{% endif %}")
@@ -202,16 +201,16 @@ fn wanted_environment(asked: &CreateRun, allowed: Option<&[String]>) -> Vec<EnvV
 
 fn spec(
     supervisor: &Supervisor,
+    config: &Config,
     id: &RunId,
     asked: &CreateRun,
-    parent: Option<RunId>,
     effective: Effective,
 ) -> Answer<RunSpec> {
     let (dir, workspace) = place(supervisor, id, asked, &effective)?;
-    let config = supervisor.config().map_err(|problems| refusal(&problems))?;
+    let store = &*supervisor.ground.store;
     let always = config.notify.default.clone();
-    let notify = notify::pinned(&supervisor.ground, &[asked.notify.clone(), always].concat())?;
-    let emit_to = notify::pinned(&supervisor.ground, &effective.output.emit_to)?;
+    let notify = notify::pinned(store, config, &[asked.notify.clone(), always].concat())?;
+    let emit_to = notify::pinned(store, config, &effective.output.emit_to)?;
     Ok(RunSpec {
         name: asked.name.clone(),
         key: asked.key.clone(),
@@ -221,7 +220,7 @@ fn spec(
         umask: asked.umask,
         tty: asked.tty.map(|window| Window { rows: window.rows.max(1), cols: window.cols.max(1) }),
         labels: asked.labels.clone(),
-        parent,
+        parent: None,
         limits: effective.limits,
         retry: effective.retry,
         workflow: effective.workflow,
