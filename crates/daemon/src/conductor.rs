@@ -19,13 +19,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::children;
 use crate::chore::{self, Chore};
-use crate::ear::Ear;
 use crate::ended;
 use crate::keeper::{Keeper, Task};
 use crate::leaving::Leaving;
 use crate::mailbox::{Handle, Message, Snapshot};
 use crate::notify::Words;
 use crate::reserve;
+use crate::silence::SilenceProbe;
 use crate::supervisor::Supervisor;
 use crate::view;
 use crate::world::files;
@@ -78,7 +78,7 @@ struct Conductor {
     has_told_parent: bool,
     /// Since when the step's shim does not answer.
     unreachable: Option<Time>,
-    ear: Ear,
+    silence: SilenceProbe,
 }
 
 /// The conductor has no more to do here.
@@ -118,7 +118,7 @@ impl Conductor {
     ) -> Self {
         let (journal_trouble, keeper_trouble) = (None, None);
         let (keeper, chore) = (None, None);
-        let (unreachable, ear) = (None, Ear::default());
+        let (unreachable, silence) = (None, SilenceProbe::default());
         Self {
             supervisor,
             fenced,
@@ -130,7 +130,7 @@ impl Conductor {
             keeper_trouble,
             has_told_parent: false,
             unreachable,
-            ear,
+            silence,
         }
     }
 
@@ -159,7 +159,7 @@ impl Conductor {
                 self.take(Input::Woke).await?;
                 continue;
             }
-            self.ear.listen(self.fenced.run(), &self.handle, &self.supervisor.ground.world);
+            self.silence.listen(self.fenced.run(), &self.handle, &self.supervisor.ground.world);
             let message = self.next(inbox).await?;
             self.hear(message).await?;
         }
@@ -171,7 +171,7 @@ impl Conductor {
         tokio::select! {
             biased;
             message = inbox.recv() => message.ok_or(Over),
-            () = self.ear.output() => Ok(Message::Input { input: Input::Woke, done: None }),
+            () = self.silence.output() => Ok(Message::Input { input: Input::Woke, done: None }),
             () = passed(wait) => Ok(Message::Input { input: Input::Woke, done: None }),
         }
     }
@@ -183,8 +183,8 @@ impl Conductor {
         // Nobody says when memory is free again.
         let wants_memory = self.fenced.run().wants_slot() && self.supervisor.waits_for_memory();
         let look = wants_memory.then_some(MEMORY_LOOK);
-        let silence = self.ear.wait(self.fenced.run(), &self.supervisor.ground.world);
-        [due, look, silence].into_iter().flatten().min()
+        let quiet = self.silence.wait(self.fenced.run(), &self.supervisor.ground.world);
+        [due, look, quiet].into_iter().flatten().min()
     }
 
     async fn hear(&mut self, message: Message) -> Result<(), Over> {
@@ -292,17 +292,17 @@ impl Conductor {
     fn seen(&mut self, input: &Input) -> Seen {
         let (run, world) = (self.fenced.run(), &self.supervisor.ground.world);
         if matches!(input, Input::UsageReported { .. }) {
-            self.ear.heard(world);
+            self.silence.heard(world);
         }
         let Some(dir) = live_dir(&self.supervisor, run) else { return Seen::default() };
-        Seen { unreachable: self.unreachable, ..self.ear.hear(run, &dir, world) }
+        Seen { unreachable: self.unreachable, ..self.silence.hear(run, &dir, world) }
     }
 
     /// Turns to the attempt that is alive now, which may have been silent before anybody asked.
     fn is_overdue(&mut self) -> bool {
         let (run, supervisor) = (self.fenced.run(), &self.supervisor);
         live_dir(supervisor, run)
-            .is_some_and(|dir| self.ear.attend(run, &dir, &supervisor.ground.world))
+            .is_some_and(|dir| self.silence.attend(run, &dir, &supervisor.ground.world))
     }
 
     /// An append was made whose answer got lost: the journal is right.

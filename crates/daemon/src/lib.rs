@@ -24,12 +24,12 @@ mod view;
 mod workspace;
 
 mod directory;
-mod ear;
 mod keeper;
 mod output;
 mod records;
 mod request;
 mod response;
+mod silence;
 mod tail;
 mod watch;
 

@@ -10,7 +10,7 @@ use outlast_wire::shim::Record;
 
 use super::pulse::{ANSWER_WITHIN_MS, WAKE_WITHIN_MS};
 use super::{LAST_RETRY, Work, orphan, records};
-use crate::ear;
+use crate::silence;
 
 /// What a shim may be late by before it is asked about a limit.
 const SLACK_MS: u64 = 2_000;
@@ -41,7 +41,7 @@ impl Work {
     fn silence_limit(&self, records: &[Record]) -> Option<(Time, EndCause)> {
         let window_ms = self.stall_window_ms()?;
         let started = self.started_at(records)?;
-        let heard = ear::last_sign(&self.dir, &self.ground.world).unwrap_or(started);
+        let heard = silence::last_sign(&self.dir, &self.ground.world).unwrap_or(started);
         let at = self.steady_after(heard.max(started), window_ms.saturating_add(SLACK_MS));
         Some((at, EndCause::Stalled))
     }

@@ -15,22 +15,22 @@ use crate::mailbox::{Following, Handle};
 use crate::world::World;
 
 #[derive(Default)]
-pub(crate) struct Ear {
-    of: Option<Hearing>,
+pub(crate) struct SilenceProbe {
+    of: Option<Observed>,
     listening: Option<Listening>,
 }
 
 /// One live attempt.
-struct Hearing {
+struct Observed {
     step: Step,
     /// When it was last heard, by the clock that stands while the machine sleeps.
     heard_ms: u64,
-    last: Look,
+    last: Sample,
 }
 
 /// What two files said, and when by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Look {
+struct Sample {
     now: Time,
     awake_ms: u64,
     modified: Option<Time>,
@@ -44,7 +44,7 @@ struct Listening {
     _following: Following,
 }
 
-impl Ear {
+impl SilenceProbe {
     /// Turns to the attempt that is alive, if there is one whose silence matters. True if that is another than
     /// before, and it has been silent for too long already.
     pub(crate) fn attend(&mut self, run: &Run, dir: &AttemptDir, world: &World) -> bool {
@@ -53,30 +53,30 @@ impl Ear {
             self.of = None;
             return false;
         };
-        if self.of.as_ref().is_some_and(|hearing| hearing.step == live.step()) {
+        if self.of.as_ref().is_some_and(|observed| observed.step == live.step()) {
             return false;
         }
         let began = live.held.process.map_or_else(|| world.now(), |process| process.at);
-        let hearing = Hearing::begin(live.step(), began, Look::at(dir, world));
-        self.of.insert(hearing).quiet_ms(world) >= window_ms
+        let observed = Observed::begin(live.step(), began, Sample::at(dir, world));
+        self.of.insert(observed).quiet_ms(world) >= window_ms
     }
 
     /// What is known of the attempt that is alive; looks if it would otherwise be silent.
     pub(crate) fn hear(&mut self, run: &Run, dir: &AttemptDir, world: &World) -> Seen {
         let is_new = self.attend(run, dir, world);
-        let Some(hearing) = &mut self.of else { return Seen::default() };
+        let Some(observed) = &mut self.of else { return Seen::default() };
         let window_ms = run.silent_after_ms().unwrap_or(u64::MAX);
-        if !is_new && (run.wants_output() || hearing.quiet_ms(world) >= window_ms) {
-            hearing.take(Look::at(dir, world));
+        if !is_new && (run.wants_output() || observed.quiet_ms(world) >= window_ms) {
+            observed.take(Sample::at(dir, world));
         }
-        let (quiet_ms, has_spoken) = (hearing.quiet_ms(world), hearing.last.has_output);
+        let (quiet_ms, has_spoken) = (observed.quiet_ms(world), observed.last.has_output);
         Seen { quiet_ms, has_spoken, unreachable: None }
     }
 
     /// The attempt has said something in another way than by output.
     pub(crate) fn heard(&mut self, world: &World) {
-        if let Some(hearing) = &mut self.of {
-            hearing.heard_ms = world.awake_ms();
+        if let Some(observed) = &mut self.of {
+            observed.heard_ms = world.awake_ms();
         }
     }
 
@@ -84,12 +84,12 @@ impl Ear {
     /// has ever touched its heartbeat, of which nobody tells.
     pub(crate) fn wait(&self, run: &Run, world: &World) -> Option<Duration> {
         let window_ms = run.silent_after_ms()?;
-        let hearing = self.of.as_ref()?;
+        let observed = self.of.as_ref()?;
         let awake_ms = world.awake_ms();
-        let left_ms = match window_ms.checked_sub(hearing.quiet_ms(world)) {
+        let left_ms = match window_ms.checked_sub(observed.quiet_ms(world)) {
             Some(left_ms) if left_ms > 0 => left_ms,
-            _ if hearing.last.has_heartbeat => {
-                window_ms.saturating_sub(awake_ms.saturating_sub(hearing.last.awake_ms)).max(1)
+            _ if observed.last.has_heartbeat => {
+                window_ms.saturating_sub(awake_ms.saturating_sub(observed.last.awake_ms)).max(1)
             }
             _ => return None,
         };
@@ -130,27 +130,27 @@ fn wants(run: &Run) -> Option<u64> {
     run.wants_output().then_some(u64::MAX)
 }
 
-impl Hearing {
+impl Observed {
     /// Begins with what the files say: another daemon may have listened before.
-    fn begin(step: Step, began: Time, look: Look) -> Self {
-        let heard_at = look.modified.unwrap_or(began).max(began).min(look.now);
-        let age_ms = look.now.ms_since(heard_at);
-        Self { step, heard_ms: look.awake_ms.saturating_sub(age_ms), last: look }
+    fn begin(step: Step, began: Time, sample: Sample) -> Self {
+        let heard_at = sample.modified.unwrap_or(began).max(began).min(sample.now);
+        let age_ms = sample.now.ms_since(heard_at);
+        Self { step, heard_ms: sample.awake_ms.saturating_sub(age_ms), last: sample }
     }
 
     fn quiet_ms(&self, world: &World) -> u64 {
         world.awake_ms().saturating_sub(self.heard_ms)
     }
 
-    fn take(&mut self, look: Look) {
+    fn take(&mut self, sample: Sample) {
         let before = std::mem::replace(&mut self.last, look);
-        if let Some(age_ms) = look.age_ms(&before) {
-            self.heard_ms = self.heard_ms.max(look.awake_ms.saturating_sub(age_ms));
+        if let Some(age_ms) = sample.age_ms(&before) {
+            self.heard_ms = self.heard_ms.max(sample.awake_ms.saturating_sub(age_ms));
         }
     }
 }
 
-impl Look {
+impl Sample {
     fn at(dir: &AttemptDir, world: &World) -> Self {
         let output = touched(&dir.output()).filter(|(_, bytes)| *bytes > 0).map(|(at, _)| at);
         let heartbeat = touched(&dir.heartbeat()).map(|(at, _)| at);
@@ -172,7 +172,7 @@ impl Look {
 
 /// When the attempt was last heard of, as far as its files tell.
 pub(crate) fn last_sign(dir: &AttemptDir, world: &World) -> Option<Time> {
-    Look::at(dir, world).modified
+    Sample::at(dir, world).modified
 }
 
 /// When a file was last written to, and how long it is. Where a link leads is not the agent's to say.
@@ -188,28 +188,28 @@ mod tests {
 
     const STEP: Step = Step::Attempt { turn: 1, attempt: 1 };
 
-    fn look(now: u64, awake_ms: u64, modified: Option<u64>) -> Look {
+    fn look(now: u64, awake_ms: u64, modified: Option<u64>) -> Sample {
         let modified = modified.map(Time);
-        Look { now: Time(now), awake_ms, modified, has_output: true, has_heartbeat: false }
+        Sample { now: Time(now), awake_ms, modified, has_output: true, has_heartbeat: false }
     }
 
     #[test]
     fn silence_counts_from_the_last_sign_of_life() {
-        let mut hearing = Hearing::begin(STEP, Time(900_000), look(1_000_000, 50_000, None));
-        assert_eq!(hearing.heard_ms, 0, "a hundred seconds ago, and fifty since boot");
-        hearing.take(look(1_060_000, 110_000, Some(1_040_000)));
-        assert_eq!(hearing.heard_ms, 90_000, "twenty seconds ago");
-        hearing.take(look(1_120_000, 170_000, Some(1_040_000)));
-        assert_eq!(hearing.heard_ms, 90_000, "nothing new");
+        let mut observed = Observed::begin(STEP, Time(900_000), look(1_000_000, 50_000, None));
+        assert_eq!(observed.heard_ms, 0, "a hundred seconds ago, and fifty since boot");
+        observed.take(look(1_060_000, 110_000, Some(1_040_000)));
+        assert_eq!(observed.heard_ms, 90_000, "twenty seconds ago");
+        observed.take(look(1_120_000, 170_000, Some(1_040_000)));
+        assert_eq!(observed.heard_ms, 90_000, "nothing new");
     }
 
     #[test]
     fn a_machine_that_slept_was_not_an_attempt_that_was_silent() {
-        let mut hearing = Hearing::begin(STEP, Time(1_000_000), look(1_000_000, 50_000, None));
+        let mut observed = Observed::begin(STEP, Time(1_000_000), look(1_000_000, 50_000, None));
         let eight_hours = 8 * 3_600_000;
-        hearing.take(look(1_060_000 + eight_hours, 110_000, None));
-        assert_eq!(110_000 - hearing.heard_ms, 60_000, "only what it was awake for");
-        hearing.take(look(1_120_000 + 2 * eight_hours, 170_000, Some(1_070_000 + eight_hours)));
-        assert_eq!(170_000 - hearing.heard_ms, 50_000, "before its sleep, and ten of sixty after");
+        observed.take(look(1_060_000 + eight_hours, 110_000, None));
+        assert_eq!(110_000 - observed.heard_ms, 60_000, "only what it was awake for");
+        observed.take(look(1_120_000 + 2 * eight_hours, 170_000, Some(1_070_000 + eight_hours)));
+        assert_eq!(170_000 - observed.heard_ms, 50_000, "before its sleep, and ten of sixty after");
     }
 }
