@@ -18,7 +18,6 @@ use outlast_wire::layout::AttemptDir;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::children;
-use crate::chore::{self, Chore};
 use crate::ended;
 use crate::keeper::{Keeper, Task};
 use crate::leaving::Leaving;
@@ -28,6 +27,7 @@ use crate::reserve;
 use crate::silence::SilenceProbe;
 use crate::supervisor::Supervisor;
 use crate::view;
+use crate::workspace_op::{self, WorkspaceOp};
 use crate::world::files;
 use outlast_conduct::fenced_run::{FencedRun, Proposal};
 
@@ -70,7 +70,7 @@ struct Conductor {
     handle: Handle,
     snapshot: watch::Sender<Snapshot>,
     keeper: Option<Keeper>,
-    chore: Option<Chore>,
+    workspace_op: Option<WorkspaceOp>,
     /// What keeps us from the journal, and what keeps the keeper from the attempt: each ends by itself.
     journal_trouble: Option<Trouble>,
     keeper_trouble: Option<Trouble>,
@@ -117,7 +117,7 @@ impl Conductor {
         snapshot: watch::Sender<Snapshot>,
     ) -> Self {
         let (journal_trouble, keeper_trouble) = (None, None);
-        let (keeper, chore) = (None, None);
+        let (keeper, workspace_op) = (None, None);
         let (unreachable, silence) = (None, SilenceProbe::default());
         Self {
             supervisor,
@@ -125,7 +125,7 @@ impl Conductor {
             handle,
             snapshot,
             keeper,
-            chore,
+            workspace_op,
             journal_trouble,
             keeper_trouble,
             has_told_parent: false,
@@ -419,17 +419,18 @@ impl Conductor {
         Keeper::start(ground.clone(), restarts.clone(), task, self.handle.clone())
     }
 
-    /// Has the chore done that is due, and none otherwise.
+    /// Has the workspace operation done that is due, and none otherwise.
     fn see_to_workspace(&mut self, due: &[Effect]) {
-        let Some(kind) = chore::Kind::due(due) else {
-            self.chore = None;
+        let Some(kind) = workspace_op::Kind::due(due) else {
+            self.workspace_op = None;
             return;
         };
-        if self.chore.as_ref().is_none_or(|chore| chore.kind != kind) {
+        if self.workspace_op.as_ref().is_none_or(|op| op.kind != kind) {
             let run = self.snapshot.borrow().run.clone();
             let dir = self.supervisor.ground.layout.run(run.id.as_str());
             let ground = self.supervisor.ground.clone();
-            self.chore = Some(Chore::start(ground, kind, run, dir, self.handle.clone()));
+            self.workspace_op =
+                Some(WorkspaceOp::start(ground, kind, run, dir, self.handle.clone()));
         }
     }
 

@@ -17,11 +17,11 @@ mod mailbox;
 mod refusal;
 
 mod children;
-mod chore;
 mod conductor;
 mod ended;
 mod view;
 mod workspace;
+mod workspace_op;
 
 mod directory;
 mod keeper;

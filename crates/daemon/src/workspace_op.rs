@@ -43,18 +43,18 @@ impl Kind {
 }
 
 /// A chore that is being done. Let go of when dropped: what it did is found by the next one.
-pub(crate) struct Chore {
+pub(crate) struct WorkspaceOp {
     pub(crate) kind: Kind,
     task: AbortHandle,
 }
 
-impl Drop for Chore {
+impl Drop for WorkspaceOp {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Chore {
+impl WorkspaceOp {
     pub(crate) fn start(
         ground: Arc<Ground>,
         kind: Kind,
