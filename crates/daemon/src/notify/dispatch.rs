@@ -1,39 +1,39 @@
-//! A teller for each sink while something waits for it, and none otherwise: an idle daemon has no task here.
+//! A sink worker for each sink while something waits for it, and none otherwise: an idle daemon has no task here.
 
 use std::sync::{Arc, Weak};
 
-use super::teller::Teller;
-use super::tellers::Tellers;
+use super::sink_worker::SinkWorker;
+use super::sink_workers::SinkWorkers;
 use super::{Inbox, Outcome, send};
 use crate::ground::Ground;
 use crate::refusal::Refusal;
 use outlast_workflow::notify::Sink;
 
 pub(crate) struct Dispatch {
-    tellers: Arc<Tellers>,
+    workers: Arc<SinkWorkers>,
 }
 
 impl Dispatch {
     pub(crate) fn new(ground: Arc<Ground>, inbox: Weak<dyn Inbox>) -> Self {
-        Self { tellers: Arc::new(Tellers::new(ground, inbox)) }
+        Self { workers: Arc::new(SinkWorkers::new(ground, inbox)) }
     }
 
     /// Has these sinks be told what waits for them.
     pub(crate) fn wake<'s>(&self, sinks: impl IntoIterator<Item = &'s str>) {
         for sink in sinks {
-            let Some(bell) = self.tellers.ring(sink) else { continue };
-            let teller = Teller::new(self.tellers.clone(), sink.to_owned(), bell);
+            let Some(bell) = self.workers.ring(sink) else { continue };
+            let worker = SinkWorker::new(self.workers.clone(), sink.to_owned(), bell);
             #[expect(
                 clippy::disallowed_methods,
-                reason = "a teller is owned by the table of tellers and leaves it when it ends"
+                reason = "a sink worker is owned by the table of sink workers and leaves it when it ends"
             )]
-            let _teller = tokio::spawn(teller.tell());
+            let _worker = tokio::spawn(worker.tell());
         }
     }
 
     /// Has every sink be told for which something waits.
     pub(crate) fn wake_waiting(&self) {
-        match self.tellers.ground.store.waiting_sinks() {
+        match self.workers.ground.store.waiting_sinks() {
             Ok(sinks) => self.wake(sinks.iter().map(String::as_str)),
             Err(error) => tracing::error!(%error, "cannot see what is still to be told"),
         }
@@ -41,11 +41,11 @@ impl Dispatch {
 
     /// Forgets what was told long ago.
     pub(crate) fn prune(&self) {
-        self.tellers.prune();
+        self.workers.prune();
     }
 
     /// Tells a sink something that is no notice, and says what came of it.
     pub(crate) async fn test(&self, sink: &Sink) -> Result<(String, Outcome), Refusal> {
-        send::test(&self.tellers, sink).await
+        send::test(&self.workers, sink).await
     }
 }

@@ -1,7 +1,7 @@
 //! Notices: their words, and the delivery to each kind of sink.
 //!
-//! The outbox in the store holds what has to be delivered, and to which sink. `dispatch` starts a teller for each
-//! sink with notices; a `teller` delivers one notice after the other and records the result; `send` has one way per
+//! The outbox in the store holds what has to be delivered, and to which sink. `dispatch` starts a sink worker for each
+//! sink with notices; a `sink_worker` delivers one notice after the other and records the result; `send` has one way per
 //! kind. Nothing here changes a run, except through a message to it ([`Inbox`]). The README of this folder has a
 //! drawing.
 
@@ -17,10 +17,10 @@ pub(crate) mod http;
 mod ntfy;
 mod other_run;
 mod send;
+mod sink_worker;
+mod sink_workers;
 mod slack;
 mod target;
-mod teller;
-mod tellers;
 mod text;
 mod webhook;
 

@@ -7,23 +7,23 @@ use outlast_engine::{LONGEST_MESSAGE, RunId};
 use outlast_wire::codes::Code;
 
 use super::body::Telling;
-use super::tellers::Tellers;
+use super::sink_workers::SinkWorkers;
 use super::{Message, Outcome, Put, target, text};
 
 pub(super) async fn send(
-    tellers: &Tellers,
+    workers: &SinkWorkers,
     run: &str,
     telling: &Telling,
     within: Duration,
 ) -> Outcome {
-    let id = match target::run_meant(&*tellers.ground.store, run) {
+    let id = match target::run_meant(&*workers.ground.store, run) {
         Ok(id) => RunId(id),
         Err(refusal) if refusal.code == Code::JournalUnusable => {
             return Outcome::failed(refusal.message);
         }
         Err(refusal) => return Outcome::Hopeless { why: refusal.message },
     };
-    let Some(inbox) = tellers.inbox.upgrade() else {
+    let Some(inbox) = workers.inbox.upgrade() else {
         return Outcome::failed("this daemon is about to go");
     };
     let message = Message {

@@ -6,18 +6,18 @@ use outlast_wire::codes::Code;
 use outlast_workflow::notify::{Sink, Way};
 
 use super::body::Telling;
-use super::tellers::Tellers;
+use super::sink_workers::SinkWorkers;
 use super::{Outcome, command, desktop, discord, email, ntfy, other_run, slack, webhook};
 use crate::refusal::Refusal;
 use crate::world;
 
 /// Tells one thing, within the sink's time.
-pub(super) async fn send(tellers: &Tellers, sink: &Sink, telling: &Telling) -> Outcome {
+pub(super) async fn send(workers: &SinkWorkers, sink: &Sink, telling: &Telling) -> Outcome {
     let within = Duration::from_millis(sink.timeout_ms);
-    let time = (tellers.ground.world.now(), within);
+    let time = (workers.ground.world.now(), within);
     match &sink.way {
         Way::Command { command } => {
-            command::send(&tellers.ground.exe, command, telling, within).await
+            command::send(&workers.ground.exe, command, telling, within).await
         }
         Way::Webhook { url, secrets, headers } => {
             webhook::send(&webhook::To { url, secrets, headers }, telling, time).await
@@ -30,20 +30,20 @@ pub(super) async fn send(tellers: &Tellers, sink: &Sink, telling: &Telling) -> O
         Way::Discord { url } => discord::send(url, telling, time).await,
         Way::Email { command, to, from } => {
             let letter =
-                email::Letter { to, from: from.as_deref(), now: tellers.ground.world.now() };
-            email::send(&tellers.ground.exe, command, &letter, telling, within).await
+                email::Letter { to, from: from.as_deref(), now: workers.ground.world.now() };
+            email::send(&workers.ground.exe, command, &letter, telling, within).await
         }
-        Way::Desktop => desktop::send(&tellers.ground.exe, telling, within).await,
-        Way::Run { run } => other_run::send(tellers, run, telling, within).await,
+        Way::Desktop => desktop::send(&workers.ground.exe, telling, within).await,
+        Way::Run { run } => other_run::send(workers, run, telling, within).await,
     }
 }
 
 /// Tells a sink that telling works, and says under which id.
-pub(super) async fn test(tellers: &Tellers, sink: &Sink) -> Result<(String, Outcome), Refusal> {
+pub(super) async fn test(workers: &SinkWorkers, sink: &Sink) -> Result<(String, Outcome), Refusal> {
     let bytes: [u8; 6] = world::random()
         .map_err(|error| Refusal::new(Code::Io, format!("there is no randomness: {error}")))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let telling = Telling::test(&format!("test/{digits}"), tellers.ground.world.now());
-    let outcome = send(tellers, sink, &telling).await;
+    let telling = Telling::test(&format!("test/{digits}"), workers.ground.world.now());
+    let outcome = send(workers, sink, &telling).await;
     Ok((telling.id, outcome))
 }

@@ -1,4 +1,4 @@
-//! What the tellers of all sinks share: who of them is at work, and how many may tell at once.
+//! What the sink workers of all sinks share: who of them is at work, and how many may tell at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -17,33 +17,33 @@ const AT_ONCE: usize = 32;
 const KEEP_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 const KEEP: u64 = 10_000;
 
-pub(super) struct Tellers {
+pub(super) struct SinkWorkers {
     pub(super) ground: Arc<Ground>,
     pub(super) inbox: Weak<dyn Inbox>,
     at_work: Mutex<HashMap<String, AtWork>>,
     pub(super) room: Semaphore,
 }
 
-/// A teller that is at work.
+/// A sink worker that is at work.
 struct AtWork {
     bell: Arc<Notify>,
-    /// Something came since the teller looked last.
+    /// Something came since the sink worker looked last.
     has_news: bool,
 }
 
-/// What a teller that has nothing more to tell is answered.
+/// What a sink worker that has nothing more to tell is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leave {
     Left,
     ThereIsNews,
 }
 
-impl Tellers {
+impl SinkWorkers {
     pub(super) fn new(ground: Arc<Ground>, inbox: Weak<dyn Inbox>) -> Self {
         Self { ground, inbox, at_work: Mutex::default(), room: Semaphore::new(AT_ONCE) }
     }
 
-    /// Rings for the teller of a sink; the bell of a new one if there was none at work.
+    /// Rings for the sink worker of a sink; the bell of a new one if there was none at work.
     pub(super) fn ring(&self, sink: &str) -> Option<Arc<Notify>> {
         let mut at_work = self.at_work();
         if let Some(teller) = at_work.get_mut(sink) {
@@ -68,7 +68,7 @@ impl Tellers {
         self.ground.store.change(self.ground.epoch, change, done);
     }
 
-    /// A teller has nothing more to tell, unless there was news since it looked.
+    /// A sink worker has nothing more to tell, unless there was news since it looked.
     pub(super) fn leave(&self, sink: &str) -> Leave {
         let mut at_work = self.at_work();
         match at_work.get_mut(sink) {
@@ -83,7 +83,7 @@ impl Tellers {
         }
     }
 
-    /// A teller is gone, however that came.
+    /// A sink worker is gone, however that came.
     pub(super) fn forget(&self, sink: &str, bell: &Arc<Notify>) {
         let mut at_work = self.at_work();
         if at_work.get(sink).is_some_and(|teller| Arc::ptr_eq(&teller.bell, bell)) {
@@ -91,7 +91,7 @@ impl Tellers {
         }
     }
 
-    /// A teller looks at what waits from here on.
+    /// A sink worker looks at what waits from here on.
     pub(super) fn look(&self, sink: &str) {
         if let Some(teller) = self.at_work().get_mut(sink) {
             teller.has_news = false;

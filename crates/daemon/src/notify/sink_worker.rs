@@ -15,7 +15,7 @@ use outlast_workflow::notify::{Settings, Sink, WhenPresent, shown};
 use tokio::sync::{Notify, oneshot};
 
 use super::body::Telling;
-use super::tellers::{Leave, Tellers};
+use super::sink_workers::{Leave, SinkWorkers};
 use super::{Outcome, backoff, send, target};
 use crate::leaving::Leaving;
 
@@ -38,14 +38,14 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 /// After so many settled notices the oldest are forgotten.
 const PRUNE_EVERY: u32 = 256;
 
-pub(super) struct Teller {
-    tellers: Arc<Tellers>,
+pub(super) struct SinkWorker {
+    workers: Arc<SinkWorkers>,
     sink: String,
     bell: Arc<Notify>,
     settled: u32,
 }
 
-/// What a teller does next.
+/// What a sink worker does next.
 enum Next {
     Again,
     /// Not before then.
@@ -57,18 +57,18 @@ enum Next {
 /// This daemon may no longer write.
 struct Over;
 
-impl Teller {
-    pub(super) fn new(tellers: Arc<Tellers>, sink: String, bell: Arc<Notify>) -> Self {
-        Self { tellers, sink, bell, settled: 0 }
+impl SinkWorker {
+    pub(super) fn new(workers: Arc<SinkWorkers>, sink: String, bell: Arc<Notify>) -> Self {
+        Self { workers, sink, bell, settled: 0 }
     }
 
     pub(super) async fn tell(mut self) {
         loop {
-            self.tellers.look(&self.sink);
+            self.workers.look(&self.sink);
             match self.step().await {
                 Ok(Next::Again) => {}
                 Ok(Next::At(at)) => self.sleep(at).await,
-                Ok(Next::Leave) => match self.tellers.leave(&self.sink) {
+                Ok(Next::Leave) => match self.workers.leave(&self.sink) {
                     Leave::Left => return,
                     Leave::ThereIsNews => {}
                 },
@@ -100,7 +100,7 @@ impl Teller {
         if due.is_empty() {
             return self.nothing_due(now);
         }
-        let (sink, settings) = match target::find(&self.tellers.ground, &self.sink) {
+        let (sink, settings) = match target::find(&self.workers.ground, &self.sink) {
             Ok(found) => found,
             Err(why) => {
                 self.failed(&due[..1], &health, why, None).await?;
@@ -202,9 +202,9 @@ impl Teller {
     }
 
     async fn send(&self, sink: &Sink, telling: &Telling) -> Outcome {
-        let _room = self.tellers.room.acquire().await;
+        let _room = self.workers.room.acquire().await;
         hook!("daemon.notice-before-send");
-        let told = send::send(&self.tellers, sink, telling).await;
+        let told = send::send(&self.workers, sink, telling).await;
         hook!("daemon.notice-sent");
         told
     }
@@ -236,20 +236,20 @@ impl Teller {
         self.settled = self.settled.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
         if self.settled >= PRUNE_EVERY {
             self.settled = 0;
-            self.tellers.prune();
+            self.workers.prune();
         }
     }
 
     /// This moment, which the next daemon will not find in its future.
     fn now(&self) -> Time {
-        self.tellers.ground.moment(Slot::Taken).now
+        self.workers.ground.moment(Slot::Taken).now
     }
 
     fn read<T>(
         &self,
         ask: impl FnOnce(&dyn outlast_store::Journal, &str) -> Result<T, Error>,
     ) -> Result<T, Over> {
-        ask(&*self.tellers.ground.store, &self.sink).map_err(|error| {
+        ask(&*self.workers.ground.store, &self.sink).map_err(|error| {
             tracing::error!(sink = shown(&self.sink), %error, "cannot see what is to be told; the next notice or daemon looks again");
             Over
         })
@@ -261,20 +261,20 @@ impl Teller {
         loop {
             let (done, durable) = oneshot::channel();
             let answer = Box::new(move |result| {
-                // The teller may have been told to go meanwhile.
+                // The sink worker may have been told to go meanwhile.
                 let _gone = done.send(result);
             });
-            self.tellers.ground.store.change(self.tellers.ground.epoch, change.clone(), answer);
+            self.workers.ground.store.change(self.workers.ground.epoch, change.clone(), answer);
             match durable.await.unwrap_or(Err(Error::Closed)) {
                 Ok(()) => return Ok(()),
                 Err(error @ (Error::StaleEpoch { .. } | Error::Closed)) => {
                     tracing::error!(sink = shown(&self.sink), %error, "this daemon may no longer write");
-                    self.tellers.ground.leave(Leaving::Fenced);
+                    self.workers.ground.leave(Leaving::Fenced);
                     return Err(Over);
                 }
                 Err(error @ Error::Gone { .. }) => {
                     tracing::error!(sink = shown(&self.sink), %error, "the journal is gone");
-                    self.tellers.ground.heed_store(&error);
+                    self.workers.ground.heed_store(&error);
                     return Err(Over);
                 }
                 Err(error) => {
@@ -287,9 +287,9 @@ impl Teller {
     }
 }
 
-impl Drop for Teller {
+impl Drop for SinkWorker {
     fn drop(&mut self) {
-        self.tellers.forget(&self.sink, &self.bell);
+        self.workers.forget(&self.sink, &self.bell);
     }
 }
 

@@ -6,10 +6,10 @@ use outlast_wire::hook;
 use outlast_workflow::notify::shown;
 
 use super::super::{Outcome, backoff};
-use super::{Over, Teller, ids};
+use super::{Over, SinkWorker, ids};
 use crate::world;
 
-impl Teller {
+impl SinkWorker {
     pub(super) async fn remember(
         &mut self,
         told: &[Waiting],
