@@ -143,7 +143,7 @@ impl Observed {
     }
 
     fn take(&mut self, sample: Sample) {
-        let before = std::mem::replace(&mut self.last, look);
+        let before = std::mem::replace(&mut self.last, sample);
         if let Some(age_ms) = sample.age_ms(&before) {
             self.heard_ms = self.heard_ms.max(sample.awake_ms.saturating_sub(age_ms));
         }

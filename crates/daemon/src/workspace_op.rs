@@ -1,7 +1,7 @@
-//! A chore: what the daemon does to a workspace itself (make, discard, remove), on a thread that may wait for the
+//! A workspace operation: what the daemon does to a workspace itself (make, discard, remove), on a thread that may wait for the
 //! disk.
 //!
-//! A chore is safe to repeat: a dropped one leaves what the next one finds. The conductor starts it and hears its
+//! A workspace operation is safe to repeat: a dropped one leaves what the next one finds. The conductor starts it and hears its
 //! result as an input.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The chore that is due, if one is.
+    /// The operation that is due, if one is.
     pub(crate) fn due(effects: &[Effect]) -> Option<Self> {
         effects.iter().find_map(|effect| match effect {
             Effect::PrepareWorkspace => Some(Self::Prepare),
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// A chore that is being done. Let go of when dropped: what it did is found by the next one.
+/// A workspace operation that is being done. Let go of when dropped: what it did is found by the next one.
 pub(crate) struct WorkspaceOp {
     pub(crate) kind: Kind,
     task: AbortHandle,
@@ -126,7 +126,7 @@ impl Work {
         if let Some(Trouble { code, message, .. }) = &trouble {
             tracing::error!(run = %self.run.id, kind = ?self.kind, code, message, "suspended");
         }
-        // A conductor that is gone has let go of this chore too.
+        // A conductor that is gone has let go of this operation too.
         let _gone = self.handle.mailbox.send(Message::Trouble { trouble }).await;
     }
 }

@@ -46,9 +46,9 @@ impl SinkWorkers {
     /// Rings for the sink worker of a sink; the bell of a new one if there was none at work.
     pub(super) fn ring(&self, sink: &str) -> Option<Arc<Notify>> {
         let mut at_work = self.at_work();
-        if let Some(teller) = at_work.get_mut(sink) {
-            teller.has_news = true;
-            teller.bell.notify_one();
+        if let Some(worker) = at_work.get_mut(sink) {
+            worker.has_news = true;
+            worker.bell.notify_one();
             return None;
         }
         let bell = Arc::new(Notify::new());
@@ -72,8 +72,8 @@ impl SinkWorkers {
     pub(super) fn leave(&self, sink: &str) -> Leave {
         let mut at_work = self.at_work();
         match at_work.get_mut(sink) {
-            Some(teller) if teller.has_news => {
-                teller.has_news = false;
+            Some(worker) if worker.has_news => {
+                worker.has_news = false;
                 Leave::ThereIsNews
             }
             _ => {
@@ -86,15 +86,15 @@ impl SinkWorkers {
     /// A sink worker is gone, however that came.
     pub(super) fn forget(&self, sink: &str, bell: &Arc<Notify>) {
         let mut at_work = self.at_work();
-        if at_work.get(sink).is_some_and(|teller| Arc::ptr_eq(&teller.bell, bell)) {
+        if at_work.get(sink).is_some_and(|worker| Arc::ptr_eq(&worker.bell, bell)) {
             at_work.remove(sink);
         }
     }
 
     /// A sink worker looks at what waits from here on.
     pub(super) fn look(&self, sink: &str) {
-        if let Some(teller) = self.at_work().get_mut(sink) {
-            teller.has_news = false;
+        if let Some(worker) = self.at_work().get_mut(sink) {
+            worker.has_news = false;
         }
     }
 
