@@ -15,14 +15,14 @@ mod tests;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Desired {
     pub run: RunId,
-    pub standing: Standing,
+    pub readiness: Readiness,
     pub priority: i32,
     /// Its age.
     pub since: Time,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Readiness {
     /// It is over, and nothing of it is left to see to.
     Ended,
     /// It would start nothing now.
@@ -134,16 +134,16 @@ pub fn reconcile(desired: &[Desired], observed: &Observed, backoff: &Backoff, no
     for wanted in in_order(desired, observed) {
         let run = &wanted.run;
         let is_alive = observed.alive.contains(run);
-        match wanted.standing {
-            Standing::Ended => continue,
-            Standing::Unreadable => {
+        match wanted.readiness {
+            Readiness::Ended => continue,
+            Readiness::Unreadable => {
                 match backoff.until(run, now) {
                     None => plan.retry.push(run.clone()),
                     Some(until) => plan.hold(run, until, Why::Unreadable),
                 }
                 continue;
             }
-            Standing::Resting | Standing::Eager => {}
+            Readiness::Resting | Readiness::Eager => {}
         }
         if !observed.seated.contains(run) {
             // Whoever is at work is met again at once; but not for ever, if that is what fails.
@@ -157,13 +157,13 @@ pub fn reconcile(desired: &[Desired], observed: &Observed, backoff: &Backoff, no
         }
         let is_free = !observed.held.contains(run);
         let storm = backoff.storm_until.filter(|until| *until > now);
-        match (wanted.standing, storm) {
+        match (wanted.readiness, storm) {
             _ if is_free => {}
-            (Standing::Eager, Some(until)) => plan.hold(run, until, Why::Storm),
+            (Readiness::Eager, Some(until)) => plan.hold(run, until, Why::Storm),
             (_, Some(until)) if is_alive => plan.hold(run, until, Why::Storm),
             (_, None) if is_alive => plan.adopt.push(run.clone()),
-            (Standing::Eager, None) => eager.push(run),
-            (Standing::Resting | Standing::Ended | Standing::Unreadable, _) => {}
+            (Readiness::Eager, None) => eager.push(run),
+            (Readiness::Resting | Readiness::Ended | Readiness::Unreadable, _) => {}
         }
     }
     plan.let_go(&eager, observed, backoff.rules, now);
@@ -232,14 +232,14 @@ impl Desired {
     pub fn of(run: &Run, boot: &outlast_engine::BootId) -> Self {
         Self {
             run: run.id.clone(),
-            standing: standing(run, boot),
+            readiness: readiness(run, boot),
             priority: run.spec.queue.priority,
             since: run.created_at,
         }
     }
 }
 
-fn standing(run: &Run, boot: &outlast_engine::BootId) -> Standing {
+fn readiness(run: &Run, boot: &outlast_engine::BootId) -> Readiness {
     let is_unlaunched = |effect: Effect| match effect {
         // On another boot it is known to have ended, and launched no more.
         Effect::Ensure { step, boot: theirs } => {
@@ -249,10 +249,10 @@ fn standing(run: &Run, boot: &outlast_engine::BootId) -> Standing {
         _ => false,
     };
     if !run.is_open() {
-        Standing::Ended
+        Readiness::Ended
     } else if run.wants_slot() || run.due().into_iter().any(is_unlaunched) {
-        Standing::Eager
+        Readiness::Eager
     } else {
-        Standing::Resting
+        Readiness::Resting
     }
 }

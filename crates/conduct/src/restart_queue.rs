@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use outlast_engine::{BootId, Run, RunId, Time};
 use outlast_workflow::Supervision;
 
-use crate::reconcile::{Backoff, Desired, Failure, Observed, Plan, Rules, Standing, reconcile};
+use crate::reconcile::{Backoff, Desired, Failure, Observed, Plan, Readiness, Rules, reconcile};
 
 #[derive(Debug, Default)]
 pub struct RestartQueue {
@@ -60,7 +60,7 @@ impl RestartQueue {
 
     /// How many wait to start something.
     pub fn waiting(&self) -> usize {
-        self.pending.values().filter(|entry| entry.wanted.standing == Standing::Eager).count()
+        self.pending.values().filter(|entry| entry.wanted.readiness == Readiness::Eager).count()
     }
 
     pub fn has_pending(&self) -> bool {
@@ -70,7 +70,7 @@ impl RestartQueue {
     /// A run that waits for its turn would start something now.
     pub fn request_start(&mut self, run: &RunId) {
         if let Some(entry) = self.pending.get_mut(run) {
-            entry.wanted.standing = Standing::Eager;
+            entry.wanted.readiness = Readiness::Eager;
         }
     }
 
@@ -86,10 +86,10 @@ impl RestartQueue {
             return false;
         }
         let wanted = Desired::of(run, boot);
-        let is_eager = wanted.standing == Standing::Eager;
+        let is_eager = wanted.readiness == Readiness::Eager;
         let mut is_news = !is_eager && self.starting.remove(&run.id).is_some();
         if let Some(entry) = self.pending.get_mut(&run.id) {
-            is_news |= is_eager && entry.wanted.standing != Standing::Eager;
+            is_news |= is_eager && entry.wanted.readiness != Readiness::Eager;
             entry.is_alive &= run.live().is_some() || run.live_errand().is_some();
             entry.wanted = wanted;
         }

@@ -19,7 +19,7 @@ use crate::reserve;
 use crate::supervisor::{Supervisor, strays};
 use crate::waiter;
 use outlast_conduct::fenced_run::FencedRun;
-use outlast_conduct::reconcile::{Desired, Standing};
+use outlast_conduct::reconcile::{Desired, Readiness};
 use outlast_conduct::slots::Queueing;
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ async fn look_for_missed(supervisor: &Arc<Supervisor>) {
         let since = supervisor.ground.world.steady();
         supervisor.restarts.found(Desired {
             run: id,
-            standing: Standing::Resting,
+            readiness: Readiness::Resting,
             priority: 0,
             since,
         });

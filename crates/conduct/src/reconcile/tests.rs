@@ -18,12 +18,12 @@ fn named(runs: &[RunId]) -> Vec<&str> {
     runs.iter().map(RunId::as_str).collect()
 }
 
-/// Runs of one standing, the first the oldest.
-fn all(standing: Standing, names: &[&str]) -> Vec<Desired> {
+/// Runs of one readiness, the first the oldest.
+fn all(readiness: Readiness, names: &[&str]) -> Vec<Desired> {
     let age = |index: usize| Time(u64::try_from(index).unwrap());
     let desired = |(index, name): (usize, &&str)| Desired {
         run: id(name),
-        standing,
+        readiness,
         priority: 0,
         since: age(index),
     };
@@ -62,7 +62,7 @@ fn plan(desired: &[Desired], observed: &Observed) -> Plan {
 
 #[test]
 fn what_is_wanted_and_has_nobody_gets_a_conductor_and_what_has_one_gets_no_other() {
-    let desired = all(Standing::Resting, &["a", "b", "c"]);
+    let desired = all(Readiness::Resting, &["a", "b", "c"]);
     let observed = Observed { seated: ids(&["b"]), ..Observed::default() };
     let plan = plan(&desired, &observed);
     assert_eq!(named(&plan.seat), ["a", "c"]);
@@ -72,15 +72,15 @@ fn what_is_wanted_and_has_nobody_gets_a_conductor_and_what_has_one_gets_no_other
 #[test]
 fn what_is_over_is_ignored() {
     let observed = Observed { held: ids(&["a"]), alive: ids(&["a"]), ..Observed::default() };
-    assert_eq!(plan(&all(Standing::Ended, &["a"]), &observed), Plan::default());
+    assert_eq!(plan(&all(Readiness::Ended, &["a"]), &observed), Plan::default());
 }
 
 #[test]
 fn what_is_alive_is_adopted_at_once_and_never_started() {
     let names = ["a", "b", "c", "d", "e", "f", "g"];
-    for standing in [Standing::Eager, Standing::Resting] {
+    for readiness in [Readiness::Eager, Readiness::Resting] {
         let observed = Observed { alive: ids(&names), held: ids(&names), ..Observed::default() };
-        let plan = plan(&all(standing, &names), &observed);
+        let plan = plan(&all(readiness, &names), &observed);
         assert_eq!((named(&plan.seat), named(&plan.adopt)), (names.to_vec(), names.to_vec()));
         assert_eq!((plan.start, plan.hold), (Vec::new(), Vec::new()));
     }
@@ -92,14 +92,14 @@ fn what_is_alive_and_lost_its_conductor_is_adopted_at_once_unless_that_has_faile
     for (times, seated) in [(1, vec!["a"]), (2, vec![])] {
         let failures = [(id("a"), Failure { times, last: NOW })].into();
         let backoff = Backoff { failures, ..Backoff::default() };
-        let plan = reconcile(&all(Standing::Eager, &["a"]), &observed, &backoff, NOW);
+        let plan = reconcile(&all(Readiness::Eager, &["a"]), &observed, &backoff, NOW);
         assert_eq!(named(&plan.seat), seated);
     }
 }
 
 #[test]
 fn what_cannot_be_read_is_read_again_later_and_never_forgotten() {
-    let desired = all(Standing::Unreadable, &["a"]);
+    let desired = all(Readiness::Unreadable, &["a"]);
     let (mut observed, mut backoff, mut now) = (Observed::default(), Backoff::default(), NOW);
     let mut waits = Vec::new();
     for _ in 0..10 {
@@ -117,7 +117,7 @@ fn what_cannot_be_read_is_read_again_later_and_never_forgotten() {
 
 #[test]
 fn who_lost_its_conductor_gets_another_after_a_delay_that_doubles_to_a_cap() {
-    let desired = all(Standing::Eager, &["a"]);
+    let desired = all(Readiness::Eager, &["a"]);
     for (times, delay_ms) in [(1, 5_000), (2, 10_000), (3, 20_000), (8, 600_000), (90, 600_000)] {
         let failures = [(id("a"), Failure { times, last: NOW })].into();
         let backoff = Backoff { failures, ..Backoff::default() };
@@ -132,7 +132,7 @@ fn who_lost_its_conductor_gets_another_after_a_delay_that_doubles_to_a_cap() {
 #[test]
 fn four_are_started_at_once_and_the_others_after_a_gap() {
     let names = ["a", "b", "c", "d", "e", "f"];
-    let desired = all(Standing::Eager, &names);
+    let desired = all(Readiness::Eager, &names);
     let (mut observed, backoff) = (held(&names), Backoff::default());
     let first = plan(&desired, &observed);
     assert_eq!(named(&first.start), ["a", "b", "c", "d"]);
@@ -147,7 +147,7 @@ fn four_are_started_at_once_and_the_others_after_a_gap() {
 
 #[test]
 fn they_need_not_come_together_to_be_counted_together() {
-    let desired = all(Standing::Eager, &["e", "f"]);
+    let desired = all(Readiness::Eager, &["e", "f"]);
     let mut observed = held(&["e", "f"]);
     observed.recent = vec![NOW, NOW.plus_ms(100), NOW.plus_ms(200)];
     let at = |ms| reconcile(&desired, &observed, &Backoff::default(), NOW.plus_ms(ms));
@@ -158,7 +158,7 @@ fn they_need_not_come_together_to_be_counted_together() {
 #[test]
 fn who_is_on_the_way_counts_until_it_is_there_or_has_taken_too_long() {
     let names = ["a", "b", "c", "d", "e", "f"];
-    let desired = all(Standing::Eager, &names);
+    let desired = all(Readiness::Eager, &names);
     let mut observed = held(&["e", "f"]);
     observed.starting = ids(&["a", "b", "c", "d"]).into_iter().map(|run| (run, NOW)).collect();
     observed.recent = vec![NOW; 4];
@@ -176,7 +176,7 @@ fn who_is_on_the_way_counts_until_it_is_there_or_has_taken_too_long() {
 fn who_is_at_work_takes_nobodys_turn_to_start() {
     let alive = ["a", "b", "c", "d", "e"];
     let eager = ["v", "w", "x", "y", "z"];
-    let desired = all(Standing::Eager, &[alive, eager].concat());
+    let desired = all(Readiness::Eager, &[alive, eager].concat());
     let observed = Observed { alive: ids(&alive), ..held(&[alive, eager].concat()) };
     let plan = plan(&desired, &observed);
     assert_eq!(
@@ -187,7 +187,7 @@ fn who_is_at_work_takes_nobodys_turn_to_start() {
 
 #[test]
 fn the_order_is_by_priority_and_then_by_age() {
-    let mut desired = all(Standing::Eager, &["old", "middle", "young", "urgent"]);
+    let mut desired = all(Readiness::Eager, &["old", "middle", "young", "urgent"]);
     desired[3].priority = 5;
     desired.reverse();
     let observed = held(&["old", "middle", "young", "urgent"]);
@@ -200,8 +200,8 @@ fn in_a_storm_nothing_is_started_and_what_lives_is_adopted() {
     let until = NOW.plus_ms(30_000);
     let backoff = Backoff { storm_until: Some(until), ..Backoff::default() };
     let observed = Observed { alive: ids(&["alive"]), held: ids(&names), ..Observed::default() };
-    let mut desired = all(Standing::Eager, &names);
-    desired[2].standing = Standing::Resting;
+    let mut desired = all(Readiness::Eager, &names);
+    desired[2].readiness = Readiness::Resting;
     let during = reconcile(&desired, &observed, &backoff, NOW);
     assert_eq!((named(&during.seat), during.start.len()), (names.to_vec(), 0));
     assert!(during.adopt.is_empty(), "its next turn waits as well");
@@ -214,16 +214,16 @@ fn in_a_storm_nothing_is_started_and_what_lives_is_adopted() {
 fn who_was_made_just_now_is_not_held_in_a_storm() {
     let backoff = Backoff { storm_until: Some(NOW.plus_ms(30_000)), ..Backoff::default() };
     let observed = Observed { seated: ids(&["new"]), ..Observed::default() };
-    let plan = reconcile(&all(Standing::Eager, &["new"]), &observed, &backoff, NOW);
+    let plan = reconcile(&all(Readiness::Eager, &["new"]), &observed, &backoff, NOW);
     assert_eq!(plan, Plan::default());
 }
 
-fn standings() -> impl Strategy<Value = Standing> {
+fn readinesses() -> impl Strategy<Value = Readiness> {
     prop_oneof![
-        Just(Standing::Ended),
-        Just(Standing::Resting),
-        Just(Standing::Eager),
-        Just(Standing::Unreadable)
+        Just(Readiness::Ended),
+        Just(Readiness::Resting),
+        Just(Readiness::Eager),
+        Just(Readiness::Unreadable)
     ]
 }
 
@@ -236,7 +236,7 @@ fn times() -> impl Strategy<Value = Time> {
 }
 
 fn worlds() -> impl Strategy<Value = (Vec<Desired>, Observed, Backoff)> {
-    let desired = proptest::collection::vec((standings(), -2..3_i32, 0..5_u64), 12);
+    let desired = proptest::collection::vec((readinesses(), -2..3_i32, 0..5_u64), 12);
     let starting = proptest::collection::btree_map(
         (0..12_u8).prop_map(|number| id(&format!("r{number}"))),
         times(),
@@ -250,8 +250,13 @@ fn worlds() -> impl Strategy<Value = (Vec<Desired>, Observed, Backoff)> {
             // A run is held back until it is released, and starting only after that.
             starting.retain(|run, _| !held.contains(run));
             let desired =
-                desired.into_iter().enumerate().map(|(number, (standing, priority, age))| {
-                    Desired { run: id(&format!("r{number}")), standing, priority, since: Time(age) }
+                desired.into_iter().enumerate().map(|(number, (readiness, priority, age))| {
+                    Desired {
+                        run: id(&format!("r{number}")),
+                        readiness,
+                        priority,
+                        since: Time(age),
+                    }
                 });
             let failures = failed.into_iter().map(|run| (run, Failure { times, last })).collect();
             (
@@ -267,24 +272,24 @@ proptest! {
     #[test]
     fn whatever_is_there_the_plan_keeps_its_promises((desired, observed, backoff) in worlds()) {
         let plan = reconcile(&desired, &observed, &backoff, NOW);
-        let standing = |run: &RunId| {
-            desired.iter().find(|wanted| wanted.run == *run).expect("it was wanted").standing
+        let readiness = |run: &RunId| {
+            desired.iter().find(|wanted| wanted.run == *run).expect("it was wanted").readiness
         };
         for run in &plan.start {
             prop_assert!(!observed.alive.contains(run), "{run} is alive and started");
-            prop_assert_eq!(standing(run), Standing::Eager);
+            prop_assert_eq!(readiness(run), Readiness::Eager);
             prop_assert!(observed.held.contains(run));
         }
         for run in &plan.seat {
             prop_assert!(!observed.seated.contains(run), "{run} is seated twice");
-            prop_assert!(matches!(standing(run), Standing::Eager | Standing::Resting));
+            prop_assert!(matches!(readiness(run), Readiness::Eager | Readiness::Resting));
         }
         prop_assert!(plan.adopt.iter().all(|run| observed.alive.contains(run)));
         prop_assert!(plan.start.len() <= backoff.rules.at_once);
         let is_storm = backoff.storm_until.is_some_and(|until| until > NOW);
         prop_assert!(!is_storm || plan.start.is_empty());
         prop_assert!(plan.hold.iter().all(|hold| hold.until > NOW));
-        for wanted in desired.iter().filter(|wanted| wanted.standing == Standing::Unreadable) {
+        for wanted in desired.iter().filter(|wanted| wanted.readiness == Readiness::Unreadable) {
             let is_kept = plan.retry.contains(&wanted.run)
                 || plan.hold.iter().any(|hold| hold.run == wanted.run);
             prop_assert!(is_kept, "{} is forgotten", wanted.run);
@@ -313,7 +318,7 @@ proptest! {
     ) {
         let is_settled = |wanted: &&Desired| {
             let run = &wanted.run;
-            wanted.standing != Standing::Unreadable
+            wanted.readiness != Readiness::Unreadable
                 && observed.seated.contains(run)
                 && !observed.held.contains(run)
         };
@@ -335,7 +340,7 @@ proptest! {
             now = at;
         }
         let is_left = |wanted: &&Desired| {
-            wanted.standing == Standing::Eager && observed.held.contains(&wanted.run)
+            wanted.readiness == Readiness::Eager && observed.held.contains(&wanted.run)
         };
         prop_assert_eq!(desired.iter().filter(is_left).count(), 0);
     }

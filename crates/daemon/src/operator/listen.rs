@@ -34,7 +34,7 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// How it stands with the listener, for `doctor`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ListenerStatus {
     #[default]
     Off,
     On {
@@ -55,24 +55,24 @@ pub(crate) enum Standing {
 
 #[derive(Default)]
 pub(crate) struct Listening {
-    standing: Mutex<Standing>,
+    status: Mutex<ListenerStatus>,
 }
 
 impl Listening {
-    pub(crate) fn standing(&self) -> Standing {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn status(&self) -> ListenerStatus {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn is(&self, standing: Standing) {
-        match &standing {
-            Standing::Off => {}
-            Standing::On { address, .. } => tracing::info!(%address, "listening"),
-            Standing::Refused { why, .. } => tracing::error!(%why, "not listening"),
-            Standing::Failing { address, error, tries } => {
+    fn is(&self, status: ListenerStatus) {
+        match &status {
+            ListenerStatus::Off => {}
+            ListenerStatus::On { address, .. } => tracing::info!(%address, "listening"),
+            ListenerStatus::Refused { why, .. } => tracing::error!(%why, "not listening"),
+            ListenerStatus::Failing { address, error, tries } => {
                 tracing::error!(%address, %error, tries, "cannot listen");
             }
         }
-        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 }
 
@@ -86,11 +86,12 @@ pub(super) async fn follow(tasks: &Arc<Tasks>) {
         async |listen: Listen| {
             let listening = &tasks.operator.listening;
             match wanted(&listen) {
-                Err(standing) => listening.is(standing),
+                Err(status) => listening.is(status),
                 Ok(address) => {
                     let Some(listener) = bind(tasks, address).await else { return };
                     let address = listener.local_addr().unwrap_or(address);
-                    listening.is(Standing::On { address, is_remote: !address.ip().is_loopback() });
+                    listening
+                        .is(ListenerStatus::On { address, is_remote: !address.ip().is_loopback() });
                     serve(tasks, &listener, listen.token, &mut connections).await;
                 }
             }
@@ -100,14 +101,14 @@ pub(super) async fn follow(tasks: &Arc<Tasks>) {
 }
 
 /// The address to listen on, or how it stands without one.
-fn wanted(listen: &Listen) -> Result<SocketAddr, Standing> {
-    let Some(text) = &listen.address else { return Err(Standing::Off) };
-    let address: SocketAddr = text.parse().map_err(|_| Standing::Refused {
+fn wanted(listen: &Listen) -> Result<SocketAddr, ListenerStatus> {
+    let Some(text) = &listen.address else { return Err(ListenerStatus::Off) };
+    let address: SocketAddr = text.parse().map_err(|_| ListenerStatus::Refused {
         why: format!("listen.address {text:?} is not an IP address and a port"),
         hint: "write it like 127.0.0.1:9797 or [::1]:9797",
     })?;
     if !address.ip().is_loopback() && !listen.allow_remote {
-        return Err(Standing::Refused {
+        return Err(ListenerStatus::Refused {
             why: format!("listen.address {address} can be reached from other machines"),
             hint: "use 127.0.0.1, or say listen.allow_remote = true if that is meant",
         });
@@ -122,7 +123,7 @@ async fn bind(tasks: &Tasks, address: SocketAddr) -> Option<TcpListener> {
             Ok(listener) => return Some(listener),
             Err(error) => {
                 let error = error.to_string();
-                tasks.operator.listening.is(Standing::Failing { address, error, tries });
+                tasks.operator.listening.is(ListenerStatus::Failing { address, error, tries });
             }
         }
         tokio::time::sleep(retry_in).await;
@@ -168,23 +169,26 @@ async fn answer(stream: TcpStream, router: axum::Router, _place: OwnedSemaphoreP
 mod tests {
     use super::*;
 
-    fn listen(address: &str, allow_remote: bool) -> Result<SocketAddr, Standing> {
+    fn listen(address: &str, allow_remote: bool) -> Result<SocketAddr, ListenerStatus> {
         wanted(&Listen { address: Some(address.to_owned()), allow_remote, token: None })
     }
 
     #[test]
     fn other_machines_reach_nothing_unless_that_is_said() {
-        assert_eq!(wanted(&Listen::default()), Err(Standing::Off));
+        assert_eq!(wanted(&Listen::default()), Err(ListenerStatus::Off));
         for local in ["127.0.0.1:9797", "[::1]:9797", "127.8.8.8:0"] {
             assert!(listen(local, false).is_ok(), "{local}");
         }
         for remote in ["0.0.0.0:9797", "[::]:9797", "192.0.2.1:80"] {
-            assert!(matches!(listen(remote, false), Err(Standing::Refused { .. })), "{remote}");
+            assert!(
+                matches!(listen(remote, false), Err(ListenerStatus::Refused { .. })),
+                "{remote}"
+            );
             assert!(listen(remote, true).is_ok(), "{remote}");
         }
         for no_address in ["localhost:9797", "9797", "127.0.0.1", "127.0.0.1:99999"] {
             assert!(
-                matches!(listen(no_address, true), Err(Standing::Refused { .. })),
+                matches!(listen(no_address, true), Err(ListenerStatus::Refused { .. })),
                 "{no_address}"
             );
         }

@@ -41,8 +41,8 @@ impl Operator {
     }
 
     #[cfg(feature = "otlp")]
-    pub(crate) fn traces(&self) -> otlp::Standing {
-        self.traces.standing()
+    pub(crate) fn traces(&self) -> otlp::ExportStatus {
+        self.traces.status()
     }
 }
 

@@ -16,7 +16,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// How the last ping went, for `doctor`. The URL is not told: it is the secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PingStatus {
     #[default]
     Off,
     Answered {
@@ -31,31 +31,31 @@ pub(crate) enum Standing {
 
 #[derive(Default)]
 pub(crate) struct Pinging {
-    standing: Mutex<Standing>,
+    status: Mutex<PingStatus>,
 }
 
 impl Pinging {
-    pub(crate) fn standing(&self) -> Standing {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn status(&self) -> PingStatus {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn went(&self, at: String, answer: Result<(), String>) {
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = match (answer, &*standing) {
-            (Ok(()), _) => Standing::Answered { at },
-            (Err(error), Standing::Failing { since, .. }) => {
-                Standing::Failing { since: since.clone(), error }
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = match (answer, &*status) {
+            (Ok(()), _) => PingStatus::Answered { at },
+            (Err(error), PingStatus::Failing { since, .. }) => {
+                PingStatus::Failing { since: since.clone(), error }
             }
-            (Err(error), Standing::Off | Standing::Answered { .. }) => {
+            (Err(error), PingStatus::Off | PingStatus::Answered { .. }) => {
                 tracing::warn!(%error, "the ping is not answered");
-                Standing::Failing { since: at, error }
+                PingStatus::Failing { since: at, error }
             }
         };
-        *standing = next;
+        *status = next;
     }
 
     fn off(&self) {
-        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = Standing::Off;
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = PingStatus::Off;
     }
 }
 

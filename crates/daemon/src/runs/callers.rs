@@ -35,7 +35,7 @@ pub(crate) enum Right {
 
 /// Where a caller stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Standing {
+enum CallerKind {
     Person {
         uid: u32,
     },
@@ -58,24 +58,24 @@ impl Caller {
     ) -> Answer<Option<By>> {
         let (supervisor, target) = (supervisor.clone(), target.clone());
         blocking(move || {
-            let standing = self.standing(&supervisor);
-            if let Standing::Inside(runs) = &standing {
+            let kind = self.kind(&supervisor);
+            if let CallerKind::Inside(runs) = &kind {
                 let above = children::above(&*supervisor.ground.store, &target)?;
                 refuse_inside(&supervisor, runs, right, &target, &above)?;
             }
-            if let (Standing::Command, Right::Answer) = (&standing, right)
+            if let (CallerKind::Command, Right::Answer) = (&kind, right)
                 && !approvals(&supervisor).commands_may_answer
             {
                 let message = format!("a command of the daemon may not answer run {target}");
                 let hint = "approvals.commands_may_answer in config.toml allows it";
                 return Err(Refusal::new(Code::NotAPerson, message).hint(hint));
             }
-            if let (Standing::Unknown { why }, Right::Answer) = (&standing, right) {
+            if let (CallerKind::Unknown { why }, Right::Answer) = (&kind, right) {
                 let message = format!("only a person may answer run {target}, and {why}");
                 let hint = "answer from a terminal that belongs to no run";
                 return Err(Refusal::new(Code::CallerUnknown, message).hint(hint));
             }
-            Ok(standing.by())
+            Ok(kind.by())
         })
         .await
     }
@@ -83,27 +83,27 @@ impl Caller {
     /// Who it is, for what every caller may do.
     pub(crate) async fn who(self, supervisor: &Arc<Supervisor>) -> Answer<Option<By>> {
         let supervisor = supervisor.clone();
-        blocking(move || Ok(self.standing(&supervisor).by())).await
+        blocking(move || Ok(self.kind(&supervisor).by())).await
     }
 
     /// Who gives an order to every run, which no caller inside one may.
     pub(crate) async fn may_steer_all(self, supervisor: &Arc<Supervisor>) -> Answer<Option<By>> {
         let supervisor = supervisor.clone();
-        blocking(move || match self.standing(&supervisor) {
-            Standing::Inside(runs) => {
+        blocking(move || match self.kind(&supervisor) {
+            CallerKind::Inside(runs) => {
                 let from = names(&runs);
                 let message = format!("a call from inside {from} may not pause or resume all runs");
                 let hint = "a run may steer itself and the runs below it";
                 Err(Refusal::new(Code::InsideARun, message).hint(hint))
             }
-            standing @ (Standing::Person { .. } | Standing::Command | Standing::Unknown { .. }) => {
-                Ok(standing.by())
-            }
+            kind @ (CallerKind::Person { .. }
+            | CallerKind::Command
+            | CallerKind::Unknown { .. }) => Ok(kind.by()),
         })
         .await
     }
 
-    fn standing(&self, supervisor: &Supervisor) -> Standing {
+    fn kind(&self, supervisor: &Supervisor) -> CallerKind {
         let line = match &self.peer {
             Some(peer) if cfg!(target_os = "linux") => {
                 peers::line_of(peer, std::process::id()).map_err(|why| why.to_string())
@@ -137,22 +137,22 @@ impl Caller {
         };
         let is_ours = |kin: &Kin| kin.pid == std::process::id();
         match (line, self.peer) {
-            _ if !runs.is_empty() => Standing::Inside(runs),
-            _ if is_wrong => Standing::Unknown { why: "its token is not one of ours".to_owned() },
-            (Err(why), _) => Standing::Unknown { why },
+            _ if !runs.is_empty() => CallerKind::Inside(runs),
+            _ if is_wrong => CallerKind::Unknown { why: "its token is not one of ours".to_owned() },
+            (Err(why), _) => CallerKind::Unknown { why },
             // Below the daemon that runs it, or below its guard, which outlives that daemon.
             (Ok(line), _) if line.iter().any(|kin| is_ours(kin) || kin.is_commands) => {
-                Standing::Command
+                CallerKind::Command
             }
-            (Ok(_), Some(Peer { uid, .. })) => Standing::Person { uid },
+            (Ok(_), Some(Peer { uid, .. })) => CallerKind::Person { uid },
             (Ok(_), None) => {
-                Standing::Unknown { why: "the kernel does not say who asks".to_owned() }
+                CallerKind::Unknown { why: "the kernel does not say who asks".to_owned() }
             }
         }
     }
 }
 
-impl Standing {
+impl CallerKind {
     fn by(self) -> Option<By> {
         match self {
             Self::Person { uid } => Some(By::User { uid }),

@@ -25,7 +25,7 @@ use crate::occasion::Occasion;
 use crate::reconciler;
 use crate::refusal::Answer;
 use crate::refusal::Refusal;
-use crate::supervisor::strays::{self, Standing};
+use crate::supervisor::strays::{self, Proof};
 use crate::supervisor::{Claim, Supervisor};
 use crate::triggers::MakeRuns;
 use crate::world;
@@ -287,7 +287,7 @@ fn busy(id: &RunId) -> Refusal {
 fn make_dir(id: &RunId, dir: &RunDir) -> Answer<()> {
     match files::new_private_dir(&dir.0) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            if strays::standing(dir)? != Standing::Unfinished {
+            if strays::proof_of(dir)? != Proof::Unfinished {
                 return Err(strays::refusal(id));
             }
             strays::clear_unfinished(dir)?;

@@ -8,7 +8,7 @@ use super::Supervisor;
 use crate::keeper;
 use crate::starts;
 use crate::view;
-use outlast_conduct::reconcile::{Desired, Standing};
+use outlast_conduct::reconcile::{Desired, Readiness};
 
 impl Supervisor {
     /// A run that is held back would go on; true if it may. Runs that the plan wants conducted are left to the
@@ -34,7 +34,7 @@ impl Supervisor {
         }
         tracing::error!(run = %id, "its conductor is gone; it gets another");
         let wanted =
-            Desired { standing: Standing::Resting, ..Desired::of(&run, &self.ground.world.boot) };
+            Desired { readiness: Readiness::Resting, ..Desired::of(&run, &self.ground.world.boot) };
         self.restarts.lost(wanted, self.is_alive(&run), self.ground.world.steady());
     }
 

@@ -4,7 +4,7 @@ use outlast_engine::RunId;
 
 use super::Supervisor;
 use crate::sync::lock;
-use outlast_conduct::reconcile::{Desired, Standing};
+use outlast_conduct::reconcile::{Desired, Readiness};
 
 impl Supervisor {
     /// Leaves a run alone that cannot be read, until it is read again.
@@ -24,8 +24,8 @@ impl Supervisor {
         drop(quarantine);
         self.needs.note_unreadable(id);
         self.watchers.note(id);
-        let (standing, since) = (Standing::Unreadable, self.ground.world.steady());
-        let wanted = Desired { run: id.clone(), standing, priority: 0, since };
+        let (readiness, since) = (Readiness::Unreadable, self.ground.world.steady());
+        let wanted = Desired { run: id.clone(), readiness, priority: 0, since };
         self.restarts.lost(wanted, false, since);
     }
 

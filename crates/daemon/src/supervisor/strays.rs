@@ -39,7 +39,7 @@ const OF_CREATION: [&str; 7] = [
 
 /// What a directory that the journal does not know proves about its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Proof {
     /// Its creation did not finish, so no client was told of it.
     Unfinished,
     /// Its removal was asked for, and nothing of it is alive.
@@ -49,19 +49,19 @@ pub(crate) enum Standing {
 }
 
 /// What the directory itself proves; that the journal does not know the run is the caller's to see to.
-pub(crate) fn standing(dir: &RunDir) -> io::Result<Standing> {
+pub(crate) fn proof_of(dir: &RunDir) -> io::Result<Proof> {
     let contents = Contents::read(dir)?;
     if contents.has("removing") {
         let is_alive = is_alive(dir, &contents);
-        return Ok(if is_alive { Standing::Kept } else { Standing::Removing });
+        return Ok(if is_alive { Proof::Kept } else { Proof::Removing });
     }
     let has_steps = contents.steps().next().is_some();
     let is_of_creation =
         contents.others.iter().all(|name| OF_CREATION.iter().any(|known| name == known));
     let has_begun = contents.others.is_empty() || contents.has("spec.new");
     match !has_steps && is_of_creation && has_begun {
-        true => Ok(Standing::Unfinished),
-        false => Ok(Standing::Kept),
+        true => Ok(Proof::Unfinished),
+        false => Ok(Proof::Kept),
     }
 }
 
@@ -170,9 +170,9 @@ impl Supervisor {
     /// Looks for directories that the journal does not know, and remembers those that are kept.
     pub(crate) fn look_for_strays(&self) -> Result<(), Error> {
         for id in self.unknown_directories()? {
-            match standing(&self.ground.layout.run(id.as_str())) {
-                Ok(Standing::Unfinished | Standing::Removing) => {}
-                Ok(Standing::Kept) => self.keep_stray(&id),
+            match proof_of(&self.ground.layout.run(id.as_str())) {
+                Ok(Proof::Unfinished | Proof::Removing) => {}
+                Ok(Proof::Kept) => self.keep_stray(&id),
                 Err(error) => {
                     tracing::error!(run = %id, %error, "cannot look into a directory that the journal does not know");
                     self.keep_stray(&id);
@@ -229,7 +229,7 @@ impl Supervisor {
         found.retain(|id| {
             let dir = self.ground.layout.run(id.as_str());
             self.claim(id).is_some()
-                && matches!(standing(&dir), Ok(Standing::Unfinished | Standing::Removing))
+                && matches!(proof_of(&dir), Ok(Proof::Unfinished | Proof::Removing))
         });
         let sized = |id: RunId| {
             let bytes = files::disk_usage(&self.ground.layout.run(id.as_str()).0);
@@ -246,10 +246,10 @@ impl Supervisor {
         }
         let dir = self.ground.layout.run(id.as_str());
         let bytes = files::disk_usage(&dir.0);
-        match standing(&dir)? {
-            Standing::Unfinished => clear_unfinished(&dir)?,
-            Standing::Removing => std::fs::remove_dir_all(&dir.0)?,
-            Standing::Kept => return Ok(None),
+        match proof_of(&dir)? {
+            Proof::Unfinished => clear_unfinished(&dir)?,
+            Proof::Removing => std::fs::remove_dir_all(&dir.0)?,
+            Proof::Kept => return Ok(None),
         }
         Ok(Some(bytes))
     }
@@ -311,7 +311,7 @@ pub(crate) fn made_at(dir: &RunDir) -> Time {
 mod tests {
     use super::*;
 
-    fn with(names: &[&str]) -> Standing {
+    fn with(names: &[&str]) -> Proof {
         let dir = tempfile::tempdir().expect("a temporary directory");
         for name in names {
             match name.strip_suffix('/') {
@@ -320,8 +320,8 @@ mod tests {
             }
         }
         let run = RunDir(dir.path().to_owned());
-        let found = standing(&run).expect("it can be read");
-        if found == Standing::Unfinished {
+        let found = proof_of(&run).expect("it can be read");
+        if found == Proof::Unfinished {
             clear_unfinished(&run).expect("it goes");
             assert!(!run.0.exists());
         } else {
@@ -332,14 +332,14 @@ mod tests {
 
     #[test]
     fn only_what_proves_that_no_client_was_told_goes() {
-        assert_eq!(with(&[]), Standing::Unfinished);
-        assert_eq!(with(&["spec.new"]), Standing::Unfinished);
-        assert_eq!(with(&["spec.new", "workflow.md", "env.tmp"]), Standing::Unfinished);
-        assert_eq!(with(&["spec.json", "env.json"]), Standing::Kept);
-        assert_eq!(with(&["spec.new", "t1.a1/"]), Standing::Kept);
-        assert_eq!(with(&["spec.new", "e1/"]), Standing::Kept);
-        assert_eq!(with(&["spec.new", "notes.txt"]), Standing::Kept);
-        assert_eq!(with(&["spec.json", "t1.a1/", "removing"]), Standing::Removing);
+        assert_eq!(with(&[]), Proof::Unfinished);
+        assert_eq!(with(&["spec.new"]), Proof::Unfinished);
+        assert_eq!(with(&["spec.new", "workflow.md", "env.tmp"]), Proof::Unfinished);
+        assert_eq!(with(&["spec.json", "env.json"]), Proof::Kept);
+        assert_eq!(with(&["spec.new", "t1.a1/"]), Proof::Kept);
+        assert_eq!(with(&["spec.new", "e1/"]), Proof::Kept);
+        assert_eq!(with(&["spec.new", "notes.txt"]), Proof::Kept);
+        assert_eq!(with(&["spec.json", "t1.a1/", "removing"]), Proof::Removing);
     }
 
     /// A part of a creation without its beginning is not the beginning of a creation.
@@ -347,9 +347,6 @@ mod tests {
     fn an_environment_without_a_spec_is_kept() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         std::fs::File::create(dir.path().join("env.json")).expect("it is ours");
-        assert_eq!(
-            standing(&RunDir(dir.path().to_owned())).expect("it can be read"),
-            Standing::Kept
-        );
+        assert_eq!(proof_of(&RunDir(dir.path().to_owned())).expect("it can be read"), Proof::Kept);
     }
 }

@@ -27,7 +27,7 @@ struct End {
 
 /// How it stands with what is sent, for `doctor`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct ExportStatus {
     pub(crate) sent: u64,
     pub(crate) lost: u64,
     /// Why the last batch was not taken.
@@ -45,7 +45,7 @@ struct Held {
     /// Nothing is kept for a collector that the config does not name. Until it has been read, it may name one.
     is_off: bool,
     waiting: Vec<End>,
-    standing: Standing,
+    status: ExportStatus,
 }
 
 impl Queue {
@@ -56,7 +56,7 @@ impl Queue {
         }
         for event in events.iter().filter(|event| ends_span(event, before)) {
             if held.waiting.len() >= MOST_WAITING {
-                held.standing.lost += 1;
+                held.status.lost += 1;
                 continue;
             }
             held.waiting.push(End { run: before.id.clone(), seq: event.seq });
@@ -66,7 +66,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn status(&self) -> ExportStatus {
         self.lock().standing.clone()
     }
 
@@ -91,17 +91,17 @@ impl Queue {
 
     fn sent(&self, spans: usize) {
         let mut held = self.lock();
-        held.standing.sent += spans as u64;
-        held.standing.trouble = None;
+        held.status.sent += spans as u64;
+        held.status.trouble = None;
     }
 
     fn lost(&self, spans: usize, why: String) {
         let mut held = self.lock();
-        held.standing.lost += spans as u64;
-        if held.standing.trouble.is_none() {
+        held.status.lost += spans as u64;
+        if held.status.trouble.is_none() {
             tracing::warn!(%why, spans, "traces are not taken");
         }
-        held.standing.trouble = Some(why);
+        held.status.trouble = Some(why);
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {

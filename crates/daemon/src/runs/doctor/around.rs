@@ -67,9 +67,9 @@ fn on_disk(supervisor: &Supervisor) -> Option<Identity> {
 }
 
 pub(super) fn listener(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    use listen::Standing;
+    use listen::ListenerStatus;
 
-    let found = match supervisor.operator.listening.standing() {
+    let found = match supervisor.operator.listening.status() {
         Standing::Off => return Vec::new(),
         Standing::On { address, is_remote: false } => {
             finding(Level::Ok, "listener", format!("probes are answered on http://{address}"), None)
@@ -95,9 +95,9 @@ pub(super) fn listener(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 
 /// Pings and traces. Sinks have their place here, too.
 pub(super) fn outbound(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    use ping::Standing;
+    use ping::PingStatus;
 
-    let pings = match supervisor.operator.pinging.standing() {
+    let pings = match supervisor.operator.pinging.status() {
         Standing::Off => None,
         Standing::Answered { at } => {
             Some(finding(Level::Ok, "ping", format!("answered at {at}"), None))
@@ -127,17 +127,17 @@ fn traces(supervisor: &Supervisor) -> Option<Finding> {
 
 #[cfg(feature = "otlp")]
 fn traces(supervisor: &Supervisor) -> Option<Finding> {
-    let standing = supervisor.operator.traces();
+    let status = supervisor.operator.traces();
     let is_wanted = supervisor.ground.settings.current().is_ok_and(|config| config.otlp.is_some());
-    is_wanted.then(|| match standing.trouble {
+    is_wanted.then(|| match status.trouble {
         None => {
-            let told = format!("{} spans sent, {} lost", standing.sent, standing.lost);
+            let told = format!("{} spans sent, {} lost", status.sent, status.lost);
             finding(Level::Ok, "otlp", told, None)
         }
         Some(why) => finding(
             Level::Warning,
             "otlp",
-            format!("{} spans sent, {} lost: {why}", standing.sent, standing.lost),
+            format!("{} spans sent, {} lost: {why}", status.sent, status.lost),
             Some("look at [otlp] and at the collector; runs are not held up by it"),
         ),
     })
