@@ -160,7 +160,7 @@ pub(crate) fn take_over(supervisor: &Arc<Supervisor>, id: &RunId) {
 /// Looks for what no event has told of: a run that is open and has nobody, one that is open no more, a config
 /// that has changed.
 async fn look_for_missed(supervisor: &Arc<Supervisor>) {
-    supervisor.triggers.desk.runs_may_have_ended();
+    supervisor.triggers.table.runs_may_have_ended();
     if supervisor.config().is_err() {
         tracing::warn!("the config is not right; `outlast doctor` shows why");
     }

@@ -44,6 +44,6 @@ impl Supervisor {
             tracing::error!(%error, "cannot leave the next daemon what the clock says");
         }
         self.handles().iter().for_each(|(id, _)| self.poke(id));
-        self.triggers.desk.wake();
+        self.triggers.table.wake();
     }
 }

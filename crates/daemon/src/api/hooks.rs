@@ -38,7 +38,7 @@ pub(crate) async fn receive(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let Some(entry) = supervisor.triggers.desk.entry(&name) else { return unknown() };
+    let Some(entry) = supervisor.triggers.table.entry(&name) else { return unknown() };
     let TriggerSource::Webhook { secret, id_header, equal_bodies, .. } = &entry.brief.source else {
         return unknown();
     };
@@ -50,7 +50,7 @@ pub(crate) async fn receive(
         return later("too much waits already", 60);
     }
     let Ok(Ok(_room)) =
-        tokio::time::timeout(ROOM_WITHIN, supervisor.triggers.desk.bodies.acquire()).await
+        tokio::time::timeout(ROOM_WITHIN, supervisor.triggers.table.bodies.acquire()).await
     else {
         return later("too much comes at once", 5);
     };
@@ -72,7 +72,7 @@ pub(crate) async fn receive(
     let item: Value = serde_json::from_slice(&body)
         .unwrap_or_else(|_| String::from_utf8_lossy(&body).into_owned().into());
     if !entry.filters.iter().all(|filter| filter.holds(&item)) {
-        supervisor.triggers.desk.with(&name, |entry| entry.filtered += 1);
+        supervisor.triggers.table.with(&name, |entry| entry.filtered += 1);
         return accepted(Received { delivery: id, filtered: true, duplicate: false });
     }
     let told: Map<String, Value> =

@@ -96,7 +96,7 @@ async fn add_checked(
         return Ok(added);
     }
     let name = given.trigger.clone();
-    if let Some(there) = supervisor.triggers.desk.entry(&name) {
+    if let Some(there) = supervisor.triggers.table.entry(&name) {
         let message =
             format!("there is a trigger {name:?} already, {}", since(&supervisor, &there));
         let hint = "choose another name, or `outlast trigger rm` it first";
@@ -106,7 +106,7 @@ async fn add_checked(
     given.take(&supervisor, &turn, Some(given.id.clone()), change).await?;
     let entry = checked.entry;
     let kind = entry.brief.source.kind();
-    supervisor.triggers.desk.insert(entry);
+    supervisor.triggers.table.insert(entry);
     tracing::info!(trigger = name, kind, "added");
     let trigger = view_of(&supervisor, &name).await?;
     let (secret, warnings) = (checked.secret, checked.warnings);
@@ -133,10 +133,10 @@ pub(crate) async fn remove(
             return Ok(StatusCode::NO_CONTENT);
         }
         given.check_seen(&supervisor)?;
-        let id = supervisor.triggers.desk.entry(&name).map(|entry| entry.id());
+        let id = supervisor.triggers.table.entry(&name).map(|entry| entry.id());
         let change = TriggerChange::Remove { trigger: name.clone() };
         given.take(&supervisor, &turn, id, change).await?;
-        supervisor.triggers.desk.forget(&name);
+        supervisor.triggers.table.forget(&name);
         tracing::info!(trigger = name, "removed");
         Ok(StatusCode::NO_CONTENT)
     })
@@ -198,11 +198,11 @@ async fn set_paused(
     };
     given.take(&supervisor, &turn, Some(entry.id()), change).await?;
     if is_news {
-        supervisor.triggers.desk.with(&name, |entry| {
+        supervisor.triggers.table.with(&name, |entry| {
             (entry.paused, entry.progress) = (paused, progress);
             (entry.trouble, entry.stuck) = (None, None);
         });
-        supervisor.triggers.desk.look_at(entry.name());
+        supervisor.triggers.table.look_at(entry.name());
     }
     view_of(&supervisor, &name).await
 }
@@ -318,5 +318,5 @@ fn times(schedule: &Schedule, from: Time) -> impl Iterator<Item = Time> {
 }
 
 fn entry(supervisor: &Supervisor, name: &str) -> Answer<Entry> {
-    supervisor.triggers.desk.entry(name).ok_or_else(|| Refusal::no_trigger(name))
+    supervisor.triggers.table.entry(name).ok_or_else(|| Refusal::no_trigger(name))
 }

@@ -70,7 +70,7 @@ pub(crate) fn run(supervisor: &Supervisor, id: &RunId, how: Remove) -> Answer<()
     supervisor.watchers.note(id);
     if how == Remove::Any {
         // One that could not be read was open until now.
-        supervisor.triggers.desk.runs_may_have_ended();
+        supervisor.triggers.table.runs_may_have_ended();
     }
     match std::fs::remove_dir_all(dir.0) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),

@@ -52,7 +52,7 @@ impl Given {
         supervisor: &Arc<Supervisor>,
     ) -> Answer<Option<TriggerAdded>> {
         let taken = self.taken_before(supervisor)?;
-        let there = supervisor.triggers.desk.entry(&self.trigger);
+        let there = supervisor.triggers.table.entry(&self.trigger);
         match there.filter(|there| there.id() == self.id) {
             Some(_there) => {
                 let trigger = view_of(supervisor, &self.trigger).await?;
@@ -95,7 +95,7 @@ impl Given {
 /// Refuses an order for another trigger than the one that has the name now.
 pub(crate) fn check_seen(supervisor: &Supervisor, name: &str, seen: Option<&str>) -> Answer<()> {
     let Some(seen) = seen else { return Ok(()) };
-    let there = supervisor.triggers.desk.entry(name);
+    let there = supervisor.triggers.table.entry(name);
     match there.is_some_and(|there| there.id() == seen) {
         true => Ok(()),
         false => Err(not_there(supervisor, name, seen)),
@@ -106,7 +106,7 @@ pub(crate) fn check_seen(supervisor: &Supervisor, name: &str, seen: Option<&str>
 fn not_there(supervisor: &Supervisor, name: &str, id: &str) -> crate::refusal::Refusal {
     let removed = supervisor.orders.last_of(Verb::RemoveTrigger, id);
     let removed = removed.map(|taken| format!("was removed {}", taken.when_and_who()));
-    let other = supervisor.triggers.desk.entry(name);
+    let other = supervisor.triggers.table.entry(name);
     let other =
         other.map(|there| format!("another one has its name, {}", since(supervisor, &there)));
     let why = match (removed, other) {

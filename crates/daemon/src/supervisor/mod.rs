@@ -142,10 +142,10 @@ impl Supervisor {
         match gone {
             Some(handle) => {
                 if let Some(origin) = &handle.snapshot.borrow().run.spec.origin {
-                    self.triggers.desk.run_ended(&origin.trigger);
+                    self.triggers.table.run_ended(&origin.trigger);
                 }
             }
-            None => self.triggers.desk.runs_may_have_ended(),
+            None => self.triggers.table.runs_may_have_ended(),
         }
     }
 

@@ -148,7 +148,7 @@ impl Supervisor {
         let notes = [(HELD, text.as_deref()), (order_book::NOTE, Some(book.as_str()))];
         self.ground.store.set_notes(&notes, self.ground.epoch)?;
         *self.word() = Word { since, order: page.word() };
-        self.triggers.desk.wake();
+        self.triggers.table.wake();
         Ok(())
     }
 }

@@ -51,7 +51,7 @@ pub(super) async fn failed(
     }
     let now = triggers.ground.world.now();
     let trouble = triggers.ground.trouble(&failure.code, failure.message);
-    let progress = triggers.desk.with(name, |entry| {
+    let progress = triggers.table.with(name, |entry| {
         let is_news = entry.trouble.as_ref().is_none_or(|known| known.message != trouble.message);
         if is_news {
             let (code, message) = (&trouble.code, &trouble.message);
@@ -67,7 +67,7 @@ pub(super) async fn failed(
 
 /// Nothing keeps the trigger any more.
 pub(super) async fn recovered(triggers: &Arc<Triggers>, name: &str) {
-    let progress = triggers.desk.with(name, |entry| {
+    let progress = triggers.table.with(name, |entry| {
         entry.trouble = None;
         let had_failed = entry.progress.failures > 0;
         entry.progress = entry.progress.succeeded();

@@ -118,7 +118,7 @@ async fn read(path: String) -> Result<String, String> {
 
 /// Says what is odd about the trigger, or that nothing is any more.
 fn note(triggers: &Triggers, trigger: &str, note: Option<Trouble>) {
-    triggers.desk.with(trigger, |entry| {
+    triggers.table.with(trigger, |entry| {
         // Since when it is so stays as it was.
         let is_news =
             note.as_ref().map(|it| &it.message) != entry.note.as_ref().map(|it| &it.message);

@@ -69,13 +69,13 @@ pub(crate) trait MakeRuns: Send + Sync {
 /// The triggers of this daemon, and what they stand on.
 pub(crate) struct Triggers {
     pub(crate) ground: Arc<Ground>,
-    pub(crate) desk: Desk,
+    pub(crate) table: TriggerTable,
     maker: Weak<dyn MakeRuns>,
 }
 
 impl Triggers {
     pub(crate) fn new(ground: Arc<Ground>, maker: Weak<dyn MakeRuns>) -> Arc<Self> {
-        Arc::new(Self { ground, desk: Desk::default(), maker })
+        Arc::new(Self { ground, table: TriggerTable::default(), maker })
     }
 
     /// Who makes the runs; refused by a daemon that is about to go.
@@ -92,7 +92,7 @@ impl Triggers {
 }
 
 /// All triggers, as the whole daemon sees them.
-pub(crate) struct Desk {
+pub(crate) struct TriggerTable {
     /// In boxes, since a map has room for as many again as it holds.
     table: Mutex<BTreeMap<Arc<str>, Box<Entry>>>,
     /// Those that cannot be read. They are shown and left alone.
@@ -123,7 +123,7 @@ pub(crate) struct Entry {
     /// What keeps it from hearing what comes.
     pub(crate) trouble: Option<Trouble>,
     /// What keeps it from making runs of that.
-    pub(crate) stuck: Option<Stuck>,
+    pub(crate) stuck: Option<CreateBackoff>,
     /// What is wrong and does not keep it from that: its loop file, for which the last good one stands in.
     pub(crate) note: Option<Trouble>,
     /// Its command runs just now.
@@ -144,7 +144,7 @@ pub(crate) struct Brief {
 
 /// Runs cannot be made just now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stuck {
+pub(crate) struct CreateBackoff {
     pub(crate) trouble: Trouble,
     pub(crate) failures: u32,
     pub(crate) retry_at: Time,
@@ -174,7 +174,7 @@ impl Entry {
     }
 }
 
-impl Default for Desk {
+impl Default for TriggerTable {
     fn default() -> Self {
         Self {
             table: Mutex::default(),
@@ -187,7 +187,7 @@ impl Default for Desk {
     }
 }
 
-impl Desk {
+impl TriggerTable {
     /// Takes over what the store has, page by page, and says when each trigger is to be looked at first.
     fn load(&self, ground: &Ground) -> Result<Agenda, Error> {
         let mut agenda = Agenda::default();
@@ -358,12 +358,12 @@ async fn keep_by(triggers: &Arc<Triggers>, change: TriggerChange) -> Result<u64,
     let answer = move |result: Result<u64, Error>| {
         if let Ok(new @ 1..) = result {
             hook!("daemon.occurrence-kept");
-            let known = told.desk.with(&name, |entry| {
+            let known = told.table.with(&name, |entry| {
                 entry.waiting += new;
                 entry.name().clone()
             });
             if let Some(name) = known {
-                told.desk.look_at(&name);
+                told.table.look_at(&name);
             }
         }
         let _gone = done.send(result);

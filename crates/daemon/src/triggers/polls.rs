@@ -43,7 +43,7 @@ impl Polls {
                 entry.is_polling |= may_begin;
                 may_begin.then(|| entry.clone())
             };
-            if let Some(entry) = triggers.desk.with(&name, begin).flatten() {
+            if let Some(entry) = triggers.table.with(&name, begin).flatten() {
                 let now = triggers.ground.world.now();
                 self.running.spawn(poll_once(triggers.clone(), entry, now));
             }
@@ -68,20 +68,20 @@ async fn poll_once(triggers: Arc<Triggers>, entry: Entry, now: Time) {
     }
     match asked {
         Ok(progress) => {
-            triggers.desk.with(name, |entry| {
+            triggers.table.with(name, |entry| {
                 entry.progress = progress;
                 entry.trouble = None;
             });
         }
         Err(failure) => drop(failed(&triggers, name, failure, *every_ms).await),
     }
-    triggers.desk.with(name, |entry| entry.is_polling = false);
-    triggers.desk.look_at(name);
+    triggers.table.with(name, |entry| entry.is_polling = false);
+    triggers.table.look_at(name);
 }
 
 /// True unless the trigger was removed meanwhile, also if another has its name.
 fn is_there(triggers: &Triggers, entry: &Entry) -> bool {
-    triggers.desk.entry(entry.name()).is_some_and(|now| now.id() == entry.id())
+    triggers.table.entry(entry.name()).is_some_and(|now| now.id() == entry.id())
 }
 
 async fn ask(triggers: &Arc<Triggers>, entry: &Entry, now: Time) -> Result<Progress, Failure> {

@@ -14,7 +14,7 @@ pub(crate) fn page(
     after: &str,
     most: usize,
 ) -> Result<Vec<TriggerView>, Error> {
-    let page = triggers.desk.page(after, most);
+    let page = triggers.table.page(after, most);
     let (Some(first), Some(last)) = (page.first(), page.last()) else { return Ok(Vec::new()) };
     let mut tallies = triggers.ground.store.tallies(first.name(), last.name())?;
     let view = |known: &Known| {
@@ -26,7 +26,7 @@ pub(crate) fn page(
 
 /// The trigger of this name. Blocks.
 pub(crate) fn one(triggers: &Triggers, name: &str) -> Result<Option<TriggerView>, Error> {
-    let Some(known) = triggers.desk.known(name) else { return Ok(None) };
+    let Some(known) = triggers.table.known(name) else { return Ok(None) };
     Ok(Some(of(triggers, &known, triggers.ground.store.tally(name)?)))
 }
 

@@ -21,7 +21,7 @@ use super::progress::{Progress, backoff_ms};
 use super::run_of::key;
 use super::schedule::{MOST_CAUGHT_UP, Verdict, verdict};
 use super::watch::Watch;
-use super::{Desk, Entry, Stuck, Triggers, change, keep};
+use super::{CreateBackoff, Entry, TriggerTable, Triggers, change, keep};
 use crate::lanes::Lane;
 use crate::lanes::in_lane;
 use crate::view;
@@ -35,7 +35,7 @@ const FORGET_EACH: u64 = 1000;
 
 /// Takes over the triggers that there are, and sees to them from here on.
 pub(crate) fn start(triggers: Arc<Triggers>) -> Result<(), Error> {
-    let agenda = triggers.desk.load(&triggers.ground)?;
+    let agenda = triggers.table.load(&triggers.ground)?;
     let worker = Worker {
         triggers,
         agenda,
@@ -83,7 +83,7 @@ impl Worker {
         loop {
             let wait = self.tend_due().await;
             tokio::select! {
-                () = triggers.desk.wake.notified() => {}
+                () = triggers.table.wake.notified() => {}
                 () = self.alarm.after(wait) => {}
                 names = self.watch.changed() => self.has_news(&names),
                 () = self.polls.ended() => {}
@@ -91,12 +91,12 @@ impl Worker {
         }
     }
 
-    fn desk(&self) -> &Desk {
-        &self.triggers.desk
+    fn table(&self) -> &TriggerTable {
+        &self.triggers.table
     }
 
     fn has_news(&self, names: &BTreeSet<Arc<str>>) {
-        names.iter().for_each(|name| self.desk().look_at(name));
+        names.iter().for_each(|name| self.table().look_at(name));
     }
 
     /// Tends the triggers that have news and those whose time has come, by turns: however many of one kind there
@@ -111,7 +111,7 @@ impl Worker {
                 self.has_news(&names);
             }
             let now = self.triggers.ground.world.now();
-            let next = [self.desk().take_news(), self.agenda.take_due(now)];
+            let next = [self.table().take_news(), self.agenda.take_due(now)];
             if next.iter().all(Option::is_none) {
                 return self.agenda.next_at().map(|at| between(now, at));
             }
@@ -126,7 +126,7 @@ impl Worker {
 
     /// Says when to look at the trigger again.
     async fn tend(&mut self, name: &Arc<str>) -> Option<Time> {
-        let Some(entry) = self.desk().entry(name).filter(|entry| !entry.paused) else {
+        let Some(entry) = self.table().entry(name).filter(|entry| !entry.paused) else {
             self.watch.leave(name);
             return None;
         };
@@ -160,13 +160,13 @@ impl Worker {
 
     /// Has runs made of what has come, and says when to go on.
     async fn see_to(&self, name: &str, now: Time) -> Option<Time> {
-        let stuck = self.desk().with(name, |entry| entry.stuck.clone()).flatten();
+        let stuck = self.table().with(name, |entry| entry.stuck.clone()).flatten();
         if let Some(stuck) = stuck.as_ref().filter(|stuck| stuck.retry_at > now) {
             return Some(stuck.retry_at);
         }
         match self.make_some(name, now).await {
             Ok(next) => {
-                self.desk().with(name, |entry| entry.stuck = None);
+                self.table().with(name, |entry| entry.stuck = None);
                 next
             }
             Err(failure) => self.stuck(name, failure, stuck.as_ref(), now),
@@ -177,7 +177,7 @@ impl Worker {
         &self,
         name: &str,
         failure: Failure,
-        before: Option<&Stuck>,
+        before: Option<&CreateBackoff>,
         now: Time,
     ) -> Option<Time> {
         if is_fenced(&self.triggers, &failure) {
@@ -194,8 +194,8 @@ impl Worker {
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let retry_at = now.plus_ms(backoff_ms(failures));
         let trouble = known.cloned().unwrap_or(trouble);
-        let stuck = Stuck { trouble, failures, retry_at };
-        self.desk().with(name, |entry| entry.stuck = Some(stuck))?;
+        let stuck = CreateBackoff { trouble, failures, retry_at };
+        self.table().with(name, |entry| entry.stuck = Some(stuck))?;
         Some(retry_at)
     }
 
@@ -213,7 +213,7 @@ impl Worker {
             let progress = Progress { cursor_ms: found.cursor.0, skipped, ..entry.progress };
             let due = found.due.into_iter().map(occurrence).collect();
             keep(&self.triggers, name, due, Some(progress)).await?;
-            self.desk().with(name, |entry| entry.progress = progress);
+            self.table().with(name, |entry| entry.progress = progress);
             if found.skipped > 0 {
                 tracing::info!(trigger = name, skipped = found.skipped, "occurrences were missed");
             }
@@ -273,7 +273,7 @@ impl Worker {
 
     /// Makes runs of what has come, as far as may be now.
     async fn make_some(&self, name: &str, now: Time) -> Step {
-        let Some(entry) = self.desk().entry(name) else { return Ok(None) };
+        let Some(entry) = self.table().entry(name) else { return Ok(None) };
         if entry.waiting == 0 {
             return Ok(None);
         }
@@ -281,7 +281,7 @@ impl Worker {
         let batch = in_lane(Lane::Steps, move || Ok(store.deliveries(&of, BATCH)?)).await?;
         let count = batch.len();
         for delivery in batch {
-            let Some(entry) = self.desk().entry(name).filter(|entry| !entry.paused) else {
+            let Some(entry) = self.table().entry(name).filter(|entry| !entry.paused) else {
                 return Ok(None);
             };
             let Some(settled) = self.settled(&entry, &delivery).await? else { return Ok(None) };
@@ -327,12 +327,12 @@ impl Worker {
             return Ok(Verdict::Make);
         }
         // Before it is asked, so that no end goes unheard.
-        self.desk().hold(entry.name());
+        self.table().hold(entry.name());
         let (store, name) = (self.triggers.ground.store.clone(), entry.name().clone());
         let open = in_lane(Lane::Steps, move || Ok(store.open_runs_of(&name)?)).await?;
         let verdict = verdict(overlap, open);
         if verdict != Verdict::Hold {
-            self.desk().let_go(entry.name());
+            self.table().let_go(entry.name());
         }
         Ok(verdict)
     }
@@ -355,7 +355,7 @@ pub(super) async fn settle(
 ) -> Result<(), Error> {
     let order = TriggerChange::Settle { trigger: name.to_owned(), id: id.to_owned(), settled };
     change(triggers, order).await?;
-    let count = triggers.desk.with(name, |entry| {
+    let count = triggers.table.with(name, |entry| {
         entry.waiting = entry.waiting.saturating_sub(1);
         entry.settled += 1;
         entry.settled

@@ -67,7 +67,7 @@ impl Queue {
     }
 
     pub(super) fn status(&self) -> ExportStatus {
-        self.lock().standing.clone()
+        self.lock().status.clone()
     }
 
     fn wanted(&self, is_wanted: bool) {

@@ -70,11 +70,11 @@ pub(super) fn listener(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     use listen::ListenerStatus;
 
     let found = match supervisor.operator.listening.status() {
-        Standing::Off => return Vec::new(),
-        Standing::On { address, is_remote: false } => {
+        ListenerStatus::Off => return Vec::new(),
+        ListenerStatus::On { address, is_remote: false } => {
             finding(Level::Ok, "listener", format!("probes are answered on http://{address}"), None)
         }
-        Standing::On { address, is_remote: true } => finding(
+        ListenerStatus::On { address, is_remote: true } => finding(
             Level::Warning,
             "listener",
             format!(
@@ -82,8 +82,10 @@ pub(super) fn listener(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
             ),
             Some("a proxy in front of 127.0.0.1 can do that better"),
         ),
-        Standing::Refused { why, hint } => finding(Level::Problem, "listener", why, Some(hint)),
-        Standing::Failing { address, error, tries } => finding(
+        ListenerStatus::Refused { why, hint } => {
+            finding(Level::Problem, "listener", why, Some(hint))
+        }
+        ListenerStatus::Failing { address, error, tries } => finding(
             Level::Problem,
             "listener",
             format!("cannot listen on {address}: {error} ({tries} tries)"),
@@ -98,11 +100,11 @@ pub(super) fn outbound(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     use ping::PingStatus;
 
     let pings = match supervisor.operator.pinging.status() {
-        Standing::Off => None,
-        Standing::Answered { at } => {
+        PingStatus::Off => None,
+        PingStatus::Answered { at } => {
             Some(finding(Level::Ok, "ping", format!("answered at {at}"), None))
         }
-        Standing::Failing { since, error } => Some(finding(
+        PingStatus::Failing { since, error } => Some(finding(
             Level::Problem,
             "ping",
             format!("has had no good answer since {since}: {error}"),
