@@ -75,7 +75,7 @@ pub(crate) fn load(supervisor: &Arc<Supervisor>) -> Result<usize, Error> {
                     Desired::of(&run, &supervisor.ground.world.boot),
                     supervisor.is_alive(&run),
                 );
-                // Whoever was doing something goes on doing it, before anybody is let in.
+                // A run that was at work keeps its slot, before any other run takes one.
                 supervisor.slots.note(&run, Queueing::StaysOut);
                 let _nobody_waits_yet =
                     supervisor.shared.budgets.note(&run, outlast_store::Entry::default());
@@ -126,7 +126,7 @@ fn carry_out(supervisor: &Arc<Supervisor>, mut loaded: HashMap<RunId, Run>) -> O
     look_again_at
 }
 
-/// Gives a run that has nobody a conductor, if it is to have one.
+/// Gives a run without a conductor one, if the run is open and can be read.
 pub(crate) fn take_over(supervisor: &Arc<Supervisor>, id: &RunId) {
     if supervisor.handle(id).is_some() {
         return supervisor.restarts.conducted(id);
@@ -157,7 +157,7 @@ pub(crate) fn take_over(supervisor: &Arc<Supervisor>, id: &RunId) {
     }
 }
 
-/// Looks for what no event has told of: a run that is open and has nobody, one that is open no more, a config
+/// Looks for what no event has told of: a run that is open and has no conductor, one that is open no more, a config
 /// that has changed.
 async fn look_for_missed(supervisor: &Arc<Supervisor>) {
     supervisor.triggers.table.runs_may_have_ended();

@@ -56,7 +56,7 @@ fn of_sink(state: &SinkState, now: Time) -> Vec<Finding> {
             "`outlast sink test` tries it at once",
         ));
     }
-    // A run that has ended before it could be told is nobody's fault; the sink worker's run shows it.
+    // A run that ended before the notice reached its inbox is no fault of a sink; the run that sent the notice shows it.
     let is_recent = state.given_up_at.is_some_and(|at| now.ms_since(at) < RECENT_MS);
     if is_recent && !state.sink.starts_with("run:") {
         found.push(finding(

@@ -32,7 +32,7 @@ use crate::world;
 use crate::world::files::{self, Lasting};
 use outlast_conduct::fenced_run::FencedRun;
 
-/// What whoever makes a run is told while everything rests.
+/// What a client that makes a run is told while everything is paused.
 const HELD: &str = "everything is paused: it starts after `outlast resume --all`";
 
 impl MakeRuns for Supervisor {
@@ -80,7 +80,7 @@ pub(crate) async fn make(
     };
     let Some(claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
     let creation = Creation { supervisor, id, wanted, _claim: claim };
-    // A task of its own: a client that hangs up must not leave a run that nobody conducts.
+    // A task of its own: a client that hangs up must not leave a run without a conductor.
     #[expect(
         clippy::disallowed_methods,
         reason = "ends with the append, and its answer is awaited here"
@@ -206,8 +206,8 @@ impl Creation {
                 discard(dir);
                 Err(error.into())
             }
-            // Nobody knows whether it was written. If it was, it needs a conductor; if not, its files are
-            // cleared away by the next daemon.
+            // The store does not say whether the run was written. A run that was written needs a conductor; the
+            // files of one that was not are cleared away by the next daemon.
             _ => {
                 reconciler::take_over_if_open(&self.supervisor, &self.id);
                 Err(error.into())

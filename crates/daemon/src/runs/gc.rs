@@ -1,4 +1,4 @@
-//! Removing what nobody needs: runs that ended long ago, and directories that belong to no run.
+//! Removing what is not needed any longer: runs that ended long ago, and directories that belong to no run.
 
 use std::path::Path;
 use std::sync::Arc;
