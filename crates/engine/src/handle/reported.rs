@@ -268,6 +268,12 @@ fn would_not_go(run: &Run, report: &Report) -> Option<Vec<Survivor>> {
 pub(super) fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome)> {
     let is_empty = matches!(report.tree, TreeNews::Empty) || report.custody == Custody::Rebooted;
     match (&report.end, report.custody) {
+        // A pause that came before the command was started has ended it as well as one that came after.
+        (Some(End::NeverStarted { at, code: NeverStarted::Stopped, .. }), _)
+            if is_ended_for_pause(run, report.step) =>
+        {
+            Some((*at, Outcome::by_pause()))
+        }
         (Some(End::NeverStarted { at, code, why }), _) => {
             Some((*at, Outcome::NeverStarted { code: *code, why: why.clone() }))
         }
