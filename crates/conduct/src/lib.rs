@@ -7,10 +7,15 @@
 //! `reconcile` is one plan over all runs, and `restart_queue` keeps the books that it is asked with; `slots` says
 //! which run may do something now, and `budgets` how much runs may use up together.
 
+pub mod conductor;
 pub mod fenced_run;
+
+pub mod records;
+pub mod steps;
 
 pub mod reconcile;
 pub mod restart_queue;
 
+pub mod books;
 pub mod budgets;
 pub mod slots;

@@ -1,15 +1,14 @@
-//! The conductor: the task of one open run. It receives inputs, appends what follows to the journal, then performs
-//! the effects that are due.
+//! The task of one open run: it carries out what the run's conductor decides.
 //!
-//! The conductor takes one input at a time, so a run has one writer. It acts on nothing that the journal does not
-//! have. What follows from an input is decided by the engine.
+//! [`Conductor`] decides and has no IO; this task has the mailbox, the journal, the task of the step that is due, and
+//! the snapshot that other tasks look at.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{
-    Effect, Input, Moment, Outcome, Run, RunId, Seen, State, StopMode, Time, WaitCause,
-};
+use outlast_conduct::conductor::{Conductor, Due, Next, Over as Ended, Shared, Taken};
+use outlast_conduct::fenced_run::{FencedRun, Tell};
+use outlast_engine::{Input, Moment, Outcome, Run, RunId, Seen, State, Time, WaitCause};
 use outlast_store::{Append, Entry, Error};
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
@@ -19,24 +18,19 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::children;
 use crate::ended;
-use crate::keeper::{Keeper, Task};
 use crate::leaving::Leaving;
 use crate::mailbox::{Handle, Message, Snapshot};
 use crate::notify::Words;
 use crate::reserve;
 use crate::silence::SilenceProbe;
+use crate::steps::StepTask;
 use crate::supervisor::Supervisor;
 use crate::view;
-use crate::workspace_op::{self, WorkspaceOp};
+use crate::workspace_op::WorkspaceTask;
 use crate::world::files;
-use outlast_conduct::fenced_run::{FencedRun, Proposal};
 
 /// The word for a run whose next events the journal does not take.
 pub(crate) const UNWRITABLE: &str = "unwritable";
-
-/// Between two tries to write to a disk that is full.
-const FIRST_RETRY: Duration = Duration::from_millis(250);
-const LAST_RETRY: Duration = Duration::from_secs(5);
 
 /// Between two looks at the memory that a waiting run needs.
 const MEMORY_LOOK: Duration = Duration::from_secs(5);
@@ -55,37 +49,33 @@ pub(crate) fn start(
     let (output, stop_asked) = (Arc::default(), Arc::default());
     let handle = Handle { mailbox, snapshot: seen, output, stop_asked };
     supervisor.enter(fenced.run(), handle.clone());
-    let conductor = Conductor::new(supervisor.clone(), fenced, handle.clone(), snapshot);
+    let driver = Driver::new(supervisor.clone(), fenced, handle.clone(), snapshot);
     #[expect(
         clippy::disallowed_methods,
         reason = "a conductor is owned by the table of runs and leaves it when it ends"
     )]
-    let _conductor = tokio::spawn(conductor.conduct(inbox, first));
+    let _conductor = tokio::spawn(driver.drive(inbox, first));
     handle
 }
 
-struct Conductor {
+struct Driver {
     supervisor: Arc<Supervisor>,
-    fenced: FencedRun,
+    conductor: Conductor,
     handle: Handle,
     snapshot: watch::Sender<Snapshot>,
-    keeper: Option<Keeper>,
-    workspace_op: Option<WorkspaceOp>,
-    /// What keeps us from the journal, and what keeps the keeper from the attempt: each ends by itself.
+    step: Option<StepTask>,
+    workspace_task: Option<WorkspaceTask>,
+    /// What keeps us from the journal, and what keeps the task of the step from its work: each ends by itself.
     journal_trouble: Option<Trouble>,
-    keeper_trouble: Option<Trouble>,
-    /// True once its parent is being told that the run has ended.
-    has_told_parent: bool,
-    /// Since when the step's shim does not answer.
-    unreachable: Option<Time>,
+    step_trouble: Option<Trouble>,
     silence: SilenceProbe,
 }
 
-/// The conductor has no more to do here.
+/// The task has no more to do here.
 struct Over;
 
-/// Given back however the conductor goes: whoever still asks is answered from the store, and a run that is
-/// open does not stay without anybody.
+/// Given back however the task ends: clients are answered from the store from then on, and a run that is open gets
+/// another conductor.
 struct LeaveGuard {
     supervisor: Arc<Supervisor>,
     id: RunId,
@@ -93,8 +83,8 @@ struct LeaveGuard {
 }
 
 impl LeaveGuard {
-    fn of(conductor: &Conductor) -> Self {
-        let (supervisor, id) = (conductor.supervisor.clone(), conductor.fenced.run().id.clone());
+    fn of(driver: &Driver) -> Self {
+        let (supervisor, id) = (driver.supervisor.clone(), driver.conductor.run().id.clone());
         Self { supervisor, id, is_done: false }
     }
 }
@@ -109,32 +99,68 @@ impl Drop for LeaveGuard {
     }
 }
 
-impl Conductor {
+/// What a run goes by beside its own journal.
+struct Around<'a> {
+    supervisor: &'a Supervisor,
+    silence: &'a mut SilenceProbe,
+    words: Words<'a>,
+}
+
+impl Shared for Around<'_> {
+    fn moment(&mut self, run: &Run, input: &Input, unreachable: Option<Time>) -> Moment {
+        let world = &self.supervisor.ground.world;
+        if matches!(input, Input::UsageReported { .. }) {
+            self.silence.heard(world);
+        }
+        let seen = match live_dir(self.supervisor, run) {
+            Some(dir) => Seen { unreachable, ..self.silence.hear(run, &dir, world) },
+            None => Seen::default(),
+        };
+        let slot = self.supervisor.slot_of(run);
+        self.supervisor.moment_of(run, slot, seen)
+    }
+
+    fn moment_after(&mut self, run: &Run, moment: &Moment, spent: Entry) -> Moment {
+        self.supervisor.books.moment_after(run, moment, spent)
+    }
+
+    fn lets_go(&mut self, run: &Run) -> bool {
+        self.supervisor.lets_go(run)
+    }
+
+    fn note(&mut self, run: &Run, spent: Entry) {
+        self.supervisor.note(run, spent);
+    }
+
+    fn tell(&self) -> &dyn Tell {
+        &self.words
+    }
+}
+
+impl Driver {
     fn new(
         supervisor: Arc<Supervisor>,
         fenced: FencedRun,
         handle: Handle,
         snapshot: watch::Sender<Snapshot>,
     ) -> Self {
-        let (journal_trouble, keeper_trouble) = (None, None);
-        let (keeper, workspace_op) = (None, None);
-        let (unreachable, silence) = (None, SilenceProbe::default());
+        let conductor = Conductor::new(fenced, supervisor.ground.epoch);
+        let (journal_trouble, step_trouble) = (None, None);
+        let (step, workspace_task, silence) = (None, None, SilenceProbe::default());
         Self {
             supervisor,
-            fenced,
+            conductor,
             handle,
             snapshot,
-            keeper,
-            workspace_op,
+            step,
+            workspace_task,
             journal_trouble,
-            keeper_trouble,
-            has_told_parent: false,
-            unreachable,
+            step_trouble,
             silence,
         }
     }
 
-    async fn conduct(mut self, mut inbox: mpsc::Receiver<Message>, first: Option<Input>) {
+    async fn drive(mut self, mut inbox: mpsc::Receiver<Message>, first: Option<Input>) {
         let mut guard = LeaveGuard::of(&self);
         if self.until_over(&mut inbox, first).await.is_ok() {
             guard.is_done = true;
@@ -152,14 +178,15 @@ impl Conductor {
         loop {
             self.perform().await?;
             self.tell_parent();
-            if !self.fenced.run().is_open() {
+            if !self.conductor.run().is_open() {
                 return Ok(());
             }
             if self.is_overdue() {
                 self.take(Input::Woke).await?;
                 continue;
             }
-            self.silence.listen(self.fenced.run(), &self.handle, &self.supervisor.ground.world);
+            let world = &self.supervisor.ground.world;
+            self.silence.listen(self.conductor.run(), &self.handle, world);
             let message = self.next(inbox).await?;
             self.hear(message).await?;
         }
@@ -178,12 +205,13 @@ impl Conductor {
 
     /// How long to wait for news before looking again.
     fn wait(&self) -> Option<Duration> {
-        let now = self.supervisor.ground.world.now();
-        let due = self.fenced.wake_at().map(|at| Duration::from_millis(at.ms_since(now)));
-        // Nobody says when memory is free again.
-        let wants_memory = self.fenced.run().wants_slot() && self.supervisor.waits_for_memory();
+        let (run, world) = (self.conductor.run(), &self.supervisor.ground.world);
+        let now = world.now();
+        let due = self.conductor.wake_at().map(|at| Duration::from_millis(at.ms_since(now)));
+        // The kernel does not say when memory is free again.
+        let wants_memory = run.wants_slot() && self.supervisor.waits_for_memory();
         let look = wants_memory.then_some(MEMORY_LOOK);
-        let quiet = self.silence.wait(self.fenced.run(), &self.supervisor.ground.world);
+        let quiet = self.silence.wait(run, world);
         [due, look, quiet].into_iter().flatten().min()
     }
 
@@ -192,20 +220,16 @@ impl Conductor {
             Message::Input { input, done } => {
                 self.take(input).await?;
                 if let Some(done) = done {
-                    // Whoever asked may have gone; the answer is in the journal.
+                    // The client may have gone; the answer is in the journal.
                     let _gone = done.send(self.snapshot.borrow().run.clone());
                 }
             }
             Message::Shim { pid } => self.snapshot.send_modify(|snapshot| snapshot.shim_pid = pid),
-            Message::Trouble { trouble } => {
-                let is_unreachable = trouble.as_ref().is_some_and(|it| it.code == "unreachable");
-                let was_unreachable = self.unreachable.is_some();
-                if is_unreachable != was_unreachable {
-                    self.unreachable = is_unreachable.then(|| self.supervisor.ground.world.now());
-                }
-                self.keeper_trouble = trouble;
+            Message::Trouble { trouble, is_unreachable } => {
+                let now = self.supervisor.ground.world.now();
+                self.step_trouble = trouble;
                 self.publish_trouble();
-                if is_unreachable != was_unreachable {
+                if self.conductor.note_unreachable(is_unreachable, now) {
                     self.take(Input::Woke).await?;
                 }
             }
@@ -213,120 +237,94 @@ impl Conductor {
         Ok(())
     }
 
-    /// Remembers what follows from `input`, however long the disk takes to let us.
+    /// Has the journal take what follows from `input`, however long the disk takes to let us.
     async fn take(&mut self, input: Input) -> Result<(), Over> {
-        let mut retry_in = FIRST_RETRY;
+        let mut next = self.ask(|conductor, shared| conductor.take(input, shared));
         loop {
-            let seen = self.seen(&input);
-            let slot = self.supervisor.slot_of(self.fenced.run());
-            let moment = self.supervisor.moment_of(self.fenced.run(), slot, seen);
-            let proposed = self.propose(&input, &moment);
-            let is_held_back = proposed.as_ref().is_some_and(|proposal| proposal.is_held_back);
-            if is_held_back && self.supervisor.lets_go(self.fenced.run()) {
-                continue;
-            }
-            let Some(Proposal { append, accepted, .. }) = proposed else {
-                self.supervisor.note_slot(self.fenced.run());
-                self.supervisor.note_spent(self.fenced.run(), Entry::default());
-                return Ok(());
-            };
-            let spent = append.spent;
-            let events = append.events.clone();
-            let told: Vec<String> =
-                append.outbox.iter().map(|notice| notice.sink.clone()).collect();
-            hook!("daemon.before-append");
-            match append_to(&self.supervisor, append).await {
-                Ok(()) => {
-                    hook!("daemon.after-append");
-                    self.supervisor.operator.observe(self.fenced.run(), &events);
-                    self.supervisor.notices.wake(told.iter().map(String::as_str));
-                    self.fenced.accept(accepted);
-                    self.publish();
-                    self.supervisor.note_slot(self.fenced.run());
-                    self.supervisor.note_spent(self.fenced.run(), spent);
+            next = match next {
+                Next::Append(append) => self.append(*append).await,
+                Next::Reload => self.reload()?,
+                Next::Suspended { retry_in_ms } => {
+                    self.wait_for_journal(retry_in_ms).await;
+                    self.ask(Conductor::again)
+                }
+                Next::Taken(Taken { is_news, wake }) => {
+                    if is_news {
+                        self.supervisor.notices.wake(wake.iter().map(String::as_str));
+                        self.publish();
+                    }
                     return Ok(());
                 }
-                Err(Error::Conflict { .. }) => self.reload()?,
-                Err(error @ (Error::StaleEpoch { .. } | Error::Closed)) => {
-                    return Err(self.give_way(&error));
-                }
-                Err(error @ Error::Gone { .. }) => {
-                    tracing::error!(run = %self.fenced.run().id, %error, "the journal is gone");
-                    self.supervisor.ground.heed_store(&error);
-                    return Err(Over);
-                }
-                // It would be rejected again, however often it is tried: a person has to know.
-                Err(Error::Rejected(why)) => {
-                    self.supervisor.quarantine_as(&self.fenced.run().id, UNWRITABLE, why);
-                    return Err(Over);
-                }
-                Err(error) => {
-                    self.suspend(&error);
-                    if self.stops_on_a_full_disk(&error) {
-                        continue;
-                    }
-                    let mut stop_asked = self.handle.stop_asked.subscribe();
-                    tokio::select! {
-                        () = tokio::time::sleep(retry_in) => {}
-                        _ = stop_asked.changed() => {}
-                    }
-                    retry_in = (retry_in * 2).min(LAST_RETRY);
-                }
+                Next::Over(why) => return Err(self.give_up(why)),
             }
         }
     }
 
-    /// What has to be remembered, given also what the run will have used up by it.
-    fn propose(&self, input: &Input, moment: &Moment) -> Option<Proposal> {
-        let words = Words { layout: &self.supervisor.ground.layout };
-        let proposal = self.fenced.propose(input, moment, &words)?;
-        let spent = proposal.append.spent;
-        if spent.amount.is_nothing() {
-            return Some(proposal);
-        }
-        let after = self.supervisor.moment_after(self.fenced.run(), moment, spent);
-        if after == *moment { Some(proposal) } else { self.fenced.propose(input, &after, &words) }
+    fn ask(&mut self, what: impl FnOnce(&mut Conductor, &mut dyn Shared) -> Next) -> Next {
+        let Self { supervisor, conductor, silence, .. } = self;
+        let words = Words { layout: &supervisor.ground.layout };
+        what(conductor, &mut Around { supervisor, silence, words })
     }
 
-    /// What the world knows of the attempt that is alive.
-    fn seen(&mut self, input: &Input) -> Seen {
-        let (run, world) = (self.fenced.run(), &self.supervisor.ground.world);
-        if matches!(input, Input::UsageReported { .. }) {
-            self.silence.heard(world);
+    async fn append(&mut self, append: Append) -> Next {
+        let events = append.events.clone();
+        hook!("daemon.before-append");
+        let result = append_to(&self.supervisor, append).await;
+        match &result {
+            Ok(()) => {
+                hook!("daemon.after-append");
+                self.supervisor.operator.observe(self.conductor.run(), &events);
+            }
+            Err(error) => self.note_failure(error),
         }
-        let Some(dir) = live_dir(&self.supervisor, run) else { return Seen::default() };
-        Seen { unreachable: self.unreachable, ..self.silence.hear(run, &dir, world) }
+        self.ask(|conductor, shared| conductor.appended(&result, shared))
     }
 
-    /// Turns to the attempt that is alive now, which may have been silent before anybody asked.
+    fn note_failure(&mut self, error: &Error) {
+        let id = &self.conductor.run().id;
+        match error {
+            Error::Conflict { .. } | Error::Rejected(_) => {}
+            Error::StaleEpoch { .. } | Error::Closed => {
+                tracing::error!(run = %id, %error, "this daemon may no longer write");
+            }
+            Error::Gone { .. } => {
+                tracing::error!(run = %id, %error, "the journal is gone");
+                self.supervisor.ground.heed_store(error);
+            }
+            error => self.suspend(error),
+        }
+    }
+
+    fn give_up(&self, why: Ended) -> Over {
+        match why {
+            Ended::Fenced => self.supervisor.ground.leave(Leaving::Fenced),
+            Ended::Gone => {}
+            Ended::Rejected(why) => {
+                self.supervisor.quarantine_as(&self.conductor.run().id, UNWRITABLE, why);
+            }
+        }
+        Over
+    }
+
+    /// Turns to the attempt that is alive now, which may have been silent before this daemon looked.
     fn is_overdue(&mut self) -> bool {
-        let (run, supervisor) = (self.fenced.run(), &self.supervisor);
+        let (run, supervisor) = (self.conductor.run(), &self.supervisor);
         live_dir(supervisor, run)
             .is_some_and(|dir| self.silence.attend(run, &dir, &supervisor.ground.world))
     }
 
-    /// An append was made whose answer got lost: the journal is right.
-    fn reload(&mut self) -> Result<(), Over> {
-        let id = self.fenced.run().id.clone();
-        match self.supervisor.ground.replay(&id) {
-            Ok(run) => {
-                self.fenced = FencedRun::new(run, self.supervisor.ground.epoch);
-                self.supervisor.notices.wake_waiting();
-                self.supervisor.reload_budgets();
-                self.publish();
-                Ok(())
-            }
-            Err(message) => {
-                tracing::error!(run = %id, %message, "cannot read the run back");
-                Err(Over)
-            }
-        }
-    }
-
-    fn give_way(&self, error: &Error) -> Over {
-        tracing::error!(run = %self.fenced.run().id, %error, "this daemon may no longer write");
-        self.supervisor.ground.leave(Leaving::Fenced);
-        Over
+    /// Reads the run back: the journal is right.
+    fn reload(&mut self) -> Result<Next, Over> {
+        let id = self.conductor.run().id.clone();
+        let run = self.supervisor.ground.replay(&id).map_err(|message| {
+            tracing::error!(run = %id, %message, "cannot read the run back");
+            Over
+        })?;
+        self.supervisor.notices.wake_waiting();
+        self.supervisor.reload_budgets();
+        let next = self.ask(|conductor, shared| conductor.reloaded(run, shared));
+        self.publish();
+        Ok(next)
     }
 
     fn suspend(&mut self, error: &Error) {
@@ -337,24 +335,37 @@ impl Conductor {
             _ => "journal_unwritable",
         };
         if self.journal_trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
-            tracing::error!(run = %self.fenced.run().id, %error, "suspended until the journal can be written");
+            tracing::error!(run = %self.conductor.run().id, %error, "suspended until the journal can be written");
             self.journal_trouble = Some(self.supervisor.ground.trouble(code, error.to_string()));
             self.publish_trouble();
         }
     }
 
-    /// A run that is to be stopped, and whose journal takes nothing: it may have the reserve's room. If that is not enough, the
-    /// processes are ended before the journal says why, since it may be they who fill the disk. The shim
+    async fn wait_for_journal(&self, retry_in_ms: u64) {
+        if self.stops_on_a_full_disk() {
+            return;
+        }
+        let mut stop_asked = self.handle.stop_asked.subscribe();
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(retry_in_ms)) => {}
+            _ = stop_asked.changed() => {}
+        }
+    }
+
+    /// A run that is to be stopped, and whose journal takes nothing: it may have the reserve's room. If that is not
+    /// enough, the processes are ended before the journal says why, since it may be they who fill the disk. The shim
     /// records that they were stopped, and the order follows when there is room. True if writing is worth
     /// another try at once.
-    fn stops_on_a_full_disk(&self, error: &Error) -> bool {
+    fn stops_on_a_full_disk(&self) -> bool {
+        let is_full =
+            self.journal_trouble.as_ref().is_some_and(|it| it.code == Code::DiskFull.word());
         let asked = *self.handle.stop_asked.borrow();
-        let Some(mode) = asked.filter(|_| matches!(error, Error::Full(_))) else { return false };
+        let Some(mode) = asked.filter(|_| is_full) else { return false };
         if reserve::spend(&self.supervisor.ground.layout) {
             return true;
         }
-        if let Some(keeper) = &self.keeper {
-            keeper.order_stop(Some(mode));
+        if let Some(step) = &self.step {
+            step.order_stop(Some(mode));
         }
         false
     }
@@ -362,33 +373,32 @@ impl Conductor {
     fn publish_trouble(&self) {
         let trouble = self.trouble();
         self.snapshot.send_modify(|snapshot| snapshot.trouble = trouble);
-        self.supervisor.watchers.note(&self.fenced.run().id);
+        self.supervisor.watchers.note(&self.conductor.run().id);
     }
 
     fn trouble(&self) -> Option<Trouble> {
-        let of_us = self.journal_trouble.clone().or_else(|| self.keeper_trouble.clone());
-        of_us.or_else(|| shortage(self.fenced.run()))
+        let of_us = self.journal_trouble.clone().or_else(|| self.step_trouble.clone());
+        of_us.or_else(|| shortage(self.conductor.run()))
     }
 
-    /// What the journal has taken, which it therefore can be written.
+    /// Publishes the run after an append. The journal has taken it, so nothing keeps us from the journal.
     fn publish(&mut self) {
         self.journal_trouble = None;
-        let (run, trouble) = (self.fenced.shared(), self.trouble());
+        let (run, trouble) = (self.conductor.shared(), self.trouble());
         self.snapshot.send_modify(|snapshot| {
             snapshot.run = run;
             snapshot.trouble = trouble;
         });
-        self.supervisor.watchers.note(&self.fenced.run().id);
+        self.supervisor.watchers.note(&self.conductor.run().id);
     }
 
     /// Sees to what is due, until nothing more can be done without news.
     async fn perform(&mut self) -> Result<(), Over> {
         loop {
-            let due = self.fenced.due();
-            self.keep(&due);
+            let due = self.conductor.due();
+            self.see_to_step(&due);
             self.see_to_workspace(&due);
-            let is_finishing = due.iter().any(|effect| matches!(effect, Effect::Finish { .. }));
-            if !is_finishing {
+            if !due.is_finishing {
                 return Ok(());
             }
             self.finish();
@@ -396,59 +406,52 @@ impl Conductor {
         }
     }
 
-    /// Has a keeper for the step that is due, with the right order, and none otherwise.
-    fn keep(&mut self, due: &[Effect]) {
-        let wanted = due.iter().find_map(|effect| match effect {
-            Effect::Ensure { step, boot } => Some((*step, boot.clone())),
-            _ => None,
-        });
-        let Some((step, boot)) = wanted else {
-            self.keeper = None;
+    /// Has a task for the step that is due, with the right order, and none otherwise.
+    fn see_to_step(&mut self, due: &Due) {
+        let Some((step, boot)) = &due.step else {
+            self.step = None;
             return;
         };
-        if self.keeper.as_ref().is_none_or(|keeper| !keeper.is_for(step)) {
-            let task = Task { run: self.snapshot.borrow().run.clone(), step, boot };
-            self.keeper = Some(self.keeper_of(task));
+        if self.step.as_ref().is_none_or(|task| !task.is_for(*step)) {
+            let Supervisor { ground, restarts, .. } = &*self.supervisor;
+            let (ground, restarts) = (ground.clone(), restarts.clone());
+            let (handle, run) = (self.handle.clone(), self.conductor.shared());
+            let what = (*step, boot.clone());
+            self.step = Some(StepTask::start(ground, restarts, handle, run, what, due.stop));
+        } else if let Some(task) = &self.step {
+            task.order_stop(due.stop);
         }
-        let keeper = self.keeper.as_ref().expect("it was just made");
-        keeper.order_stop(stop_mode(due));
-    }
-
-    fn keeper_of(&self, task: Task) -> Keeper {
-        let Supervisor { ground, restarts, .. } = &*self.supervisor;
-        Keeper::start(ground.clone(), restarts.clone(), task, self.handle.clone())
     }
 
     /// Has the workspace operation done that is due, and none otherwise.
-    fn see_to_workspace(&mut self, due: &[Effect]) {
-        let Some(kind) = workspace_op::Kind::due(due) else {
-            self.workspace_op = None;
+    fn see_to_workspace(&mut self, due: &Due) {
+        let Some(op) = due.workspace else {
+            self.workspace_task = None;
             return;
         };
-        if self.workspace_op.as_ref().is_none_or(|op| op.kind != kind) {
-            let run = self.snapshot.borrow().run.clone();
-            let dir = self.supervisor.ground.layout.run(run.id.as_str());
+        if self.workspace_task.as_ref().is_none_or(|task| task.op != op) {
+            let run = self.conductor.shared();
             let ground = self.supervisor.ground.clone();
-            self.workspace_op =
-                Some(WorkspaceOp::start(ground, kind, run, dir, self.handle.clone()));
+            let dir = ground.layout.run(run.id.as_str());
+            let handle = self.handle.clone();
+            self.workspace_task = Some(WorkspaceTask::start(ground, op, run, dir, handle));
         }
     }
 
-    /// A run that has ended has its parent hear of it, which a parent that knows makes nothing of.
+    /// A run that has ended has its parent hear of it.
     fn tell_parent(&mut self) {
-        let run = self.fenced.run();
-        let is_due = run.ended_at.is_some() && run.spec.parent.is_some();
-        if is_due && !std::mem::replace(&mut self.has_told_parent, true) {
-            children::ended(&self.supervisor, self.snapshot.borrow().run.clone());
+        if self.conductor.has_just_ended() && self.conductor.run().spec.parent.is_some() {
+            children::ended(&self.supervisor, self.conductor.shared());
         }
     }
 
     /// How the run ends is left in its directory, and its environment is needed no longer.
     fn finish(&self) {
         hook!("daemon.before-finish");
-        let id: &RunId = &self.fenced.run().id;
+        let id: &RunId = &self.conductor.run().id;
         let dir = self.supervisor.ground.layout.run(id.as_str());
-        if let Err(error) = ended::leave(&dir, self.fenced.run(), &self.supervisor.ground.world) {
+        let world = &self.supervisor.ground.world;
+        if let Err(error) = ended::leave(&dir, self.conductor.run(), world) {
             tracing::error!(run = %id, %error, "cannot leave in the run's directory how it ended");
         }
         if let Err(error) = files::remove(&dir.env()) {
@@ -483,13 +486,6 @@ async fn passed(wait: Option<Duration>) {
         Some(wait) => tokio::time::sleep(wait).await,
         None => std::future::pending().await,
     }
-}
-
-fn stop_mode(due: &[Effect]) -> Option<StopMode> {
-    due.iter().find_map(|effect| match effect {
-        Effect::Stop { mode, .. } => Some(*mode),
-        _ => None,
-    })
 }
 
 /// Appends, and waits until it is durable.

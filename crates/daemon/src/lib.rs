@@ -24,12 +24,12 @@ mod workspace;
 mod workspace_op;
 
 mod directory;
-mod keeper;
 mod output;
 mod records;
 mod request;
 mod response;
 mod silence;
+mod steps;
 mod tail;
 mod watch;
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use outlast_engine::{Input, Run, StopMode};
-use outlast_wire::api::Trouble;
+pub(crate) use outlast_wire::api::Trouble;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// What a conductor is told.
@@ -17,8 +17,12 @@ pub(crate) enum Message {
     },
     /// The shim that holds the attempt, while one does.
     Shim { pid: Option<u32> },
-    /// What keeps the attempt's keeper from its work, or no longer does.
-    Trouble { trouble: Option<Trouble> },
+    /// What keeps the task of the step from its work, or no longer does.
+    Trouble {
+        trouble: Option<Trouble>,
+        /// True if the step's shim lives and does not answer.
+        is_unreachable: bool,
+    },
 }
 
 /// A run as every task may see it.

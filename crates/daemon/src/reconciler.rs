@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{Run, RunId, Time};
-use outlast_store::Error;
+use outlast_store::{Entry, Error};
 
 use crate::children;
 use crate::conductor;
@@ -20,7 +20,6 @@ use crate::supervisor::{Supervisor, strays};
 use crate::waiter;
 use outlast_conduct::fenced_run::FencedRun;
 use outlast_conduct::reconcile::{Desired, Readiness};
-use outlast_conduct::slots::Queueing;
 
 #[cfg(test)]
 mod tests;
@@ -76,9 +75,8 @@ pub(crate) fn load(supervisor: &Arc<Supervisor>) -> Result<usize, Error> {
                     supervisor.is_alive(&run),
                 );
                 // A run that was at work keeps its slot, before any other run takes one.
-                supervisor.slots.note(&run, Queueing::StaysOut);
-                let _nobody_waits_yet =
-                    supervisor.shared.budgets.note(&run, outlast_store::Entry::default());
+                let (is_held_back, nothing) = (true, Entry::default());
+                let _no_run_waits_yet = supervisor.books.note(&run, is_held_back, nothing);
                 loaded.insert(id.clone(), run);
             }
             Err(message) => supervisor.quarantine(id, message),

@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
+use outlast_conduct::records as meaning;
 use outlast_engine::{
     Agent, Answer, BootId, Custody, End, Event, Found, FoundAttempt, FoundEnd, Input, Report, Run,
     RunId, RunSpec, Slot, Step, Time, recover,
@@ -19,10 +20,10 @@ use outlast_wire::shim::{self, Record};
 use crate::conductor::{self, append_to};
 use crate::directory::{Contents, word};
 use crate::ended;
-use crate::keeper;
 use crate::lanes::Lane;
 use crate::records;
 use crate::refusal::Refusal;
+use crate::steps;
 use crate::supervisor::Supervisor;
 use crate::supervisor::strays;
 use crate::world::{World, files};
@@ -152,7 +153,7 @@ impl Supervisor {
         });
         // The disk may have been too full for a record of how an attempt ended.
         for it in attempts.iter_mut().filter(|it| end.is_some() && !it.is_over) {
-            it.is_over = !keeper::is_locked(&dir.attempt(it.turn, it.attempt));
+            it.is_over = !steps::is_locked(&dir.attempt(it.turn, it.attempt));
             missing.push(format!("t{}.a{}: how it ended", it.turn, it.attempt));
         }
         Found { attempts, errands, missing, end }
@@ -187,7 +188,7 @@ impl Supervisor {
         self.release(id);
         tracing::info!(run = %id, "rebuilt from its directory");
         let item = item(&rebuilt, "recovered");
-        self.note_slot(&rebuilt.run);
+        self.note(&rebuilt.run, Entry::default());
         conductor::start(self, FencedRun::new(rebuilt.run, self.ground.epoch), Some(Input::Woke));
         self.note_all_seen_to();
         Ok(item)
@@ -246,9 +247,9 @@ impl Supervisor {
         let dir = self.ground.layout.run(id.as_str());
         let steps: Vec<Step> = Contents::read(&dir)?.steps().filter(|step| passes(*step)).collect();
         for step in steps {
-            let dir = keeper::step_dir(&dir, step);
-            if keeper::is_locked(&dir) {
-                keeper::end(&self.ground, &dir, grace_ms).await?;
+            let dir = steps::step_dir(&dir, step);
+            if steps::is_locked(&dir) {
+                steps::end(&self.ground, &dir, grace_ms).await?;
             }
         }
         Ok(())
@@ -263,7 +264,7 @@ fn has_ended(end: &FoundEnd) -> String {
 }
 
 fn is_errand_alive(dir: &RunDir, errand: u32) -> bool {
-    keeper::is_locked(&dir.errand(errand))
+    steps::is_locked(&dir.errand(errand))
 }
 
 /// The run's own spec; without one, what its last attempt was told to run.
@@ -295,7 +296,7 @@ fn look(
         Step::Attempt { turn, attempt } => (turn, attempt),
         Step::Errand { .. } => unreachable!("only attempts are looked at"),
     };
-    let is_locked = keeper::is_locked(dir);
+    let is_locked = steps::is_locked(dir);
     let records = records::read(&dir.events()).unwrap_or_else(|error| {
         missing.push(format!("{}: {error}", word(step)));
         Vec::new()
@@ -303,7 +304,7 @@ fn look(
     if records.is_empty() && !is_locked {
         missing.push(format!("{}: its records", word(step)));
     }
-    let boot = records::identity(&records).map(|it| BootId(it.boot.clone()));
+    let boot = meaning::identity(&records).map(|it| BootId(it.boot.clone()));
     let is_of_this_boot = boot.as_ref().is_none_or(|boot| *boot == world.boot);
     let custody = match (&boot, records.is_empty()) {
         (Some(_), _) if !is_of_this_boot => Custody::Rebooted,
@@ -311,15 +312,15 @@ fn look(
         (None, false) => Custody::NeverHeld,
         (Some(_), _) | (None, true) => Custody::Nobody,
     };
-    let is_over = !is_locked && (records::is_over(&records) || !is_of_this_boot || boot.is_none());
-    let mut report = Report { ..records::report(step, custody, &records, 0) };
+    let is_over = !is_locked && (meaning::is_over(&records) || !is_of_this_boot || boot.is_none());
+    let mut report = Report { ..meaning::report(step, custody, &records, 0) };
     if let Some(End::Exited { exit, cause: None, .. }) = report.end {
-        report.answer = keeper::answer(spec, dir, exit)
+        report.answer = steps::answer(spec, dir, exit)
             .unwrap_or_else(|error| Answer::Bad { why: error.to_string() });
         note_answer(&report.answer, step, missing);
     }
     // A line of time is that of one boot.
-    let line = records::line(&records).filter(|_| is_of_this_boot);
+    let line = meaning::line(&records).filter(|_| is_of_this_boot);
     records::in_our_time(&mut report, line, world);
     let at = match told_at(&records) {
         Some(told) => world.of_shim(told, line),

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Effect, Input, Run};
+use outlast_conduct::conductor::WorkspaceOp;
+use outlast_engine::{Input, Run};
 use outlast_wire::api::Trouble;
 use outlast_wire::hook;
 use outlast_wire::layout::RunDir;
@@ -23,59 +24,40 @@ const RETRIES: u32 = 6;
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(16);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Prepare,
-    Discard,
-    Remove,
-}
-
-impl Kind {
-    /// The operation that is due, if one is.
-    pub(crate) fn due(effects: &[Effect]) -> Option<Self> {
-        effects.iter().find_map(|effect| match effect {
-            Effect::PrepareWorkspace => Some(Self::Prepare),
-            Effect::DiscardWorkspace => Some(Self::Discard),
-            Effect::RemoveWorkspace => Some(Self::Remove),
-            Effect::Ensure { .. } | Effect::Stop { .. } | Effect::Finish { .. } => None,
-        })
-    }
-}
-
 /// A workspace operation that is being done. Let go of when dropped: what it did is found by the next one.
-pub(crate) struct WorkspaceOp {
-    pub(crate) kind: Kind,
+pub(crate) struct WorkspaceTask {
+    pub(crate) op: WorkspaceOp,
     task: AbortHandle,
 }
 
-impl Drop for WorkspaceOp {
+impl Drop for WorkspaceTask {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl WorkspaceOp {
+impl WorkspaceTask {
     pub(crate) fn start(
         ground: Arc<Ground>,
-        kind: Kind,
+        op: WorkspaceOp,
         run: Arc<Run>,
         dir: RunDir,
         handle: Handle,
     ) -> Self {
         #[expect(clippy::disallowed_methods, reason = "owned by the conductor, which aborts it")]
         let task = tokio::spawn(async move {
-            let work = Work { ground, kind, run, dir, handle: handle.clone() };
+            let work = Work { ground, op, run, dir, handle: handle.clone() };
             let input = work.until_done().await;
             // A conductor that is gone is followed by one that does this again.
             let _gone = handle.mailbox.send(Message::Input { input, done: None }).await;
         });
-        Self { kind, task: task.abort_handle() }
+        Self { op, task: task.abort_handle() }
     }
 }
 
 struct Work {
     ground: Arc<Ground>,
-    kind: Kind,
+    op: WorkspaceOp,
     run: Arc<Run>,
     dir: RunDir,
     handle: Handle,
@@ -84,7 +66,7 @@ struct Work {
 impl Work {
     /// What the host lacks is waited for as long as it takes; what else may pass by itself, for a while.
     async fn until_done(self) -> Input {
-        let (kind, run) = (self.kind, &self.run);
+        let (kind, run) = (self.op, &self.run);
         let mut retry_in = FIRST_RETRY;
         let (mut tries_left, mut is_suspended) = (RETRIES, false);
         loop {
@@ -124,24 +106,25 @@ impl Work {
             return;
         }
         if let Some(Trouble { code, message, .. }) = &trouble {
-            tracing::error!(run = %self.run.id, kind = ?self.kind, code, message, "suspended");
+            tracing::error!(run = %self.run.id, kind = ?self.op, code, message, "suspended");
         }
         // A conductor that is gone has let go of this operation too.
-        let _gone = self.handle.mailbox.send(Message::Trouble { trouble }).await;
+        let _gone =
+            self.handle.mailbox.send(Message::Trouble { trouble, is_unreachable: false }).await;
     }
 }
 
-fn carry_out(kind: Kind, run: &Run, dir: &RunDir) -> Result<Input, Failure> {
+fn carry_out(op: WorkspaceOp, run: &Run, dir: &RunDir) -> Result<Input, Failure> {
     let spec = &run.spec;
-    let done = match kind {
-        Kind::Prepare => workspace::prepare(spec).map(|prepared| {
+    let done = match op {
+        WorkspaceOp::Prepare => workspace::prepare(spec).map(|prepared| {
             note(run, dir, prepared.created);
             Input::WorkspaceMade { created: prepared.created }
         }),
-        Kind::Discard => {
+        WorkspaceOp::Discard => {
             workspace::discard(spec).map(|()| Input::WorkspaceDiscarded { problem: None })
         }
-        Kind::Remove => {
+        WorkspaceOp::Remove => {
             workspace::remove(spec).map(|removed| Input::WorkspaceRemoved { bytes: removed.bytes })
         }
     };
@@ -166,10 +149,10 @@ fn note(run: &Run, dir: &RunDir, created: bool) {
     }
 }
 
-fn failed(kind: Kind, why: String) -> Input {
-    match kind {
-        Kind::Prepare => Input::WorkspaceRefused { why },
-        Kind::Discard => Input::WorkspaceDiscarded { problem: Some(why) },
-        Kind::Remove => Input::WorkspaceKept { why },
+fn failed(op: WorkspaceOp, why: String) -> Input {
+    match op {
+        WorkspaceOp::Prepare => Input::WorkspaceRefused { why },
+        WorkspaceOp::Discard => Input::WorkspaceDiscarded { problem: Some(why) },
+        WorkspaceOp::Remove => Input::WorkspaceKept { why },
     }
 }

@@ -1,36 +1,42 @@
-//! One run, conducted: the twin of the daemon's conductor, with the production [`FencedRun`] in it.
+//! The production [`Conductor`] of one run over this world: carries out what it wants, one step at a time.
 
 use std::collections::VecDeque;
 
-use outlast_conduct::fenced_run::{Accepted, FencedRun, Proposal};
-use outlast_engine::{Effect, Input, Report, Run, Slot, StopMode};
-use outlast_store::Error;
+use outlast_conduct::conductor::{Conductor, Due, Next, Over, Taken, WorkspaceOp};
+use outlast_conduct::fenced_run::FencedRun;
+use outlast_engine::{Fact, Input, Report, Run, Time};
+use outlast_store::{Append, Error};
 
-use crate::chore::Chore;
-use crate::keeper::Keeper;
+use crate::books::{Around, Shelf};
 use crate::options::Sabotage;
+use crate::step::{Said, StepDriver};
 use crate::truth;
+use crate::workspace;
 use crate::world::{Key, RunIndex, World};
 
-pub(crate) struct Conductor {
+pub(crate) struct RunDriver {
     run: RunIndex,
-    epoch: u64,
-    fenced: FencedRun,
-    keeper: Option<Keeper>,
+    /// The daemon's epoch, and when it started.
+    owner: (u64, Time),
+    conductor: Conductor,
+    step: Option<StepDriver>,
     /// What is done to the workspace, and whether it is still to be done.
-    chore: Option<Chore>,
-    has_chore_to_do: bool,
+    workspace_op: Option<WorkspaceOp>,
+    has_op_to_do: bool,
     mailbox: VecDeque<Message>,
     doing: Doing,
-    /// It may start nothing yet.
-    pub(crate) is_held: bool,
-    has_told_parent: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
-    pub(crate) input: Input,
+    pub(crate) news: Said,
     pub(crate) asker: Asker,
+}
+
+impl Message {
+    pub(crate) fn new(input: Input, asker: Asker) -> Self {
+        Self { news: Said::Input(input), asker }
+    }
 }
 
 /// Who is told when the journal has it.
@@ -43,9 +49,10 @@ pub(crate) enum Asker {
 enum Doing {
     Perform,
     Wait,
-    Propose(Message),
-    Append(Message, Box<Proposal>),
-    Accept(Message, Accepted),
+    Take(Message),
+    Next(Message, Next),
+    /// The journal has answered, and the conductor has not heard so.
+    Appended(Message, Result<(), Error>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,151 +64,240 @@ pub(crate) enum Outcome {
     Fenced,
 }
 
-impl Conductor {
-    pub(crate) fn new(run: RunIndex, fenced: FencedRun, epoch: u64, first: Option<Input>) -> Self {
+impl RunDriver {
+    pub(crate) fn new(
+        run: RunIndex,
+        fenced: FencedRun,
+        owner: (u64, Time),
+        first: Option<Input>,
+    ) -> Self {
         let doing = match first {
-            Some(input) => Doing::Propose(Message { input, asker: Asker::Nobody }),
+            Some(input) => Doing::Take(Message::new(input, Asker::Nobody)),
             None => Doing::Perform,
         };
         Self {
             run,
-            epoch,
-            fenced,
-            keeper: None,
-            chore: None,
-            has_chore_to_do: false,
+            owner,
+            conductor: Conductor::new(fenced, owner.0),
+            step: None,
+            workspace_op: None,
+            has_op_to_do: false,
             mailbox: VecDeque::new(),
             doing,
-            is_held: false,
-            has_told_parent: false,
         }
     }
 
     pub(crate) fn run(&self) -> &Run {
-        self.fenced.run()
-    }
-
-    /// True if it has met the step that it was to start.
-    pub(crate) fn has_met(&self) -> bool {
-        self.keeper.as_ref().is_some_and(Keeper::has_met)
+        self.conductor.run()
     }
 
     pub(crate) fn tell(&mut self, message: Message) {
         self.mailbox.push_back(message);
     }
 
-    /// True once: when the run is first seen to have ended.
     pub(crate) fn has_just_ended(&mut self) -> bool {
-        let has_ended = self.fenced.run().ended_at.is_some();
-        has_ended && !std::mem::replace(&mut self.has_told_parent, true)
+        self.conductor.has_just_ended()
     }
 
     pub(crate) fn portrait(&self) -> String {
-        format!("{} messages wait, {:?}", self.mailbox.len(), self.keeper)
+        format!("{} messages wait, {:?}", self.mailbox.len(), self.step)
     }
 
     pub(crate) fn let_go(self, world: &mut World) {
-        if let Some(conn) = self.keeper.and_then(|keeper| keeper.conn()) {
-            world.hang_up(conn);
+        if let Some(step) = self.step {
+            step.let_go(world);
         }
     }
 
-    /// The keeper and the chores work at their own pace, also while the journal cannot be written.
-    pub(crate) fn step_keeper(&mut self, world: &mut World) {
-        if self.has_chore_to_do
+    /// The monitor and what is done to the workspace have their own pace, also while the journal cannot be written.
+    pub(crate) fn step_monitor(&mut self, shelf: &mut Shelf, world: &mut World) {
+        if self.has_op_to_do
             && world.rng.chance(300)
-            && let Some(chore) = self.chore
+            && let Some(op) = self.workspace_op
         {
-            self.has_chore_to_do = false;
-            let input = chore.carry_out(world, self.run);
-            self.mailbox.push_back(Message { input, asker: Asker::Nobody });
+            self.has_op_to_do = false;
+            let input = workspace::carry_out(op, world, self.run);
+            self.mailbox.push_back(Message::new(input, Asker::Nobody));
         }
-        let Some(keeper) = &mut self.keeper else { return };
-        keeper.is_held = self.is_held;
-        let said = keeper.step(world);
-        for input in &said {
-            world.note(|| format!("  run {}: the keeper says {}", self.run, describe(input)));
+        let Some(step) = &mut self.step else { return };
+        step.is_held_back = shelf.restarts.is_pending(&self.conductor.run().id);
+        let said = step.step(world);
+        if step.has_started {
+            shelf.restarts.started(&self.conductor.run().id);
         }
-        self.mailbox.extend(said.into_iter().map(|input| Message { input, asker: Asker::Nobody }));
+        for news in &said {
+            world.note(|| format!("  run {}: the monitor says {}", self.run, describe(news)));
+        }
+        self.mailbox.extend(said.into_iter().map(|news| Message { news, asker: Asker::Nobody }));
     }
 
-    pub(crate) fn step(&mut self, world: &mut World) -> Outcome {
+    pub(crate) fn step(&mut self, shelf: &mut Shelf, world: &mut World) -> Outcome {
         self.doing = match std::mem::replace(&mut self.doing, Doing::Perform) {
             Doing::Perform => match self.perform(world) {
                 Some(doing) => doing,
                 None => return Outcome::Over,
             },
-            Doing::Wait => self.next(world),
-            Doing::Propose(message) => self.propose(world, message),
-            Doing::Append(message, proposal) => match self.append(world, message, *proposal) {
+            Doing::Wait => self.next(shelf, world),
+            Doing::Take(message) => self.take(shelf, world, message),
+            Doing::Appended(message, result) => {
+                let is_written = result.is_ok();
+                let next = self.conductor.appended(&result, &mut Around { shelf, world });
+                if is_written {
+                    truth::on_accept(world, self.run, self.conductor.run());
+                }
+                Doing::Next(message, next)
+            }
+            Doing::Next(message, next) => match self.follow(shelf, world, message, next) {
                 Some(doing) => doing,
                 None => return Outcome::Fenced,
             },
-            Doing::Accept(message, accepted) => {
-                self.fenced.accept(accepted);
-                truth::on_accept(world, self.run, self.fenced.run());
-                self.answer(world, &message);
-                Doing::Perform
-            }
         };
         Outcome::GoesOn
     }
 
+    fn take(&mut self, shelf: &mut Shelf, world: &mut World, message: Message) -> Doing {
+        let input = match &message.news {
+            Said::Input(input) => input.clone(),
+            Said::Unreachable(is_unreachable) => {
+                if !self.conductor.note_unreachable(*is_unreachable, world.now()) {
+                    return Doing::Perform;
+                }
+                Input::Woke
+            }
+        };
+        if matches!(input, Input::ResumeAsked(_) | Input::Answered { .. }) {
+            // A person's word is no resume after a restart.
+            shelf.restarts.release(&self.conductor.run().id);
+        }
+        if world.is_sabotaged(Sabotage::StopsEarly) {
+            self.answer(world, &message);
+        }
+        let next = self.conductor.take(input, &mut Around { shelf, world });
+        Doing::Next(message, next)
+    }
+
+    /// Does what the conductor wants next; `None` if it must not go on.
+    fn follow(
+        &mut self,
+        shelf: &mut Shelf,
+        world: &mut World,
+        message: Message,
+        next: Next,
+    ) -> Option<Doing> {
+        match next {
+            Next::Append(append) => Some(self.append(shelf, world, message, *append)),
+            Next::Reload => {
+                let run = replay(world, self.run)?;
+                shelf.reload(world);
+                let next = self.conductor.reloaded(run, &mut Around { shelf, world });
+                Some(Doing::Next(message, next))
+            }
+            // Time passes until then: other runs and other daemons go on.
+            Next::Suspended { .. } if world.rng.chance(500) => Some(Doing::Next(message, next)),
+            Next::Suspended { .. } => {
+                let next = self.conductor.again(&mut Around { shelf, world });
+                Some(Doing::Next(message, next))
+            }
+            Next::Taken(Taken { wake, .. }) => {
+                shelf.wake(world, wake);
+                self.answer(world, &message);
+                Some(Doing::Perform)
+            }
+            Next::Over(Over::Fenced) if world.is_sabotaged(Sabotage::TakesEpochBack) => {
+                let run = replay(world, self.run)?;
+                self.owner.0 = world.epoch;
+                self.conductor = Conductor::new(FencedRun::new(run, world.epoch), world.epoch);
+                Some(Doing::Take(message))
+            }
+            Next::Over(Over::Fenced) => None,
+            Next::Over(over) => {
+                world.broke(Some(self.run), format!("its conductor gives up: {over:?}"));
+                None
+            }
+        }
+    }
+
+    fn append(
+        &mut self,
+        shelf: &Shelf,
+        world: &mut World,
+        message: Message,
+        append: Append,
+    ) -> Doing {
+        let starts = |fact: &Fact| matches!(fact, Fact::TurnStarted { .. });
+        let id = &self.conductor.run().id;
+        if shelf.restarts.has_to_wait(id) && append.events.iter().any(|event| starts(&event.fact)) {
+            world.broke(Some(self.run), "started before its turn came after a restart".to_owned());
+        }
+        let again = world.is_sabotaged(Sabotage::AppendsAgain).then(|| append.clone());
+        let mut result = world.append(self.run, append);
+        let is_unknown = matches!(result, Err(Error::Io(_)));
+        if let Some(mut again) = again.filter(|_| is_unknown) {
+            again.expected_seq = world.runs[self.run].known.seq();
+            let mut seq = again.expected_seq;
+            for event in &mut again.events {
+                seq += 1;
+                event.seq = seq;
+            }
+            result = world.append(self.run, again);
+        }
+        if world.is_sabotaged(Sabotage::TrustsLostAppends) && is_unknown {
+            result = Ok(());
+        }
+        Doing::Appended(message, result)
+    }
+
     /// Sees to what is due; `None` if there is nothing left to do.
     fn perform(&mut self, world: &mut World) -> Option<Doing> {
-        let due = self.fenced.due();
-        self.keep(world, &due);
+        let due = self.conductor.due();
+        self.see_to_step(world, &due);
         self.see_to_workspace(world, &due);
-        if due.iter().any(|effect| matches!(effect, Effect::Finish { .. })) {
-            return Some(Doing::Propose(Message { input: Input::Finished, asker: Asker::Nobody }));
+        if due.is_finishing {
+            return Some(Doing::Take(Message::new(Input::Finished, Asker::Nobody)));
         }
-        self.fenced.run().is_open().then_some(Doing::Wait)
+        self.conductor.run().is_open().then_some(Doing::Wait)
     }
 
-    fn see_to_workspace(&mut self, world: &mut World, due: &[Effect]) {
-        let wanted = Chore::due(due);
-        if self.chore == wanted {
+    fn see_to_workspace(&mut self, world: &mut World, due: &Due) {
+        if self.workspace_op == due.workspace {
             return;
         }
-        if let Some(chore) = self.chore.filter(|_| self.has_chore_to_do)
+        if let Some(op) = self.workspace_op.filter(|_| self.has_op_to_do)
             && world.rng.chance(500)
         {
-            // Nobody can take back what was begun, and nobody hears of it.
-            drop(chore.carry_out(world, self.run));
+            // What was begun cannot be taken back, and the run hears nothing of it.
+            drop(workspace::carry_out(op, world, self.run));
         }
-        self.chore = wanted;
-        self.has_chore_to_do = wanted.is_some();
+        self.workspace_op = due.workspace;
+        self.has_op_to_do = due.workspace.is_some();
     }
 
-    fn keep(&mut self, world: &mut World, due: &[Effect]) {
-        let wanted = due.iter().find_map(|effect| match effect {
-            Effect::Ensure { step, boot } => {
-                Some((Key { run: self.run, step: *step }, boot.clone()))
-            }
-            _ => None,
-        });
-        let is_wanted =
-            |keeper: &Keeper| wanted.as_ref().is_some_and(|(key, _)| keeper.key == *key);
-        if !self.keeper.as_ref().is_some_and(is_wanted)
-            && let Some(conn) = self.keeper.take().and_then(|keeper| keeper.conn())
+    fn see_to_step(&mut self, world: &mut World, due: &Due) {
+        let wanted = due.step.as_ref().map(|(step, _)| Key { run: self.run, step: *step });
+        if self.step.as_ref().map(|step| step.key) != wanted
+            && let Some(step) = self.step.take()
         {
-            world.hang_up(conn);
+            step.let_go(world);
         }
-        let Some((key, boot)) = wanted else { return };
-        let epoch = self.epoch;
-        let run = self.fenced.run();
-        self.keeper
-            .get_or_insert_with(|| Keeper::new(key, boot, epoch, run.clone()))
-            .order_stop(stop_mode(due));
+        let (Some(key), Some((_, boot))) = (wanted, &due.step) else { return };
+        match &mut self.step {
+            Some(step) => step.order_stop(due.stop),
+            None => {
+                let run = self.conductor.shared();
+                let step = StepDriver::new(world, key, run, boot.clone(), due.stop, self.owner);
+                self.step = Some(step);
+            }
+        }
     }
 
     /// The next piece of news, or that it is time.
-    fn next(&mut self, world: &mut World) -> Doing {
-        let is_time = self.fenced.wake_at().is_some_and(|at| world.now() >= at)
-            || self.fenced.run().wants_slot()
-            || self.fenced.run().is_held != world.is_held;
-        if world.rng.chance(if is_time { 500 } else { 10 }) {
-            return Doing::Propose(Message { input: Input::Woke, asker: Asker::Nobody });
+    fn next(&mut self, shelf: &Shelf, world: &mut World) -> Doing {
+        let run = self.conductor.run();
+        let is_time = self.conductor.wake_at().is_some_and(|at| world.now() >= at)
+            || (run.wants_slot() && shelf.books.slots.waits_for_memory())
+            || run.is_held != world.is_held;
+        if world.rng.chance(if is_time { 500 } else { 2 }) {
+            return Doing::Take(Message::new(Input::Woke, Asker::Nobody));
         }
         if self.mailbox.is_empty() {
             return Doing::Wait;
@@ -216,68 +312,28 @@ impl Conductor {
             world.stats.repeated_news += 1;
             self.mailbox.push_back(message.clone());
         }
-        Doing::Propose(message)
-    }
-
-    fn propose(&mut self, world: &mut World, message: Message) -> Doing {
-        if world.is_sabotaged(Sabotage::StopsEarly) {
-            self.answer(world, &message);
-        }
-        let mut moment = world.moment();
-        if self.is_held {
-            moment.slot = Slot::Held;
-        } else if self.fenced.run().holds_slot() {
-            moment.slot = Slot::Free;
-        }
-        match self.fenced.propose(&message.input, &moment, &truth::Unsaid) {
-            Some(proposal) => Doing::Append(message, Box::new(proposal)),
-            None => {
-                self.answer(world, &message);
-                Doing::Perform
-            }
-        }
-    }
-
-    fn append(&mut self, world: &mut World, message: Message, proposal: Proposal) -> Option<Doing> {
-        let Proposal { append, accepted, .. } = proposal;
-        match world.append(self.run, append) {
-            Ok(()) => Some(Doing::Accept(message, accepted)),
-            Err(Error::Conflict { .. }) => {
-                let run = replay(world, self.run)?;
-                self.fenced = FencedRun::new(run, self.epoch);
-                Some(Doing::Propose(message))
-            }
-            Err(Error::StaleEpoch { .. } | Error::Closed) => None,
-            Err(_) => Some(Doing::Propose(message)),
-        }
+        Doing::Take(message)
     }
 
     fn answer(&self, world: &mut World, message: &Message) {
-        if message.asker == Asker::Client {
-            truth::on_answered(world, self.run, &message.input);
+        if let (Asker::Client, Said::Input(input)) = (message.asker, &message.news) {
+            truth::on_answered(world, self.run, input);
         }
     }
 }
 
 /// A piece of news on one line.
-fn describe(input: &Input) -> String {
-    match input {
-        Input::Reported(report) => {
+fn describe(news: &Said) -> String {
+    match news {
+        Said::Input(Input::Reported(report)) => {
             let Report { step, custody, started, end, tree, .. } = &**report;
             format!(
                 "{step:?} {custody:?} started: {} end: {end:?} tree: {tree:?}",
                 started.is_some()
             )
         }
-        _ => format!("{input:?}"),
+        news => format!("{news:?}"),
     }
-}
-
-fn stop_mode(due: &[Effect]) -> Option<StopMode> {
-    due.iter().find_map(|effect| match effect {
-        Effect::Stop { mode, .. } => Some(*mode),
-        _ => None,
-    })
 }
 
 pub(crate) fn replay(world: &mut World, run: RunIndex) -> Option<Run> {

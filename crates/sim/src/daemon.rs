@@ -1,23 +1,24 @@
 //! A daemon: takes its epoch, loads what is open, conducts, and makes runs for clients. All of it volatile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use outlast_conduct::fenced_run::FencedRun;
-use outlast_engine::{Input, Run, Unheard};
-use outlast_store::{Append, Error, Journal};
+use outlast_engine::{Input, Time, Unheard};
+use outlast_store::{Append, Entry, Error, Journal};
 
-use crate::conductor::{self, Conductor, Message, Outcome};
+use crate::books::Shelf;
+use crate::conductor::{self, Asker, Message, Outcome, RunDriver};
 use crate::family;
 use crate::options::Sabotage;
-use crate::restarts::Restarts;
 use crate::truth;
 use crate::world::{DaemonId, RunIndex, World};
 
 pub(crate) struct Daemon {
     pub(crate) stage: Stage,
     pub(crate) epoch: u64,
-    conductors: BTreeMap<RunIndex, Conductor>,
-    restarts: Restarts,
+    began: Time,
+    conductors: BTreeMap<RunIndex, RunDriver>,
+    shelf: Shelf,
     creations: Vec<Creation>,
 }
 
@@ -71,8 +72,9 @@ impl World {
         let daemon = Daemon {
             stage: Stage::Started,
             epoch: 0,
+            began: self.now(),
             conductors: BTreeMap::new(),
-            restarts: Restarts::default(),
+            shelf: Shelf::default(),
             creations: Vec::new(),
         };
         self.daemons.insert(id, daemon);
@@ -106,7 +108,7 @@ impl Daemon {
         let runs: Vec<RunIndex> = self.conductors.keys().copied().collect();
         let Some(run) = world.rng.pick(&runs) else { return Outcome::GoesOn };
         if world.rng.chance(500) {
-            self.conductors.get_mut(&run).expect("it was listed").step_keeper(world);
+            self.step_monitor(world, run);
             return Outcome::GoesOn;
         }
         self.conduct(world, run)
@@ -125,7 +127,7 @@ impl Daemon {
         self.reconcile(world);
         let runs: Vec<RunIndex> = self.conductors.keys().copied().collect();
         for run in runs {
-            self.conductors.get_mut(&run).expect("it was listed").step_keeper(world);
+            self.step_monitor(world, run);
             if self.conduct(world, run) == Outcome::Fenced {
                 return Outcome::Fenced;
             }
@@ -140,23 +142,24 @@ impl Daemon {
             self.stage = Stage::EpochTaken;
             return;
         }
+        self.shelf.follow(world);
+        self.shelf.wake_all();
         let mut open = Vec::new();
         for id in world.store.open_runs().expect("memory can be read") {
-            let run =
-                world.runs.iter().position(|known| known.id == id).expect("somebody asked for it");
+            let run = world.index_of(&id);
             if let Some(replayed) = conductor::replay(world, run) {
-                self.restarts.push(world, run, &replayed);
+                self.shelf.restarts.push(world, run, &replayed);
+                // A run that was at work keeps its slot, before any other run takes one.
+                let (is_held_back, nothing) = (true, Entry::default());
+                let _no_run_waits_yet = self.shelf.books.note(&replayed, is_held_back, nothing);
                 open.push((run, replayed));
             }
         }
-        let runs: Vec<(RunIndex, &Run)> = open.iter().map(|(index, run)| (*index, run)).collect();
-        let plan = self.restarts.plan(world, &runs, &BTreeSet::new());
+        let plan = self.shelf.restarts.plan(world, &self.shelf.conducted);
         for id in &plan.seat {
             let at = open.iter().position(|(_, run)| run.id == *id).expect("it was wanted");
             let (run, replayed) = open.swap_remove(at);
             self.conduct_from_here(run, FencedRun::new(replayed, self.epoch), Some(Input::Woke));
-            self.conductors.get_mut(&run).expect("it was just seated").is_held =
-                !(plan.adopt.contains(id) || plan.start.contains(id));
         }
         self.stage = Stage::Serving;
         self.catch_up(world);
@@ -170,7 +173,7 @@ impl Daemon {
                 if is_end && world.is_sabotaged(Sabotage::ForgetsChildren) {
                     continue;
                 }
-                conductor.tell(Message { input, asker: conductor::Asker::Nobody });
+                conductor.tell(Message::new(input, Asker::Nobody));
             }
         }
     }
@@ -182,45 +185,53 @@ impl Daemon {
         if let Some(row) = row {
             let input = family::news(&row, unheard);
             let parent = world.index_of(parent);
-            self.tell(parent, Message { input, asker: conductor::Asker::Nobody });
+            self.tell(parent, Message::new(input, Asker::Nobody));
         }
     }
 
-    /// Lets those go on whose turn it is.
+    /// Follows the config, lets those go on whose turn it is, and has the sinks send that were told to look.
     fn reconcile(&mut self, world: &mut World) {
-        for conductor in self.conductors.values() {
-            self.restarts.note(world, conductor.run(), conductor.has_met());
+        self.shelf.follow(world);
+        if self.shelf.restarts.has_pending() {
+            let plan = self.shelf.restarts.plan(world, &self.shelf.conducted);
+            self.shelf.pokes.extend(plan.adopt.into_iter().chain(plan.start));
         }
-        if !self.restarts.has_pending() {
-            return;
+        for sink in std::mem::take(&mut self.shelf.woken) {
+            world.send(&sink);
         }
-        let runs: Vec<(RunIndex, &Run)> =
-            self.conductors.iter().map(|(index, conductor)| (*index, conductor.run())).collect();
-        let conducted = runs.iter().map(|(_, run)| run.id.clone()).collect();
-        let plan = self.restarts.plan(world, &runs, &conducted);
-        for conductor in self.conductors.values_mut() {
-            let id = &conductor.run().id;
-            if plan.adopt.contains(id) || plan.start.contains(id) {
-                conductor.is_held = false;
-            }
+        self.pass_on_pokes(world);
+    }
+
+    /// Has those look again who were told to. A mailbox that is full has other news.
+    fn pass_on_pokes(&mut self, world: &World) {
+        for id in std::mem::take(&mut self.shelf.pokes) {
+            self.tell(world.index_of(&id), Message::new(Input::Woke, Asker::Nobody));
         }
+    }
+
+    fn step_monitor(&mut self, world: &mut World, run: RunIndex) {
+        let conductor = self.conductors.get_mut(&run).expect("it was listed");
+        conductor.step_monitor(&mut self.shelf, world);
     }
 
     fn conduct_from_here(&mut self, run: RunIndex, fenced: FencedRun, first: Option<Input>) {
-        self.conductors.insert(run, Conductor::new(run, fenced, self.epoch, first));
+        self.shelf.conducted.insert(fenced.run().id.clone());
+        let owner = (self.epoch, self.began);
+        self.conductors.insert(run, RunDriver::new(run, fenced, owner, first));
     }
 
     fn conduct(&mut self, world: &mut World, run: RunIndex) -> Outcome {
         let conductor = self.conductors.get_mut(&run).expect("it was listed");
-        let outcome = conductor.step(world);
+        let outcome = conductor.step(&mut self.shelf, world);
         if outcome != Outcome::Fenced && conductor.has_just_ended() {
             self.tell_parent(world, run, Unheard::Ended);
         }
         if outcome == Outcome::Over {
             let conductor = self.conductors.remove(&run).expect("it was listed");
-            self.restarts.forget(&conductor.run().id);
+            self.shelf.forget(&conductor.run().id);
             conductor.let_go(world);
         }
+        self.pass_on_pokes(world);
         outcome
     }
 
@@ -228,7 +239,7 @@ impl Daemon {
         let conductor = self
             .conductors
             .get(&run)
-            .map_or_else(|| "does not conduct it".to_owned(), Conductor::portrait);
+            .map_or_else(|| "does not conduct it".to_owned(), RunDriver::portrait);
         format!("{:?} epoch {}: {conductor}", self.stage, self.epoch)
     }
 
@@ -244,7 +255,7 @@ impl Daemon {
 
     /// The workspace of an ended run is to go.
     pub(crate) fn remove(&mut self, world: &mut World, run: RunIndex) {
-        let asked = Message { input: Input::RemovalAsked, asker: conductor::Asker::Client };
+        let asked = Message::new(Input::RemovalAsked, Asker::Client);
         if self.tell(run, asked) {
             return;
         }
@@ -289,10 +300,23 @@ impl Daemon {
 
     fn append(&mut self, world: &mut World, client: usize, run: RunIndex) -> Outcome {
         let (id, spec) = (world.runs[run].id.clone(), world.runs[run].spec.clone());
+        let free_mb = if world.rng.chance(world.faults.no_memory) { 0 } else { u64::MAX };
+        let slot = self.shelf.books.slots.take(&id, &spec, world.now(), || free_mb);
+        let moment = world.moment(slot);
+        let moment = self.shelf.books.moment_for_new(&id, &spec, moment);
+        if world.is_sabotaged(Sabotage::ForgetsReservations) {
+            let _woken = self.shelf.books.budgets.forget(&id);
+        }
         let (append, seat): (Append, FencedRun) =
-            FencedRun::create(&id, spec, &world.moment(), self.epoch, &truth::Unsaid);
-        match world.append(run, append) {
+            FencedRun::create(&id, spec, &moment, self.epoch, &truth::Unsaid);
+        let appended = world.append(run, append);
+        if appended.is_err() && !self.conducts(run) {
+            self.shelf.pokes.extend(self.shelf.books.forget(&id));
+        }
+        match appended {
             Ok(()) => {
+                self.shelf.wake_all();
+                self.shelf.note(world, seat.run(), Entry::default());
                 self.creations.push(Creation { client, run, at: At::Conduct(Box::new(seat)) });
             }
             Err(Error::KeyTaken { by, .. }) => {

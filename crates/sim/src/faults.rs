@@ -1,6 +1,6 @@
 //! What goes wrong, how often. Each seed draws its own mix, so that rare faults meet in some of them.
 
-use outlast_engine::{Answer, Budget, Exceeded, Hold, Moment, Order, Seen};
+use outlast_engine::{Answer, Hold, Moment, Order, Seen};
 use outlast_store::Fault;
 
 use crate::rng::Rng;
@@ -33,14 +33,12 @@ pub(crate) struct Faults {
     pub(crate) hang_up: u64,
     /// Of a step.
     pub(crate) exec_failure: u64,
-    /// Of a look for a place to go on.
-    pub(crate) no_slot: u64,
+    /// Of a look at the memory that is free.
+    pub(crate) no_memory: u64,
     /// Of something done to a workspace.
     pub(crate) workspace: u64,
     /// Of the word for all, given or taken back.
     pub(crate) hold: u64,
-    /// Of a look at what is left of a budget.
-    pub(crate) no_budget: u64,
     /// Of a look at what is heard of an attempt.
     pub(crate) silence: u64,
 }
@@ -66,10 +64,9 @@ impl Faults {
             launch: up_to(250),
             hang_up: up_to(200),
             exec_failure: up_to(30),
-            no_slot: up_to(700),
+            no_memory: up_to(700),
             workspace: up_to(80),
             hold: up_to(8),
-            no_budget: up_to(60),
             silence: up_to(300),
         }
     }
@@ -89,10 +86,9 @@ impl Faults {
             launch: 0,
             hang_up: 0,
             exec_failure: 0,
-            no_slot: 0,
+            no_memory: 0,
             workspace: 0,
             hold: 0,
-            no_budget: 0,
             silence: 0,
         }
     }
@@ -137,12 +133,6 @@ impl World {
         // A client that counts its orders uses the same id for an order to all and to one run.
         let word = Order { id: Some("o1".to_owned()), by: None, answers: None };
         moment.word = Some(std::sync::Arc::new(word));
-        if self.rng.chance(self.faults.no_budget) {
-            let until = Some(moment.now.plus_ms(self.rng.below(600_000)));
-            // Now and then for good.
-            let then = if self.rng.chance(20) { Exceeded::End } else { Exceeded::Wait };
-            moment.budget = Budget::Spent { name: "day".to_owned(), until, then };
-        }
         if self.rng.chance(self.faults.silence) {
             moment.seen = Seen {
                 quiet_ms: self.rng.below(1_000_000),
@@ -252,7 +242,7 @@ impl World {
                 } else {
                     Some(u8::try_from(self.rng.below(6)).expect("small"))
                 };
-                Other { who, kills, leaves_by_itself: self.rng.chance(500) }
+                Other { who, kills, leaves_by_itself: self.rng.chance(500), is_killed: false }
             })
             .collect()
     }
@@ -278,7 +268,10 @@ impl World {
         }
         let Self { sites, rng, .. } = self;
         if let Some(site) = sites.get_mut(&key) {
-            site.tree.others.retain(|other| !other.leaves_by_itself || !rng.chance(80));
+            site.tree.others.retain(|other| {
+                let is_dying = other.is_killed && other.kills.is_some() && rng.chance(300);
+                !(is_dying || other.leaves_by_itself && rng.chance(80))
+            });
         }
         self.note_exit(key);
     }

@@ -15,26 +15,28 @@
 //! randomness: the same seed gives the same trace.
 
 mod agent;
-mod chore;
+mod books;
 mod conductor;
 mod daemon;
 mod failure;
 mod family;
 mod faults;
-mod keeper;
 mod options;
 mod person;
 mod record;
 mod restarts;
 mod rng;
+mod rules;
 mod shim;
 mod simulation;
 mod spec;
 mod stats;
+mod step;
 mod tree;
 mod truth;
 mod wire;
 mod workload;
+mod workspace;
 mod world;
 
 pub use failure::Failure;

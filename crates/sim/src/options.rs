@@ -65,10 +65,22 @@ pub enum Sabotage {
     ForgetsChildren,
     /// A step without files is taken for one that was never launched.
     AbsenceIsEvidence,
+    /// A run that is held back after a restart is let go whatever is planned.
+    LetsAllGo,
+    /// An append whose fate is not known is made again after whatever is in the journal now.
+    AppendsAgain,
+    /// An append whose fate is not known is taken for made.
+    TrustsLostAppends,
+    /// A daemon that was replaced goes on under its follower's epoch.
+    TakesEpochBack,
+    /// What a starting turn may use up is not reserved.
+    ForgetsReservations,
+    /// A sink is not told that it has something to send.
+    ForgetsSinks,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 28] = [
         Self::NoBarrier,
         Self::StaleEpochsWrite,
         Self::StaleEpochsStart,
@@ -91,5 +103,11 @@ impl Sabotage {
         Self::StartsTheLiving,
         Self::ForgetsChildren,
         Self::AbsenceIsEvidence,
+        Self::LetsAllGo,
+        Self::AppendsAgain,
+        Self::TrustsLostAppends,
+        Self::TakesEpochBack,
+        Self::ForgetsReservations,
+        Self::ForgetsSinks,
     ];
 }

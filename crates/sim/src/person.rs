@@ -64,7 +64,7 @@ impl World {
     fn ask(&mut self, run: RunIndex, input: Input) {
         let Some(daemon) = self.a_serving_daemon() else { return };
         self.note(|| format!("run {run} is asked: {input:?}"));
-        let message = Message { input, asker: Asker::Client };
+        let message = Message::new(input, Asker::Client);
         self.daemons.get_mut(&daemon).expect("it serves").tell(run, message);
     }
 

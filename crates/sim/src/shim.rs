@@ -2,13 +2,14 @@
 //!
 //! The twin of `crates/shim` without pipes and terminals. It may be killed between any two steps.
 
-use outlast_engine::{EndCause, NeverStarted, Step};
+use outlast_engine::{Exit, Step, Survivor};
+use outlast_wire::shim;
 
 use crate::options::Sabotage;
-use crate::record::{self, Record};
+use crate::record::{self, EndCause, NeverStarted, Record};
 use crate::tree::{Main, Signal, Who};
 use crate::wire::{ConnId, News, Order};
-use crate::world::{Durability, Key, ShimId, World};
+use crate::world::{Durability, Key, ShimId, World, boot_id};
 
 /// Steps between TERM and KILL, and rounds of KILL before survivors are admitted.
 const GRACE: u8 = 3;
@@ -103,7 +104,8 @@ impl Shim {
             Stage::Spawned => return self.lock(world),
             Stage::Locked => return self.bind(world),
             Stage::StartOrdered => {
-                self.record(world, Record::Starting, Durability::Process);
+                let starting = record::starting(world.now, self.epoch);
+                self.record(world, starting, Durability::Process);
                 self.stage = Stage::StartingWritten;
             }
             Stage::StartingWritten => self.fork(world),
@@ -164,13 +166,13 @@ impl Shim {
     }
 
     fn write_started(&mut self, world: &mut World) {
-        let at = world.now();
         let who = match world.site(self.key).tree.main {
             Main::AtBarrier(who) | Main::Running(who) => who,
             Main::Absent | Main::Dead(_) => Who { pid: 1, start: 1 },
         };
-        let Who { pid, start } = who;
-        self.record(world, Record::Started { at, pid, start }, Durability::Machine);
+        let boot = boot_id(world.boot);
+        let started = record::started(world.now, &boot.0, who);
+        self.record(world, started, Durability::Machine);
         self.stage = Stage::StartedWritten;
     }
 
@@ -289,8 +291,8 @@ impl Shim {
     }
 
     fn never_start(&mut self, world: &mut World, code: NeverStarted) {
-        let at = world.now();
-        self.record(world, Record::NeverStarted { at, code }, Durability::Machine);
+        let (at_ms, why) = (world.now, "simulated".to_owned());
+        self.record(world, Record::NeverStarted { at_ms, code, why }, Durability::Machine);
         self.stage = Stage::Over;
     }
 
@@ -298,7 +300,8 @@ impl Shim {
     fn end(&mut self, world: &mut World, cause: EndCause, grace: u8) {
         self.ending = match self.ending {
             Ending::NotAsked => {
-                self.record(world, Record::Ending { cause }, Durability::Machine);
+                let at_ms = world.now;
+                self.record(world, Record::Ending { at_ms, cause }, Durability::Machine);
                 Ending::Asked { grace }
             }
             Ending::Asked { grace: asked } => Ending::Asked { grace: asked.min(grace) },
@@ -326,13 +329,16 @@ impl Shim {
         match main {
             Main::Dead(None) => self.never_start(world, NeverStarted::CommandNotFound),
             Main::Dead(Some(exit)) if !has_exited => {
-                let (at, survivors) = (world.now(), world.site(self.key).tree.survivors());
+                let (at_ms, exit) = (world.now, on_disk(exit));
+                let survivors = listed(world.site(self.key).tree.survivors());
                 let forgets = world.is_sabotaged(Sabotage::ForgetsResponse);
                 world.site(self.key).is_response_synced |= !forgets;
-                self.record(world, Record::Exited { at, exit, survivors }, Durability::Machine);
+                let exited = Record::Exited { at_ms, exit, output_bytes: 0, survivors };
+                self.record(world, exited, Durability::Machine);
             }
             Main::Dead(Some(_)) if is_empty => {
-                self.record(world, Record::TreeEmpty, Durability::Machine);
+                let at_ms = world.now;
+                self.record(world, Record::TreeEmpty { at_ms }, Durability::Machine);
                 self.stage = Stage::Over;
             }
             Main::Running(_) if self.ending == Ending::NotAsked => self.keep_limits(world),
@@ -395,15 +401,16 @@ impl Shim {
     }
 
     fn admit(&mut self, world: &mut World) {
-        let survivors = world.site(self.key).tree.members();
+        let survivors = listed(world.site(self.key).tree.members());
         let admitted = self.records.iter().rev().find_map(|record| match record {
-            Record::StopIncomplete { survivors } => Some(survivors.clone()),
+            Record::StopIncomplete { survivors, .. } => Some(survivors.clone()),
             _ => None,
         });
         let is_news =
             admitted != Some(survivors.clone()) || !world.is_sabotaged(Sabotage::AdmitsOnce);
         if !survivors.is_empty() && is_news {
-            self.record(world, Record::StopIncomplete { survivors }, Durability::Machine);
+            let at_ms = world.now;
+            self.record(world, Record::StopIncomplete { at_ms, survivors }, Durability::Machine);
         }
     }
 
@@ -422,6 +429,11 @@ impl Shim {
         }
     }
 
+    /// A signal lets it go on that was stopped by one.
+    pub(crate) fn wake(&mut self) {
+        self.asleep = 0;
+    }
+
     fn is_told(&self, world: &World) -> bool {
         let is_flushed =
             |id: &ConnId| world.conns.get(id).is_none_or(|conn| conn.to_daemon.is_empty());
@@ -432,4 +444,16 @@ impl Shim {
         world.site(self.key).socket.take_if(|holder| *holder == self.id);
         self.stage = Stage::Leaving;
     }
+}
+
+fn on_disk(exit: Exit) -> shim::Exit {
+    match exit {
+        Exit::Code(code) => shim::Exit::Code(code),
+        Exit::Signal(signal) => shim::Exit::Signal(signal),
+    }
+}
+
+fn listed(survivors: Vec<Survivor>) -> Vec<shim::Survivor> {
+    let listed = |Survivor { pid, start, command }| shim::Survivor { pid, start, command };
+    survivors.into_iter().map(listed).collect()
 }

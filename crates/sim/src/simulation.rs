@@ -6,6 +6,7 @@ use outlast_engine::Step;
 
 use crate::daemon::{self, Stage};
 use crate::faults::Faults;
+use crate::rules::Rules;
 use crate::truth;
 use crate::world::{DaemonId, Key, RunIndex, ShimId, World};
 use crate::{Failure, Options, Stats, shim};
@@ -75,7 +76,8 @@ fn failure(world: &World, seed: u64) -> Failure {
 impl World {
     fn step(&mut self) {
         self.stats.steps += 1;
-        self.now += self.rng.below(40);
+        let ms = self.rng.below(40);
+        self.pass(ms);
         self.maybe_go_wrong();
         let may_start = if self.daemons.is_empty() { 250 } else { self.faults.overlap };
         if self.rng.chance(may_start) {
@@ -112,10 +114,11 @@ impl World {
     /// Everybody steps once, and nothing goes wrong.
     fn quiet_round(&mut self, round: u32) {
         self.stats.steps += 1;
-        self.now += self.rng.below(1_000);
+        let ms = self.rng.below(1_000);
+        self.pass(ms);
         if round.is_multiple_of(20) {
             // Far enough to get over any jump of the clock.
-            self.now += 600_000;
+            self.pass(600_000);
         }
         let newest = self.epoch;
         if !self
@@ -151,6 +154,8 @@ impl World {
         self.faults = Faults::none();
         self.is_quiet = true;
         self.is_held = false;
+        // The operator gives room to what waits for it.
+        self.rules = Rules::default();
         // Whoever sets a clock back sets it right again one day.
         self.now = self.now.max(self.latest);
         self.note(|| "peace".to_owned());
@@ -234,6 +239,7 @@ impl World {
 
     fn unrest_of(&self, run: RunIndex) -> Option<&'static str> {
         let to_go = self.is_to_be_removed(run).then_some("its workspace is to go");
-        truth::unrest(self, run).or(to_go)
+        let unsent = truth::has_unsent(self, run).then_some("a notice waits to be sent");
+        truth::unrest(self, run).or(to_go).or(unsent)
     }
 }

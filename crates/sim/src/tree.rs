@@ -34,6 +34,8 @@ pub(crate) struct Other {
     /// KILLs that it withstands; `None` if it withstands them all.
     pub(crate) kills: Option<u8>,
     pub(crate) leaves_by_itself: bool,
+    /// It was told to die, and will unless it withstands all.
+    pub(crate) is_killed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,28 @@ impl Tree {
 
     pub(crate) fn is_empty(&self) -> bool {
         !self.is_main_alive() && self.others.is_empty()
+    }
+
+    /// The processes of the command; a child at its barrier is not one yet.
+    pub(crate) fn command(&self) -> Vec<Survivor> {
+        let main = match self.main {
+            Main::Running(who) => Some(survivor(who)),
+            Main::AtBarrier(_) | Main::Absent | Main::Dead(_) => None,
+        };
+        main.into_iter().chain(self.survivors()).collect()
+    }
+
+    /// The child that waits at its barrier, which still looks like its shim.
+    pub(crate) fn at_barrier(&self) -> Option<Survivor> {
+        match self.main {
+            Main::AtBarrier(who) => Some(survivor(who)),
+            Main::Running(_) | Main::Absent | Main::Dead(_) => None,
+        }
+    }
+
+    /// True while this process is the main one and lives.
+    pub(crate) fn is_main(&self, of: Who) -> bool {
+        matches!(self.main, Main::AtBarrier(who) | Main::Running(who) if who == of)
     }
 
     /// True while anybody who has run the command, or was started by it, is alive.
@@ -85,6 +109,7 @@ impl Tree {
             (Signal::Kill, Some(0)) => false,
             (Signal::Kill, Some(left)) => {
                 *left -= 1;
+                other.is_killed = true;
                 true
             }
             (Signal::Term, Some(_)) | (_, None) => true,

@@ -3,11 +3,11 @@
 use outlast_engine::{RunId, RunSpec};
 use outlast_store::Journal;
 
-use crate::chore::Place;
 use crate::daemon::{Daemon, Stage};
 use crate::person::Person;
 use crate::spec;
 use crate::truth::Known;
+use crate::workspace::Place;
 use crate::world::{DaemonId, RunIndex, RunTruth, World};
 
 #[derive(Debug)]

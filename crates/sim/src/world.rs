@@ -5,19 +5,20 @@ use std::collections::{BTreeMap, VecDeque};
 use outlast_engine::{Answer, BootId, Exit, Moment, Purpose, RunId, RunSpec, Slot, Step, Time};
 use outlast_store::{Append, Error, Fault, Journal, Memory};
 
-use crate::chore::Place;
 use crate::daemon::Daemon;
 use crate::faults::Faults;
 use crate::options::{Options, Sabotage};
 use crate::person::Person;
 use crate::record::Record;
 use crate::rng::Rng;
+use crate::rules::Rules;
 use crate::shim::Shim;
 use crate::stats::Stats;
 use crate::tree::{Main, Tree, Who};
 use crate::truth::{self, Known};
 use crate::wire::{Conn, ConnId};
 use crate::workload::Client;
+use crate::workspace::Place;
 
 /// What of the trail is kept for a failure's report.
 const TRAIL: usize = 60;
@@ -43,6 +44,12 @@ pub(crate) struct World {
     pub(crate) is_held: bool,
     pub(crate) stats: Stats,
     pub(crate) now: u64,
+    /// The clock that no jump moves.
+    pub(crate) awake_ms: u64,
+    /// What the operator's config says.
+    pub(crate) rules: Rules,
+    /// How many notices of each run each sink has been sent.
+    pub(crate) sent: BTreeMap<(RunIndex, String), usize>,
     /// The latest moment that any clock has shown.
     pub(crate) latest: u64,
     pub(crate) boot: u64,
@@ -112,8 +119,16 @@ pub(crate) struct RunTruth {
     pub(crate) place: Place,
     /// How often an agent has changed the workspace.
     pub(crate) version: u64,
-    /// Which step was launched last, and its main process once a daemon has heard of it.
-    pub(crate) launched: Option<(Step, Option<Who>)>,
+    /// What was noted of the step that was launched last.
+    pub(crate) launched: Option<LaunchNote>,
+}
+
+/// Which step was launched, by the daemon of which epoch, and its main process once a daemon has heard of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LaunchNote {
+    pub(crate) step: Step,
+    pub(crate) epoch: u64,
+    pub(crate) main: Option<Who>,
 }
 
 impl Site {
@@ -154,6 +169,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let faults = Faults::draw(&mut rng);
         let most_clients = 1 + rng.index(options.clients);
+        let rules = Rules::draw(&mut rng);
         Self {
             rng,
             options: options.clone(),
@@ -162,6 +178,9 @@ impl World {
             is_held: false,
             stats: Stats { seeds: 1, trace: 0xcbf2_9ce4_8422_2325, ..Stats::default() },
             now: 1_700_000_000_000,
+            awake_ms: 0,
+            rules,
+            sent: BTreeMap::new(),
             latest: 0,
             boot: 1,
             store: Memory::new(),
@@ -188,13 +207,29 @@ impl World {
         Time(self.now)
     }
 
-    /// Just now, with room or without for whoever has no place yet.
-    pub(crate) fn moment(&mut self) -> Moment {
-        let is_taken = self.rng.chance(self.faults.no_slot);
-        let slot = if is_taken { Slot::Taken } else { Slot::Free };
+    /// Just now, for a run that may start something or not.
+    pub(crate) fn moment(&mut self, slot: Slot) -> Moment {
         let mut moment = Moment { slot, ..Moment::new(self.now(), boot_id(self.boot)) };
         self.draw_shared(&mut moment);
         moment
+    }
+
+    /// Time passes, by every clock.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        self.now += ms;
+        self.awake_ms += ms.saturating_mul(5);
+    }
+
+    /// A sink sends every notice that it has not sent yet.
+    pub(crate) fn send(&mut self, sink: &str) {
+        for run in 0..self.runs.len() {
+            let told = self.store.told(&self.runs[run].id);
+            let count = told.iter().filter(|(_, to)| to == sink).count();
+            if count > 0 {
+                let before = self.sent.insert((run, sink.to_owned()), count).unwrap_or(0);
+                self.stats.notices_sent += u64::try_from(count - before).expect("few");
+            }
+        }
     }
 
     pub(crate) fn is_sabotaged(&self, how: Sabotage) -> bool {

@@ -115,7 +115,7 @@ impl Creation {
         if seat.run().live().is_none() && lasting(spec) == Lasting::Process {
             // It may still wait when the machine goes down, and then needs what it was given.
             if let Err(error) = self.sync(&dir).await {
-                self.supervisor.give_back_slot(&self.id);
+                self.supervisor.give_back(&self.id);
                 discard(&dir);
                 return Err(error);
             }
@@ -127,16 +127,16 @@ impl Creation {
                 strays::acknowledge(&dir);
                 self.supervisor.notices.wake(told.iter().map(String::as_str));
                 let made = seat.run().clone();
+                // Before its conductor starts: what that notes is newer.
+                self.supervisor.note(&made, Entry::default());
                 conductor::start(&self.supervisor, seat, None);
-                self.supervisor.note_slot(&made);
                 self.announce(&self.id, &made.spec).await?;
-                self.supervisor.note_spent(&made, Entry::default());
                 let mut warnings = self.wanted.warnings;
                 warnings.extend(made.is_held.then(|| HELD.to_owned()));
                 Ok(Created { id: self.id.0, existed: false, warnings })
             }
             Err(error) => {
-                self.supervisor.give_back_slot(&self.id);
+                self.supervisor.give_back(&self.id);
                 self.settle(&dir, error).await
             }
         }

@@ -15,9 +15,9 @@ use super::callers::{Caller, Right};
 use super::find::{resolve, snapshot_of, view_of};
 use super::tell::{not_taken, refuse_ended, refuse_full, tell};
 use crate::conductor::UNWRITABLE;
-use crate::keeper::GRACE_MS;
 use crate::recovery;
 use crate::refusal::{Answer, Refusal};
+use crate::steps::GRACE_MS;
 use crate::supervisor::Supervisor;
 
 /// What is true of a stop that found no room in the journal.

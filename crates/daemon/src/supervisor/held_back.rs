@@ -5,8 +5,8 @@ use outlast_engine::{Effect, Run, RunId};
 use outlast_wire::api::Holding;
 
 use super::Supervisor;
-use crate::keeper;
 use crate::starts;
+use crate::steps;
 use crate::view;
 use outlast_conduct::reconcile::{Desired, Readiness};
 
@@ -57,7 +57,7 @@ impl Supervisor {
         let dir = self.ground.layout.run(run.id.as_str());
         run.due().into_iter().any(|effect| match effect {
             Effect::Ensure { step, boot } => {
-                boot == self.ground.world.boot && keeper::is_locked(&keeper::step_dir(&dir, step))
+                boot == self.ground.world.boot && steps::is_locked(&steps::step_dir(&dir, step))
             }
             _ => false,
         })

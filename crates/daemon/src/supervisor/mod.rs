@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 
 use outlast_engine::{Input, Run, RunId, RunSpec, Slot, Time};
+use outlast_store::Entry;
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
 use outlast_workflow::{Config, Problem};
@@ -30,13 +31,13 @@ use crate::waiter::Needs;
 use crate::watchers::Watchers;
 use crate::world;
 use moments::Shared;
-use outlast_conduct::slots::{Queueing, Slots};
+use outlast_conduct::books::Books;
 use strays::Strays;
 
 /// The open runs, and what they share.
 pub(crate) struct Supervisor {
     pub(crate) ground: Arc<Ground>,
-    pub(crate) slots: Slots,
+    pub(crate) books: Books,
     pub(crate) restarts: Arc<Restarts>,
     /// Set if daemons have died too fast before this one.
     pub(crate) storm: Option<Storm>,
@@ -78,9 +79,9 @@ pub(crate) struct Storm {
 impl Supervisor {
     pub(crate) fn new(ground: Arc<Ground>, storm: Option<Storm>) -> Arc<Self> {
         let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (slots, restarts) = (Slots::default(), Arc::new(Restarts::default()));
+        let (books, restarts) = (Books::default(), Arc::new(Restarts::default()));
         if let Ok(config) = ground.settings.current() {
-            slots.follow(&config.concurrency);
+            books.slots.follow(&config.concurrency);
             restarts.follow(&config.supervision);
         }
         if let Some(storm) = storm {
@@ -96,7 +97,7 @@ impl Supervisor {
             orders: Book::default(),
             strays: Strays::default(),
             needs: Needs::default(),
-            slots,
+            books,
             restarts,
             storm,
             runs,
@@ -137,8 +138,7 @@ impl Supervisor {
     pub(crate) fn unseat(&self, id: &RunId) {
         let gone = lock(&self.runs).remove(id);
         self.watchers.note(id);
-        self.forget_budget(id);
-        self.give_back_slot(id);
+        self.give_back(id);
         match gone {
             Some(handle) => {
                 if let Some(origin) = &handle.snapshot.borrow().run.spec.origin {
@@ -151,13 +151,8 @@ impl Supervisor {
 
     /// Whether a run may start something now.
     pub(crate) fn slot_of(&self, run: &Run) -> Slot {
-        if self.restarts.is_pending(&run.id) {
-            return Slot::Held;
-        }
-        if run.holds_slot() {
-            return Slot::Free;
-        }
-        let slot = self.take_slot(&run.id, &run.spec, run.created_at);
+        let is_held_back = self.restarts.is_pending(&run.id);
+        let slot = self.books.slot_of(run, is_held_back, world::free_memory_mb);
         if slot == Slot::Taken {
             self.restarts.started(&run.id);
         }
@@ -166,36 +161,30 @@ impl Supervisor {
 
     /// A place for a run that has none, if it may have one now.
     pub(crate) fn take_slot(&self, id: &RunId, spec: &RunSpec, since: Time) -> Slot {
-        self.slots.take(id, spec, since, world::free_memory_mb)
+        self.books.slots.take(id, spec, since, world::free_memory_mb)
     }
 
-    /// Notes what a run has come to, and asks whoever can have the place it left.
-    pub(crate) fn note_slot(&self, run: &Run) {
+    /// Notes what a run has come to and what it has used up by that, and has those look again whom that concerns.
+    pub(crate) fn note(&self, run: &Run, spent: Entry) {
         self.needs.note(run);
-        let is_held = self.restarts.is_pending(&run.id);
-        let queueing = if is_held { Queueing::StaysOut } else { Queueing::Joins };
-        if let Some(next) = self.slots.note(run, queueing).filter(|next| *next != run.id) {
-            self.poke(&next);
-        }
+        let is_held_back = self.restarts.is_pending(&run.id);
+        self.books.note(run, is_held_back, spent).iter().for_each(|id| self.poke(id));
         self.restarts.note(run, &self.ground.world.boot);
     }
 
-    /// A run that was not made needs no place.
-    pub(crate) fn give_back_slot(&self, id: &RunId) {
-        self.forget_budget(id);
-        if let Some(next) = self.slots.forget(id) {
-            self.poke(&next);
-        }
+    /// A run that is gone, or was not made, takes no slot and nothing of any budget.
+    pub(crate) fn give_back(&self, id: &RunId) {
+        self.books.forget(id).iter().for_each(|id| self.poke(id));
     }
 
     pub(crate) fn waits_for_memory(&self) -> bool {
-        self.slots.waits_for_memory()
+        self.books.slots.waits_for_memory()
     }
 
     /// What holds for whatever starts now; the queue follows it too.
     pub(crate) fn config(&self) -> Result<Arc<Config>, Vec<Problem>> {
         let config = self.ground.settings.current()?;
-        if let Some(next) = self.slots.follow(&config.concurrency) {
+        if let Some(next) = self.books.slots.follow(&config.concurrency) {
             self.poke(&next);
         }
         self.restarts.follow(&config.supervision);

@@ -4,13 +4,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Hold, Moment, Order, Run, RunId, RunSpec, Seen, Slot, Time};
-use outlast_store::{Amount, Entry, Error};
+use outlast_store::Error;
 use outlast_wire::api::ByView;
 use outlast_workflow::Config;
 
 use super::Supervisor;
 use crate::order_book::{self, Page};
-use outlast_conduct::budgets::{BudgetStatus, Budgets};
+use outlast_conduct::budgets::BudgetStatus;
 
 /// Since when everything rests, as the store has it.
 const HELD: &str = "held";
@@ -18,7 +18,6 @@ const HELD: &str = "held";
 /// What every run has to go by, beside its own journal.
 #[derive(Default)]
 pub(crate) struct Shared {
-    pub(crate) budgets: Budgets,
     hold: Mutex<Word>,
 }
 
@@ -56,42 +55,21 @@ impl Supervisor {
 
     /// The moment for a run that exists.
     pub(crate) fn moment_of(&self, run: &Run, slot: Slot, seen: Seen) -> Moment {
-        let moment = self.ground.moment(slot);
-        let nothing = Amount::default();
-        let budget =
-            self.shared.budgets.reserve(&run.id, &run.spec, Some(run), nothing, moment.now);
         let (hold, word) = self.hold();
-        Moment { hold, word, budget, seen, ..moment }
-    }
-
-    /// The same moment for a run that will have used up so much in it: what it shares may be spent by that.
-    pub(crate) fn moment_after(&self, run: &Run, moment: &Moment, spent: Entry) -> Moment {
-        let (id, spec, now) = (&run.id, &run.spec, moment.now);
-        let budget = self.shared.budgets.reserve(id, spec, Some(run), spent.amount, now);
-        Moment { budget, nearing: self.shared.budgets.nearing(spec, spent), ..moment.clone() }
+        let moment = Moment { hold, word, seen, ..self.ground.moment(slot) };
+        self.books.moment_of(run, moment)
     }
 
     /// The moment for a run that is being made.
     pub(crate) fn moment_for_new(&self, id: &RunId, spec: &RunSpec, slot: Slot) -> Moment {
-        let moment = self.ground.moment(slot);
-        let budget = self.shared.budgets.reserve(id, spec, None, Amount::default(), moment.now);
         let (hold, word) = self.hold();
-        Moment { hold, word, budget, ..moment }
-    }
-
-    /// Notes what a run has used up, and has those look again whom that concerns.
-    pub(crate) fn note_spent(&self, run: &Run, spent: Entry) {
-        self.shared.budgets.note(run, spent).iter().for_each(|id| self.poke(id));
-    }
-
-    /// A run that is gone, or was not made, takes nothing of any budget.
-    pub(crate) fn forget_budget(&self, id: &RunId) {
-        self.shared.budgets.forget(id).iter().for_each(|id| self.poke(id));
+        let moment = Moment { hold, word, ..self.ground.moment(slot) };
+        self.books.moment_for_new(id, spec, moment)
     }
 
     /// The sums are read again after an append whose answer got lost.
     pub(crate) fn reload_budgets(&self) {
-        if let Err(error) = self.shared.budgets.reload(self.ground.world.now(), &*self.ground.store)
+        if let Err(error) = self.books.budgets.reload(self.ground.world.now(), &*self.ground.store)
         {
             tracing::error!(%error, "cannot read what was spent; budgets go by what is known");
         }
@@ -99,18 +77,14 @@ impl Supervisor {
 
     pub(crate) fn follow_budgets(&self, config: &Config) -> Result<(), Error> {
         let (rules, near) = (&config.budgets, config.health.near_limit_percent);
-        let changed = self.shared.budgets.follow(
-            rules,
-            near,
-            self.ground.world.now(),
-            &*self.ground.store,
-        )?;
+        let changed =
+            self.books.budgets.follow(rules, near, self.ground.world.now(), &*self.ground.store)?;
         changed.iter().for_each(|id| self.poke(id));
         Ok(())
     }
 
     pub(crate) fn budgets(&self) -> Vec<BudgetStatus> {
-        self.shared.budgets.status(self.ground.world.now())
+        self.books.budgets.status(self.ground.world.now())
     }
 
     pub(crate) fn held_since(&self) -> Option<Time> {

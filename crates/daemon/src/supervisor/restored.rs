@@ -3,11 +3,12 @@
 //! What such a run did since the journal was copied is not known. Only the files of a step that was alive say more.
 //! A run whose directory has gone further is `recovery`'s business.
 
+use outlast_conduct::records as meaning;
 use outlast_engine::{Attempt, Custody, End, Input, Run, Step, Time};
 
 use super::Supervisor;
-use crate::keeper;
 use crate::records;
+use crate::steps;
 
 impl Supervisor {
     /// What a run that is taken over hears first.
@@ -26,16 +27,16 @@ impl Supervisor {
         let attempt = run.live().map(Attempt::step);
         let errand = run.live_errand().map(|live| Step::Errand { errand: live.number });
         let Some(step) = attempt.or(errand) else { return run.seen_at };
-        let dir = keeper::step_dir(&self.ground.layout.run(run.id.as_str()), step);
-        if keeper::is_locked(&dir) {
+        let dir = steps::step_dir(&self.ground.layout.run(run.id.as_str()), step);
+        if steps::is_locked(&dir) {
             return self.ground.world.now();
         }
         let records = records::read(&dir.events()).unwrap_or_else(|error| {
             tracing::error!(run = %run.id, %error, "cannot read when a step of the run ended");
             Vec::new()
         });
-        let mut report = records::report(step, Custody::Nobody, &records, 0);
-        records::in_our_time(&mut report, records::line(&records), &self.ground.world);
+        let mut report = meaning::report(step, Custody::Nobody, &records, 0);
+        records::in_our_time(&mut report, meaning::line(&records), &self.ground.world);
         match report.end {
             Some(End::Exited { at, .. } | End::NeverStarted { at, .. }) => at,
             None => run.seen_at,

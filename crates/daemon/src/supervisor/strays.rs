@@ -18,8 +18,8 @@ use outlast_wire::layout::RunDir;
 
 use super::Supervisor;
 use crate::directory::{Contents, word};
-use crate::keeper;
 use crate::refusal::Refusal;
+use crate::steps;
 use crate::sync::lock;
 use crate::world::files;
 
@@ -67,7 +67,7 @@ pub(crate) fn proof_of(dir: &RunDir) -> io::Result<Proof> {
 
 /// True while a shim holds the lock of any step in the directory.
 pub(crate) fn is_alive(dir: &RunDir, contents: &Contents) -> bool {
-    contents.steps().any(|step| keeper::is_locked(&keeper::step_dir(dir, step)))
+    contents.steps().any(|step| steps::is_locked(&steps::step_dir(dir, step)))
 }
 
 /// Removes what a creation that did not finish has written, name by name, and nothing else.
@@ -259,7 +259,7 @@ fn describe(dir: &RunDir, contents: &Contents) -> String {
     let (attempts, errands) = (contents.attempts.len(), contents.errands.len());
     let alive: Vec<String> = contents
         .steps()
-        .filter(|step| keeper::is_locked(&keeper::step_dir(dir, *step)))
+        .filter(|step| steps::is_locked(&steps::step_dir(dir, *step)))
         .map(word)
         .collect();
     let alive = match alive.as_slice() {

@@ -56,7 +56,10 @@ impl Watcher {
             dir: dir.clone(),
             scan: scan.clone(),
         };
-        #[expect(clippy::disallowed_methods, reason = "owned by its keeper, which aborts it")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "owned by the task of its step, which aborts it"
+        )]
         let task = tokio::spawn(look.watch()).abort_handle();
         Some(Self { scan, task })
     }

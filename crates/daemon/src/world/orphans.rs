@@ -38,12 +38,6 @@ pub(crate) struct Found {
     pub(crate) leader: Option<Who>,
 }
 
-impl Found {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.tree.is_empty() && self.shims.is_empty()
-    }
-}
-
 impl Marks {
     pub(crate) fn new(run: &RunId, step: Step, dir: &AttemptDir, main: Option<Who>) -> Self {
         let of_step = match step {
@@ -56,11 +50,6 @@ impl Marks {
         let environment = marks.map(String::into_bytes).collect();
         let shim = [b"__shim".to_vec(), dir.0.as_os_str().as_bytes().to_vec()];
         Self { environment, main, shim }
-    }
-
-    /// The main process is known now.
-    pub(crate) fn found_main(&mut self, main: Who) {
-        self.main = Some(main);
     }
 
     fn are_on(&self, pid: u32, stat: &Stat) -> io::Result<bool> {
@@ -210,6 +199,6 @@ mod tests {
     #[test]
     fn parents_in_a_circle_end() {
         let all = BTreeMap::from([(2, stat(3, 2, 1)), (3, stat(2, 3, 1))]);
-        assert!(sorted(&all, &[], &[]).is_empty());
+        assert_eq!(sorted(&all, &[], &[]), Found::default());
     }
 }

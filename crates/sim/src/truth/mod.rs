@@ -9,6 +9,7 @@ mod exec;
 mod known;
 mod places;
 mod rest;
+mod shares;
 mod turns;
 
 use outlast_engine::{Event, Fact, Run, State, Step, check};
@@ -19,8 +20,8 @@ use crate::world::{Key, RunIndex, World};
 pub(crate) use clients::{check_promised, on_answered, on_created};
 pub(crate) use exec::on_exec;
 pub(crate) use known::Known;
-pub(crate) use places::on_chore;
-pub(crate) use rest::{check_rest, unrest};
+pub(crate) use places::on_workspace_op;
+pub(crate) use rest::{check_rest, has_unsent, unrest};
 
 /// The most events that a simulated journal may have.
 const MOST_EVENTS: usize = 100_000;
@@ -48,6 +49,7 @@ pub(crate) fn on_append(world: &mut World, run: RunIndex) {
     let Some(last) = news.last() else { return };
     turns::check_messages(world, run);
     turns::check_spend(world, run);
+    shares::check_slots(world);
     let row = world.store.row(&id).expect("memory can be read");
     if row != world.runs[run].known.run().map(Run::row) {
         world.broke(Some(run), "the row in the store is not the journal's".to_owned());
@@ -81,6 +83,7 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
             world.stats.attempts += 1;
             exec::on_meant(world, of_attempt(turn, attempt), boot);
             turns::on_turn_started(world, run, *attempt);
+            shares::check_budget(world, run);
         }
         Fact::ErrandStarted { errand, boot, .. } => {
             world.stats.errands += 1;

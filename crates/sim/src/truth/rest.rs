@@ -3,6 +3,7 @@
 use outlast_store::Journal;
 
 use super::{check_promised, check_whole};
+use crate::spec::SINKS;
 use crate::world::{RunIndex, World};
 
 pub(crate) fn check_rest(world: &mut World) {
@@ -38,4 +39,13 @@ pub(crate) fn unrest(world: &World, run: RunIndex) -> Option<&'static str> {
         return Some("it has not ended");
     }
     known.is_open().then_some("it has ended and somebody of it is left")
+}
+
+/// True if a notice is in the outbox that its sink has not sent.
+pub(crate) fn has_unsent(world: &World, run: RunIndex) -> bool {
+    let told = world.store.told(&world.runs[run].id);
+    SINKS.into_iter().any(|sink| {
+        let count = told.iter().filter(|(_, to)| to == sink).count();
+        world.sent.get(&(run, sink.to_owned())).copied().unwrap_or(0) != count
+    })
 }

@@ -6,27 +6,46 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
+use outlast_conduct::records as meaning;
+use outlast_conduct::steps::{Launched, Say, Trouble, TroubleCode};
 use outlast_engine::{Place, Run, Step};
 use outlast_wire::again;
 use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Spec, Spool, Window};
 use outlast_wire::{hook, version};
 
-use super::GRACE_MS;
-use super::session::{Session, on_the_wire};
-use super::{Work, ending, errand, records};
+use super::session::{self, Session, on_the_wire};
+use super::{Driver, GRACE_MS, ending, errand, records};
 use crate::lanes::Lane;
 use crate::service::scope_name;
 use crate::world::files::{self, Lasting};
-use crate::world::{self, spawn};
+use crate::world::{self, host, limits, spawn};
 use crate::{request, trace, workspace};
 
-impl Work {
-    /// Starts a shim; `None` if it went without a word, as one does that finds the lock taken. Whether it
-    /// runs the command is for its lock, its records and our epoch to decide.
-    pub(super) async fn launch(&mut self) -> io::Result<Option<Session>> {
+impl Driver {
+    /// Starts a shim. Whether it runs the command is for its lock, its records and our epoch to decide.
+    pub(super) async fn launch(&mut self) -> Launched {
+        let mut baseline = None;
+        let launched = match self.has_room() {
+            Ok(()) => self.try_launch(&mut baseline).await,
+            Err(error) => Err(error),
+        };
+        match launched {
+            Ok(Some(session)) => Launched::Met { hello: self.enter(session), baseline },
+            Ok(None) => Launched::NoAnswer { baseline },
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Launched::BadSpec(error.to_string())
+            }
+            Err(error) => {
+                Launched::Failed { code: host::launch_failure(&error), why: error.to_string() }
+            }
+        }
+    }
+
+    /// `None` if the shim went without a word, as one does that finds the lock taken.
+    async fn try_launch(&mut self, baseline: &mut Option<String>) -> io::Result<Option<Session>> {
         files::private_dir(&self.dir.0)?;
-        self.look_at_start().await;
+        *baseline = self.look_at_start().await;
         let request = self.request().await?;
         let spec = serde_json::to_vec(&self.spec(request.as_ref())?).map_err(io::Error::other)?;
         files::write(&self.dir.spec(), &spec)?;
@@ -36,16 +55,34 @@ impl Work {
         hook!("daemon.shim-spawned");
         self.enclose(shim.pid).await;
         let stream = tokio::net::UnixStream::from_std(shim.stream)?;
-        match Session::over(stream, self.ground.lineage.shim_epoch(), self.start_order()).await {
-            Ok(mut session) => {
-                session.is_ours = true;
-                Ok(Some(session))
-            }
+        // What is to be stopped is not started first.
+        let is_to_stop = self.stop.borrow().is_some();
+        let start = (!is_to_stop).then(|| session::order(Say::Start, self.task.step, &self.ground));
+        match Session::over(stream, self.ground.lineage.shim_epoch(), start).await {
+            Ok(session) => Ok(Some(session)),
             Err(error) => {
                 tracing::warn!(run = %self.task.run.id, %error, "a new shim did not answer");
                 Ok(None)
             }
         }
+    }
+
+    /// Steps leave some descriptors to clients. One that is to be stopped may take the last.
+    pub(super) fn has_room(&self) -> io::Result<()> {
+        if self.stop.borrow().is_some() {
+            return Ok(());
+        }
+        limits::keep_some_free(File::open("/dev/null")?)
+    }
+
+    /// Writes down that nothing ran, where a late shim would read it.
+    pub(super) fn fence(&self, code: NeverStarted, why: String) -> Result<(), Trouble> {
+        let at_ms = self.ground.world.now().0;
+        tracing::error!(run = %self.task.run.id, %why, "step not launched");
+        fence(&self.dir, at_ms, code, why).map_err(|error| {
+            let code = host::failure(&error).map_or(TroubleCode::Unreadable, TroubleCode::Host);
+            Trouble { code, message: error.to_string() }
+        })
     }
 
     /// Gives a new shim a scope of its own, so that nothing of the step ever lives in the daemon's.
@@ -58,13 +95,13 @@ impl Work {
         self.ground.scopes.enclose(&name, &description, pid).await;
     }
 
-    /// A loop's first attempt shows what there was before it.
-    async fn look_at_start(&mut self) {
+    /// The workspace as a loop's first attempt finds it: what there was before it.
+    async fn look_at_start(&self) -> Option<String> {
         let run = self.task.run.clone();
         let is_new = run.preparation.workspace == Place::Ready { created: true };
         let is_first = self.task.step == Step::Attempt { turn: 1, attempt: 1 };
         if !is_first || !(is_new || ending::wants_digest(&run)) {
-            return;
+            return None;
         }
         if is_new {
             // It is whole now: from here on it is reused, and no hook makes it again.
@@ -77,7 +114,7 @@ impl Work {
                 Err(error) => tracing::error!(run = %id, %error, "settling the workspace died"),
             }
         }
-        self.baseline = ending::digest(run).await;
+        ending::digest(run).await
     }
 
     /// What an attempt is asked; an errand is asked nothing. A template, and what is read for it, have a lane, so
@@ -126,7 +163,7 @@ impl Work {
             umask: run.spec.umask,
             tty: order.tty,
             limits: Limits {
-                turn_timeout_ms: self.timeout_ms(),
+                turn_timeout_ms: self.task.timeout_ms,
                 stall_window_ms: order.stall_window_ms,
                 grace_ms: GRACE_MS,
             },
@@ -136,26 +173,6 @@ impl Work {
             revive: self.ground.revive(),
             booted_at_ms: Some(self.ground.world.booted_at_ms()),
         })
-    }
-
-    /// How long the step may take.
-    pub(super) fn timeout_ms(&self) -> Option<u64> {
-        let run = &self.task.run;
-        match (self.task.step, &run.errand) {
-            (Step::Attempt { .. }, _) => run.spec.limits.turn_timeout_ms,
-            (Step::Errand { .. }, Some(errand)) => {
-                errand::command(run, &errand.purpose).ok().map(|command| command.timeout_ms)
-            }
-            (Step::Errand { .. }, None) => None,
-        }
-    }
-
-    /// How long the step may be silent.
-    pub(super) fn stall_window_ms(&self) -> Option<u64> {
-        match self.task.step {
-            Step::Attempt { .. } => self.task.run.spec.limits.stall_window_ms,
-            Step::Errand { .. } => None,
-        }
     }
 
     fn attempt_order(&self, request: &request::Request) -> io::Result<Order> {
@@ -328,16 +345,11 @@ pub(super) fn is_locked(dir: &AttemptDir) -> bool {
 }
 
 /// Writes down that the attempt never started, unless it has or a shim lives that may.
-pub(super) fn fence(
-    dir: &AttemptDir,
-    at_ms: u64,
-    code: NeverStarted,
-    why: String,
-) -> io::Result<()> {
+fn fence(dir: &AttemptDir, at_ms: u64, code: NeverStarted, why: String) -> io::Result<()> {
     files::private_dir(&dir.0)?;
     let Some(_lock) = hold(dir)? else { return Ok(()) };
     let known = records::read(&dir.events()).map_err(io::Error::other)?;
-    if records::is_begun(&known) {
+    if meaning::is_begun(&known) {
         return Ok(());
     }
     let record = Record::NeverStarted { at_ms, code, why };

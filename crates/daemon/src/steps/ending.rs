@@ -10,15 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_agents::{must_answer, tools};
-use outlast_engine::{
-    Answer, Custody, End, EndCause, Exit, RefusedCall, Report, Run, RunSpec, Step,
-};
-use outlast_wire::codes::Code;
-use outlast_wire::hook;
+use outlast_conduct::steps::{Ending, Trouble, TroubleCode};
+use outlast_engine::{Answer, Exit, RefusedCall, Run, RunSpec, Step};
 use outlast_wire::layout::AttemptDir;
 
-use super::Work;
+use super::Driver;
 use crate::lanes::Lane;
+use crate::mailbox::Message;
 use crate::world::host;
 use crate::{response, tail, workspace};
 
@@ -34,56 +32,9 @@ const READ_AGAIN: Duration = Duration::from_millis(500);
 /// A tool's output is what the agent asked for.
 const TOOL_TAIL: usize = 32 << 10;
 
-#[derive(Debug, Clone)]
-pub(super) struct Ending {
-    answer: Answer,
-    refused: Vec<RefusedCall>,
-    workspace: Option<String>,
-    tail: String,
-}
-
-impl Work {
-    /// Adds to a report what only the files of the step say.
-    pub(super) async fn look_at_end(&mut self, report: &mut Report) {
-        let Some(exit) = ended_by_itself(report) else {
-            report.workspace.clone_from(&self.baseline);
-            if matches!(report.end, Some(End::Exited { .. })) && is_errand(self.task.step) {
-                report.tail = self.ending(Exit::Code(1)).await.tail;
-            }
-            return;
-        };
-        let found = self.ending(exit).await;
-        report.answer = found.answer;
-        report.refused = found.refused;
-        report.workspace = found.workspace;
-        report.tail = found.tail;
-    }
-
-    /// And what its watches have found to the last line, if there will be no more of them.
-    pub(super) async fn look_at_output(&self, report: &mut Report) {
-        let is_over = report.end.is_some()
-            || matches!(report.custody, Custody::Nobody | Custody::Rebooted | Custody::NeverHeld);
-        let run = self.handle.snapshot.borrow().run.clone();
-        let is_live = run.live().is_some_and(|live| live.step() == report.step);
-        if let Some(watcher) = self.watcher.as_ref().filter(|_| is_over && is_live) {
-            report.matched = watcher.last_words().await;
-        }
-    }
-
-    async fn ending(&mut self, exit: Exit) -> Ending {
-        if let Some(found) = &self.ending {
-            return found.clone();
-        }
-        let found = self.look_now(exit).await;
-        hook!("daemon.ending-seen");
-        self.ending = Some(found.clone());
-        found
-    }
-}
-
-impl Work {
+impl Driver {
     /// A file or two of the step's own, and for a bounded time all of its workspace.
-    async fn look_now(&self, exit: Exit) -> Ending {
+    pub(super) async fn look_at_end(&self, exit: Exit) -> Ending {
         let (run, step, dir) = (self.task.run.clone(), self.task.step, self.dir.clone());
         let workspace = match step {
             Step::Attempt { .. } => digest(run.clone()).await,
@@ -94,35 +45,20 @@ impl Work {
             match look(&run, step, &dir, exit) {
                 Ok(found) => {
                     if is_suspended {
-                        self.say_no_trouble().await;
+                        self.post(Message::Trouble { trouble: None, is_unreachable: false }).await;
                     }
                     return Ending { workspace, ..found };
                 }
                 // What it answered is there, and is read when the host lets us.
                 Err(error) => {
                     is_suspended = true;
-                    let code = host::failure(&error).map_or("unreadable", Code::word);
-                    self.say_trouble(code, error.to_string()).await;
+                    let code =
+                        host::failure(&error).map_or(TroubleCode::Unreadable, TroubleCode::Host);
+                    self.say_trouble(Trouble { code, message: error.to_string() }).await;
                     tokio::time::sleep(READ_AGAIN).await;
                 }
             }
         }
-    }
-}
-
-fn is_errand(step: Step) -> bool {
-    matches!(step, Step::Errand { .. })
-}
-
-fn ended_by_itself(report: &Report) -> Option<Exit> {
-    match report.end {
-        Some(End::Exited { exit, cause: None, .. }) => Some(exit),
-        Some(End::Exited {
-            cause: Some(EndCause::Stopped | EndCause::TimedOut | EndCause::Stalled),
-            ..
-        })
-        | Some(End::NeverStarted { .. })
-        | None => None,
     }
 }
 

@@ -1,31 +1,25 @@
 //! What is written before a step begins, and what is found when it has ended.
 
+use outlast_conduct::steps::Ending;
 use outlast_engine::{
-    Answer, End, Exit, Message, Purpose, RefusedCall, Report, RunSpec, Step, ToolCall, ToolClass,
-    unavailable,
+    Answer, Exit, Message, Purpose, RefusedCall, RunSpec, Step, ToolCall, ToolClass, unavailable,
 };
 
-use super::Keeper;
-use crate::chore::Place;
+use super::StepDriver;
 use crate::options::Sabotage;
+use crate::workspace::Place;
 use crate::world::{Key, World};
 
-#[derive(Debug, Clone)]
-pub(super) struct Ending {
-    answer: Answer,
-    refused: Vec<RefusedCall>,
-    workspace: Option<String>,
-    tail: String,
-}
-
-impl Keeper {
-    /// What the step is given. Every daemon would give it the same.
-    pub(super) fn write_request(&mut self, world: &mut World) {
-        if self.key.step == (Step::Attempt { turn: 1, attempt: 1 }) {
-            self.baseline = self.digest(world);
+impl StepDriver {
+    /// What the step is given; every daemon would give it the same. Answers how a loop's first attempt finds its
+    /// workspace.
+    pub(super) fn write_request(&self, world: &mut World) -> Option<String> {
+        let is_first = self.key.step == Step::Attempt { turn: 1, attempt: 1 };
+        let baseline = if is_first { self.digest(world) } else { None };
+        if is_first {
             world.runs[self.key.run].place = Place::Whole;
         }
-        let (unread, given) = (self.run.inbox.unread.iter(), self.run.given());
+        let (unread, given) = (self.run().inbox.unread.iter(), self.run().given());
         let id = |message: &Message| message.id.clone();
         world.site(self.key).given = if world.is_sabotaged(Sabotage::TellsTooMuch) {
             unread.map(|message| id(message)).collect()
@@ -36,15 +30,16 @@ impl Keeper {
             let what = format!("{}: there is no command for it", self.key);
             world.broke(Some(self.key.run), what);
         }
+        baseline
     }
 
     /// True if the command of the step can be had from the run.
     fn has_command(&self) -> bool {
         let Step::Errand { errand } = self.key.step else { return true };
-        let known = self.run.errand.as_ref().filter(|known| known.number == errand);
+        let known = self.run().errand.as_ref().filter(|known| known.number == errand);
         match known.map(|known| &known.purpose) {
             Some(Purpose::Tool { call, .. }) => {
-                let calls = self.run.settling.as_ref().map_or(0, |settling| settling.calls.len());
+                let calls = self.run().settling.as_ref().map_or(0, |settling| settling.calls.len());
                 usize::try_from(*call).is_ok_and(|call| call < calls)
             }
             Some(_) => true,
@@ -52,32 +47,9 @@ impl Keeper {
         }
     }
 
-    /// Adds to a report what only the files of the step say.
-    pub(super) fn look_at_end(&mut self, world: &mut World, report: &mut Report) {
-        let has_answered = matches!(world.site(self.key).response, Answer::Given(_));
-        if world.is_sabotaged(Sabotage::CommitsUnseen) && has_answered && report.end.is_none() {
-            report.end = Some(End::Exited { at: world.now(), exit: Exit::Code(0), cause: None });
-        }
-        match report.end {
-            Some(End::Exited { exit, cause: None, .. }) => {
-                let found = self.ending(world, exit);
-                report.answer = found.answer;
-                report.refused = found.refused;
-                report.workspace = found.workspace;
-                report.tail = found.tail;
-            }
-            Some(End::Exited { cause: Some(_), .. } | End::NeverStarted { .. }) | None => {
-                report.workspace.clone_from(&self.baseline);
-            }
-        }
-    }
-
-    /// Looked at once.
-    fn ending(&mut self, world: &mut World, exit: Exit) -> Ending {
-        if let Some(found) = &self.ending {
-            return found.clone();
-        }
-        let found = match self.key.step {
+    /// What the step has left.
+    pub(super) fn look_at_end(&self, world: &mut World, exit: Exit) -> Ending {
+        match self.key.step {
             Step::Errand { .. } => Ending {
                 answer: Answer::None,
                 refused: Vec::new(),
@@ -85,20 +57,18 @@ impl Keeper {
                 tail: "simulated".to_owned(),
             },
             Step::Attempt { .. } => {
-                let answer = self.answer(world, exit);
-                let refused = refused(&self.run.spec, &answer);
+                let answer = self.response(world, exit);
+                let refused = refused(&self.run().spec, &answer);
                 Ending { answer, refused, workspace: self.digest(world), tail: String::new() }
             }
-        };
-        self.ending = Some(found.clone());
-        found
+        }
     }
 
     /// A kind that has to answer and did not is as bad as one that answered badly.
-    fn answer(&self, world: &mut World, exit: Exit) -> Answer {
-        let must_answer = self.run.spec.agent.kind == "file";
+    fn response(&self, world: &mut World, exit: Exit) -> Answer {
+        let must_answer = self.run().spec.agent.kind == "file";
         let key = self.response_of(world);
-        let is_loop = self.run.spec.workflow.is_some();
+        let is_loop = self.run().spec.workflow.is_some();
         if is_loop && !world.site(key).has_spec {
             return Answer::Bad { why: "its files are gone".to_owned() };
         }
@@ -121,7 +91,7 @@ impl Keeper {
     }
 
     fn digest(&self, world: &World) -> Option<String> {
-        let spec = &self.run.spec;
+        let spec = &self.run().spec;
         let is_wanted = spec.workflow.is_some() && spec.limits.no_progress_turns.is_some();
         is_wanted.then(|| format!("version {}", world.runs[self.key.run].version))
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use outlast_engine::{Purpose, Run, State};
+use outlast_engine::{Purpose, Run, State, Step};
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
 
@@ -20,6 +20,17 @@ pub(super) struct Command {
     /// What it reads from its standard input.
     pub(super) input: Option<String>,
     pub(super) env: Vec<EnvVar>,
+}
+
+/// How long a step may take.
+pub(super) fn timeout_ms(run: &Run, step: Step) -> Option<u64> {
+    match (step, &run.errand) {
+        (Step::Attempt { .. }, _) => run.spec.limits.turn_timeout_ms,
+        (Step::Errand { .. }, Some(errand)) => {
+            command(run, &errand.purpose).ok().map(|command| command.timeout_ms)
+        }
+        (Step::Errand { .. }, None) => None,
+    }
 }
 
 /// The command of the run's current errand.

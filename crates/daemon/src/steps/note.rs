@@ -2,8 +2,8 @@
 //!
 //! Missing files are no evidence: a directory that is gone may have had a command at work, or may have it
 //! still. So a daemon notes in the run's directory, outside of the step's own, which step it is about to
-//! launch, and who its main process is once there is one. Before anything is launched the journal, this note,
-//! what else is in the step's directory and the kernel are asked, in this order.
+//! launch, and who its main process is once there is one. What the monitor makes of it is in
+//! `outlast_conduct::steps`.
 //!
 //! The note survives our death, and need not survive the machine's: on another boot nothing is launched again.
 
@@ -12,49 +12,51 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use outlast_conduct::steps::{Evidence, Note as Known, Trouble, TroubleCode, Who as Main};
 use outlast_engine::Step;
+use outlast_wire::layout::RunDir;
 use serde::{Deserialize, Serialize};
 
-use super::Work;
-use crate::world::orphans;
+use super::{Driver, conduct_who, who};
+use crate::world::host;
 use crate::world::process::Who;
 
 /// A note is written over the last one in one piece, so all are equally long.
 const NOTE_BYTES: usize = 96;
-
-/// What is behind a step that has no record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Past {
-    /// Nothing: it may be launched.
-    Unlaunched,
-    /// A shim of it is alive and has started nothing.
-    Launching,
-    /// It may have run, and its records are gone.
-    Ran,
-}
 
 /// What `launched` holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     /// The name of the step's directory.
     step: String,
+    /// The epoch of the daemon that was about to launch it. Not said with `main`, for which a note has no room left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    main: Option<Main>,
+    epoch: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    main: Option<Process>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Main {
+struct Process {
     pid: u32,
     start: u64,
 }
 
 impl Note {
-    pub(super) fn new(step: Step, main: Option<Who>) -> Self {
-        let main = main.map(|Who { pid, start }| Main { pid, start });
-        Self { step: name(step), main }
+    fn launch(step: Step, epoch: u64) -> Self {
+        Self { step: name(step), epoch: Some(epoch), main: None }
     }
 
-    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+    fn started(step: Step, Who { pid, start }: Who) -> Self {
+        Self { step: name(step), epoch: None, main: Some(Process { pid, start }) }
+    }
+
+    /// True if the step has been launched by another daemon meanwhile: it has run, or that daemon has replaced this one.
+    fn is_launched_since(&self, step: Step, epoch: u64) -> bool {
+        self.is_for(step) && (self.main.is_some() || self.epoch.is_some_and(|its| its > epoch))
+    }
+
+    fn write(&self, path: &Path) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
         self.write_to(&file)
@@ -94,7 +96,7 @@ impl Note {
     }
 
     fn process(&self) -> Option<Who> {
-        self.main.map(|Main { pid, start }| Who { pid, start })
+        self.main.map(|Process { pid, start }| Who { pid, start })
     }
 
     fn is_for(&self, step: Step) -> bool {
@@ -109,82 +111,62 @@ fn name(step: Step) -> String {
     }
 }
 
-impl Work {
+impl Driver {
     /// Notes that the step is about to be launched. Refuses if it has been meanwhile, by a daemon before this one
     /// that has not left yet: the next look finds out what became of it.
     pub(super) fn note_launch(&self) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(self.run_dir().launched())?;
-        let known = Note::read_from(&file)?;
-        if known.is_some_and(|note| note.is_for(self.task.step) && note.main.is_some()) {
+        let (step, epoch) = (self.task.step, self.ground.epoch);
+        if Note::read_from(&file)?.is_some_and(|note| note.is_launched_since(step, epoch)) {
             return Err(io::Error::other("it has been started meanwhile"));
         }
-        Note::new(self.task.step, None).write_to(&file)
+        Note::launch(step, epoch).write_to(&file)
     }
 
-    /// Notes the step as launched, and who its main process is once that is known.
-    pub(super) fn note_launched(&self, main: Option<Who>) -> io::Result<()> {
-        Note::new(self.task.step, main).write(&self.run_dir().launched())
+    /// Notes who the step's main process is.
+    pub(super) fn note_main(&self, main: Main) {
+        let note = Note::started(self.task.step, who(main));
+        if let Err(error) = note.write(&self.run_dir().launched()) {
+            // The journal is about to know it, too.
+            tracing::warn!(run = %self.task.run.id, %error, "cannot note the main process of a step");
+        }
     }
 
-    /// The main process as the journal has it.
-    pub(super) fn journalled_process(&self) -> Option<Who> {
-        let process = self.task.run.held(self.task.step)?.process?;
-        Some(Who { pid: process.pid, start: process.start })
+    /// The main process, as the daemon that launched the step noted it.
+    pub(super) fn noted(&self) -> Option<Main> {
+        let note = Note::read(&self.run_dir().launched()).ok().flatten();
+        note.filter(|note| note.is_for(self.task.step))?.process().map(conduct_who)
     }
 
-    /// The main process as the journal has it, or as the daemon that launched it noted it.
-    pub(super) fn known_process(&self) -> Option<Who> {
-        self.journalled_process().or_else(|| {
-            let note = Note::read(&self.run_dir().launched());
-            note.ok().flatten().filter(|note| note.is_for(self.task.step))?.process()
+    /// What says that a step without a record was launched.
+    pub(super) fn gather_evidence(&self) -> Result<Evidence, Trouble> {
+        self.try_gather().map_err(|error| {
+            let code = host::failure(&error).map_or(TroubleCode::Unreadable, TroubleCode::Host);
+            Trouble { code, message: error.to_string() }
         })
     }
 
-    /// What is behind a step without a record. Asked before each launch, so what is dear is asked only where
-    /// something says that a launch was tried before.
-    pub(super) fn past(&self) -> io::Result<Past> {
-        if self.journalled_process().is_some() {
-            return Ok(Past::Ran);
-        }
+    fn try_gather(&self) -> io::Result<Evidence> {
         let (run, dir) = (self.run_dir(), &self.dir);
-        let is_tried = match Note::read(&run.launched())? {
-            // Its spec was there before the note was.
+        let note = match Note::read(&run.launched())? {
             Some(note) if note.is_for(self.task.step) => {
-                if note.main.is_some() || !dir.spec().try_exists()? {
-                    return Ok(Past::Ran);
-                }
-                true
+                note.process().map_or(Known::Launch, |main| Known::Main(conduct_who(main)))
             }
-            Some(_other) => false,
-            // A daemon that took no notes may have launched it.
-            None => self.task.run.created_at < self.ground.began || !run.0.try_exists()?,
+            Some(_other) => Known::Other,
+            None => Known::None,
         };
-        // A shim makes these for a command that it was told to start, after a record that is gone now.
         let is_there = dir.0.try_exists()?;
+        let mut has_leftovers = false;
         for left in [dir.output(), dir.index(), dir.response()] {
-            if is_there && left.try_exists()? {
-                return Ok(Past::Ran);
-            }
+            has_leftovers |= is_there && left.try_exists()?;
         }
-        if !is_tried {
-            return Ok(Past::Unlaunched);
-        }
-        let found = orphans::look(&self.marks(None))?;
-        Ok(match (found.tree.is_empty(), found.shims.is_empty()) {
-            (true, true) => Past::Unlaunched,
-            // It has not come to its lock yet, or has lost its socket: it is asked again.
-            (true, false) => Past::Launching,
-            (false, _) => Past::Ran,
-        })
+        let (has_run_dir, has_spec) = (run.0.try_exists()?, is_there && dir.spec().try_exists()?);
+        Ok(Evidence { note, has_run_dir, has_spec, has_leftovers })
     }
 
-    pub(super) fn marks(&self, main: Option<Who>) -> orphans::Marks {
-        orphans::Marks::new(&self.task.run.id, self.task.step, &self.dir, main)
-    }
-
-    fn run_dir(&self) -> outlast_wire::layout::RunDir {
+    fn run_dir(&self) -> RunDir {
         self.ground.layout.run(self.task.run.id.as_str())
     }
 }
@@ -199,11 +181,29 @@ mod tests {
         let path = dir.path().join("launched");
         assert_eq!(Note::read(&path).expect("none is none"), None);
         let longest = Step::Attempt { turn: u32::MAX, attempt: u32::MAX };
-        let main = Some(Who { pid: u32::MAX, start: u64::MAX });
-        for note in [Note::new(longest, main), Note::new(Step::Errand { errand: 3 }, None)] {
+        let main = Who { pid: u32::MAX, start: u64::MAX };
+        let errand = Step::Errand { errand: 3 };
+        let notes = [
+            Note::started(longest, main),
+            Note::launch(longest, u64::MAX),
+            Note::launch(errand, 1),
+        ];
+        for note in notes {
             note.write(&path).expect("the directory takes it");
             assert_eq!(Note::read(&path).expect("it can be read"), Some(note));
         }
+    }
+
+    #[test]
+    fn a_daemon_that_was_replaced_launches_nothing_that_its_follower_has() {
+        let (step, other) = (Step::Errand { errand: 3 }, Step::Errand { errand: 4 });
+        assert!(Note::launch(step, 8).is_launched_since(step, 7));
+        assert!(!Note::launch(step, 7).is_launched_since(step, 7), "its own try");
+        assert!(!Note::launch(step, 6).is_launched_since(step, 7), "that of the daemon before it");
+        assert!(!Note::launch(other, 8).is_launched_since(step, 7));
+        assert!(Note::started(step, Who { pid: 1, start: 2 }).is_launched_since(step, 9));
+        let old = serde_json::from_str::<Note>(r#"{"step":"e3"}"#).expect("written by 0.1");
+        assert!(!old.is_launched_since(step, 7));
     }
 
     #[test]

@@ -1,0 +1,622 @@
+//! The production [`StepMonitor`] over the files, sockets and processes of this world.
+//!
+//! Carries out what the monitor decides, one step at a time, and decides nothing: between any two steps daemons, shims
+//! and the machine may die. A question that production answers by several system calls takes several steps here.
+
+mod files;
+
+use outlast_conduct::records as meaning;
+use outlast_conduct::steps::{
+    Effect, Evidence, Greeting, Hello, Launched, Left, News, Note, Owner, Say, Seen, Signal,
+    StepMonitor, Surroundings, Task, Trouble, TroubleCode, Who as Main,
+};
+use outlast_engine::{
+    Answer, BootId, Custody, End, Exit, Input, NeverStarted, Report, Run, Step, StopMode, Survivor,
+    Time, TreeNews,
+};
+use outlast_wire::shim;
+
+use crate::options::Sabotage;
+use crate::record::Record;
+use crate::tree::{self, Who};
+use crate::wire::{Conn, ConnId, News as Word, Order};
+use crate::world::{Durability, Key, LaunchNote, ShimId, World, boot_id};
+
+/// What the host's commands may take.
+const ERRAND_MS: u64 = 4_000;
+
+#[derive(Debug)]
+pub(crate) struct StepDriver {
+    pub(crate) key: Key,
+    monitor: StepMonitor,
+    epoch: u64,
+    /// The stop that is ordered, and the one that the monitor knows of.
+    stop: Option<StopMode>,
+    known_stop: Option<StopMode>,
+    conn: Option<ConnId>,
+    question: Option<Question>,
+    watched: Option<(Vec<Survivor>, bool)>,
+    is_begun: bool,
+    /// The driver is broken, and has let the step go.
+    is_let_go: bool,
+    /// The run may start nothing yet.
+    pub(crate) is_held_back: bool,
+    /// It has come to what the run was let go for after a restart.
+    pub(crate) has_started: bool,
+}
+
+/// What the monitor wants to know, and how far the answer has come.
+#[derive(Debug)]
+enum Question {
+    Connect,
+    Hello(ConnId),
+    ReadLeft,
+    /// Only a broken driver comes here: the lock was free some time ago.
+    ReadUnlocked,
+    ReadAfterBoot,
+    Evidence,
+    Look(Option<Main>),
+    /// Who is alive was seen; the records are read after that.
+    Records(Seen),
+    WriteSpec,
+    Spawn(Option<String>),
+    FirstHello(ConnId, Option<String>),
+    Fence(shim::NeverStarted, String),
+    LookAtEnd(Exit),
+}
+
+/// What is told to the run's conductor.
+#[derive(Debug, Clone)]
+pub(crate) enum Said {
+    Input(Input),
+    Unreachable(bool),
+}
+
+/// What the monitor sees of this world.
+struct Around {
+    now: Time,
+    awake_ms: u64,
+    is_held_back: bool,
+}
+
+impl Surroundings for Around {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn steady(&self) -> Time {
+        Time(self.awake_ms)
+    }
+
+    fn awake_ms(&self) -> u64 {
+        self.awake_ms
+    }
+
+    fn of_shim(&self, at: Time, _line: Option<i64>) -> Time {
+        at
+    }
+
+    fn last_sign(&self) -> Option<Time> {
+        None
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.is_held_back
+    }
+}
+
+impl StepDriver {
+    pub(crate) fn new(
+        world: &World,
+        key: Key,
+        run: std::sync::Arc<Run>,
+        boot: BootId,
+        stop: Option<StopMode>,
+        (epoch, began): (u64, Time),
+    ) -> Self {
+        let is_timeless = world.is_sabotaged(Sabotage::LimitsDieWithShim);
+        let limits = run.spec.limits;
+        let (timeout_ms, stall_window_ms) = match key.step {
+            Step::Attempt { .. } => (limits.turn_timeout_ms, limits.stall_window_ms),
+            Step::Errand { .. } => (Some(ERRAND_MS), None),
+        };
+        let timeout_ms = timeout_ms.filter(|_| !is_timeless);
+        let stall_window_ms = stall_window_ms.filter(|_| !is_timeless);
+        let task = Task { run, step: key.step, boot, timeout_ms, stall_window_ms };
+        let owner = Owner { epoch, boot: boot_id(world.boot), began };
+        Self {
+            key,
+            monitor: StepMonitor::new(task, owner),
+            epoch,
+            stop,
+            known_stop: stop,
+            conn: None,
+            question: None,
+            watched: None,
+            is_begun: false,
+            is_let_go: false,
+            is_held_back: false,
+            has_started: false,
+        }
+    }
+
+    pub(crate) fn order_stop(&mut self, mode: Option<StopMode>) {
+        self.stop = mode;
+    }
+
+    fn run(&self) -> &Run {
+        &self.monitor.task().run
+    }
+
+    pub(crate) fn let_go(&self, world: &mut World) {
+        let asked = match &self.question {
+            Some(Question::Hello(conn) | Question::FirstHello(conn, _)) => Some(*conn),
+            _ => None,
+        };
+        for conn in asked.into_iter().chain(self.conn) {
+            world.hang_up(conn);
+        }
+    }
+
+    /// Takes one step; answers what it has to say to the run's conductor.
+    pub(crate) fn step(&mut self, world: &mut World) -> Vec<Said> {
+        let mut said = Vec::new();
+        if !self.is_begun {
+            self.is_begun = true;
+            let effects = self.monitor.begin(self.stop);
+            self.known_stop = self.stop;
+            self.carry_out(world, effects, &mut said);
+            return said;
+        }
+        if self.monitor.is_done() || self.is_let_go {
+            return said;
+        }
+        let news = match self.question.take() {
+            Some(question) => self.answer(world, question, &mut said),
+            None => self.next(world),
+        };
+        if let Some(news) = news {
+            // An order that came meanwhile is older than the answer.
+            if self.stop != self.known_stop && !matches!(news, News::Ordered(_)) {
+                self.tell(world, News::Ordered(self.stop), &mut said);
+            }
+            self.tell(world, news, &mut said);
+        }
+        said
+    }
+
+    fn tell(&mut self, world: &mut World, news: News, said: &mut Vec<Said>) {
+        if let News::Ordered(mode) = news {
+            self.known_stop = mode;
+        }
+        let around = self.around(world);
+        let effects = self.monitor.handle(news, &around);
+        self.carry_out(world, effects, said);
+    }
+
+    fn around(&self, world: &World) -> Around {
+        Around { now: world.now(), awake_ms: world.awake_ms, is_held_back: self.is_held_back }
+    }
+
+    /// What happens next, if something does.
+    fn next(&mut self, world: &mut World) -> Option<News> {
+        if self.stop != self.known_stop && world.rng.chance(700) {
+            return Some(News::Ordered(self.stop));
+        }
+        if let Some(news) = self.hear(world) {
+            return Some(news);
+        }
+        if let Some((these, all)) = &self.watched
+            && self.are_gone(world, these, *all)
+        {
+            self.watched = None;
+            return Some(News::Gone);
+        }
+        if self.monitor.is_held_back() && !self.is_held_back {
+            return Some(News::Released);
+        }
+        if self.monitor.wake_in(&self.around(world)) == Some(0) {
+            return Some(News::Woke);
+        }
+        world.rng.chance(5).then_some(News::Asked)
+    }
+
+    fn hear(&mut self, world: &mut World) -> Option<News> {
+        let id = self.conn?;
+        let conn = world.conns.get_mut(&id);
+        let is_gone = conn.as_ref().is_none_or(|conn| conn.shim_is_gone);
+        match conn.and_then(|conn| conn.to_daemon.pop_front()) {
+            Some(Word::Record(record)) => Some(News::Heard(shim::News::Record { record })),
+            Some(Word::Hello { records }) => Some(News::Heard(hello(records))),
+            Some(Word::Refused) => {
+                let (code, message) = (shim::Refusal::StaleEpoch, String::new());
+                Some(News::Heard(shim::News::Refused { code, message }))
+            }
+            None if is_gone => {
+                self.hang_up(world);
+                Some(News::HungUp)
+            }
+            None => None,
+        }
+    }
+
+    fn hang_up(&mut self, world: &mut World) {
+        if let Some(conn) = self.conn.take() {
+            world.hang_up(conn);
+        }
+    }
+
+    fn are_gone(&self, world: &mut World, these: &[Survivor], all: bool) -> bool {
+        let seen = self.look(world, None);
+        let is_alive = |one: &Survivor| seen.tree.contains(one) || seen.shims.contains(one);
+        if all { !these.iter().any(is_alive) } else { !these.iter().all(is_alive) }
+    }
+
+    fn carry_out(&mut self, world: &mut World, effects: Vec<Effect>, said: &mut Vec<Said>) {
+        for effect in effects {
+            let question = match effect {
+                Effect::Connect => Question::Connect,
+                Effect::ReadLeft => Question::ReadLeft,
+                Effect::ReadAfterBoot => Question::ReadAfterBoot,
+                Effect::GatherEvidence => Question::Evidence,
+                Effect::LookForProcesses { main } => Question::Look(main),
+                Effect::Launch => Question::WriteSpec,
+                Effect::Fence { code, why } => Question::Fence(code, why),
+                Effect::LookAtEnd { exit } => Question::LookAtEnd(exit),
+                done => {
+                    self.carry_out_one(world, done, said);
+                    continue;
+                }
+            };
+            self.question = Some(question);
+        }
+    }
+
+    fn carry_out_one(&mut self, world: &mut World, effect: Effect, said: &mut Vec<Said>) {
+        match effect {
+            Effect::Say(say) => self.say(world, say),
+            Effect::HangUp => self.hang_up(world),
+            Effect::TakeOver => world.stats.taken_over += 1,
+            Effect::WakeShim => {
+                let of_us = world.shims.values_mut().filter(|shim| shim.key == self.key);
+                of_us.for_each(crate::shim::Shim::wake);
+            }
+            Effect::Signal { to, signal } => self.signal(world, &to, signal),
+            Effect::Watch { these, all } => self.watched = Some((these, all)),
+            Effect::NoteMain(main) => {
+                let main = Some(Who { pid: main.pid, start: main.start });
+                let (step, epoch) = (self.key.step, self.epoch);
+                world.runs[self.key.run].launched = Some(LaunchNote { step, epoch, main });
+            }
+            Effect::HasStarted => self.has_started = true,
+            Effect::Tell(input) => said.push(Said::Input(input)),
+            Effect::Report { report, .. } => said.push(Said::Input(self.report(world, *report))),
+            Effect::Trouble(trouble) => {
+                let is_unreachable =
+                    trouble.is_some_and(|trouble| trouble.code == TroubleCode::Unreachable);
+                said.push(Said::Unreachable(is_unreachable));
+            }
+            Effect::Shim(_) => {}
+            question => unreachable!("{question:?} is a question"),
+        }
+    }
+
+    fn say(&self, world: &mut World, say: Say) {
+        let (key, epoch) = (self.key, self.epoch);
+        world.note(|| format!("  {key}: the daemon of epoch {epoch} says {say:?}"));
+        let order = match say {
+            Say::Hello => Order::Hello { epoch },
+            Say::Start => Order::Start { epoch },
+            Say::Stop { grace_ms } => Order::Stop { is_graceful: grace_ms > 0 },
+        };
+        if let Some(conn) = self.conn.and_then(|conn| world.conns.get_mut(&conn)) {
+            conn.tell_shim(order);
+        }
+    }
+
+    fn signal(&self, world: &mut World, to: &[Survivor], signal: Signal) {
+        let shims: Vec<ShimId> =
+            self.shims(world).into_iter().filter(|id| to.contains(&named(*id))).collect();
+        match signal {
+            Signal::Cont => {}
+            Signal::Term => world.signal(self.key, tree::Signal::Term),
+            Signal::Kill => {
+                let listed = world.site(self.key).tree.members();
+                if listed.iter().any(|member| to.contains(member)) {
+                    world.signal(self.key, tree::Signal::Kill);
+                }
+                shims.into_iter().for_each(|shim| world.kill_shim(shim));
+            }
+        }
+    }
+
+    /// A report as it leaves the driver; broken ones lie here.
+    fn report(&self, world: &mut World, mut report: Report) -> Input {
+        let has_answered = matches!(world.site(self.key).response, Answer::Given(_));
+        let lie = Some(End::Exited { at: world.now(), exit: Exit::Code(0), cause: None });
+        if world.is_sabotaged(Sabotage::CommitsUnseen) && has_answered && report.end.is_none() {
+            let found = self.look_at_end(world, Exit::Code(0));
+            (report.end, report.answer) = (lie.clone(), found.answer);
+            (report.refused, report.workspace) = (found.refused, found.workspace);
+        }
+        let is_lost = report.custody == Custody::Nobody;
+        if world.is_sabotaged(Sabotage::LostIsSuccess) && is_lost && report.end.is_none() {
+            report.end = lie;
+        }
+        if world.is_sabotaged(Sabotage::LostNeverRan) && is_lost {
+            report.custody = Custody::NeverHeld;
+        }
+        Input::Reported(Box::new(report))
+    }
+
+    /// Goes on with the answer; `None` while it is not there yet.
+    fn answer(
+        &mut self,
+        world: &mut World,
+        question: Question,
+        said: &mut Vec<Said>,
+    ) -> Option<News> {
+        match question {
+            Question::Connect => self.connect(world),
+            Question::Hello(conn) => self.await_hello(world, conn),
+            Question::ReadLeft => self.read_left(world),
+            Question::ReadUnlocked if world.rng.chance(900) => self.later(Question::ReadUnlocked),
+            Question::ReadUnlocked => Some(News::Left(Ok(self.free(world)))),
+            Question::ReadAfterBoot => {
+                Some(News::AfterBoot(Ok(world.site(self.key).records.clone())))
+            }
+            Question::Evidence => Some(News::Evidence(Ok(self.evidence(world)))),
+            Question::Look(main) => {
+                let seen = self.look(world, main);
+                self.later(Question::Records(seen))
+            }
+            Question::Records(seen) => {
+                let mut records = world.site(self.key).records.clone();
+                if world.is_sabotaged(Sabotage::LimitsDieWithShim) {
+                    records.retain(|record| !matches!(record, Record::Ending { .. }));
+                }
+                let noted = self.noted(world);
+                Some(News::Seen(Ok(Seen { records, noted, ..seen })))
+            }
+            Question::WriteSpec => self.write_spec(world),
+            Question::Spawn(baseline) => {
+                let conn = self.spawn(world);
+                self.later(Question::FirstHello(conn, baseline))
+            }
+            Question::FirstHello(conn, baseline) => self.await_first_hello(world, conn, baseline),
+            Question::Fence(code, why) => self.fence(world, code, why, said),
+            Question::LookAtEnd(exit) => Some(News::EndSeen(self.look_at_end(world, exit))),
+        }
+    }
+
+    fn later(&mut self, question: Question) -> Option<News> {
+        self.question = Some(question);
+        None
+    }
+
+    fn connect(&mut self, world: &mut World) -> Option<News> {
+        self.hang_up(world);
+        if !world.site(self.key).exists {
+            return Some(News::Greeted(Greeting::NoDirectory));
+        }
+        let Some(shim) = world.listener(self.key) else {
+            return Some(News::Greeted(Greeting::NotThere));
+        };
+        let conn = self.open_conn(world);
+        world.shims.get_mut(&shim).expect("it listens").conns.push(conn);
+        self.later(Question::Hello(conn))
+    }
+
+    fn open_conn(&self, world: &mut World) -> ConnId {
+        let id = world.fresh();
+        let mut conn = Conn::default();
+        conn.tell_shim(Order::Hello { epoch: self.epoch });
+        world.conns.insert(id, conn);
+        id
+    }
+
+    fn await_hello(&mut self, world: &mut World, conn: ConnId) -> Option<News> {
+        match self.hear_hello(world, conn) {
+            Heard::Hello(hello) => Some(News::Greeted(Greeting::Met(hello))),
+            Heard::Nothing => self.later(Question::Hello(conn)),
+            Heard::End => Some(News::Greeted(Greeting::NotThere)),
+        }
+    }
+
+    fn hear_hello(&mut self, world: &mut World, id: ConnId) -> Heard {
+        let Some(conn) = world.conns.get_mut(&id) else { return Heard::End };
+        let word = conn.to_daemon.pop_front();
+        let is_gone = conn.shim_is_gone;
+        match word {
+            Some(Word::Hello { records }) => {
+                self.conn = Some(id);
+                Heard::Hello(Hello { shim_pid: 1, records })
+            }
+            None if !is_gone && !world.rng.chance(30) => Heard::Nothing,
+            Some(Word::Record(_) | Word::Refused) | None => {
+                world.hang_up(id);
+                Heard::End
+            }
+        }
+    }
+
+    fn is_locked(&self, world: &mut World) -> bool {
+        let holder = world.site(self.key).lock;
+        holder.is_some_and(|shim| world.shims.contains_key(&shim))
+    }
+
+    fn read_left(&mut self, world: &mut World) -> Option<News> {
+        if self.is_locked(world) {
+            let records = world.site(self.key).records.clone();
+            return Some(News::Left(Ok(Left::Locked { records })));
+        }
+        if world.is_sabotaged(Sabotage::RecordsAfterLock) {
+            return self.later(Question::ReadUnlocked);
+        }
+        let left = self.free(world);
+        Some(News::Left(Ok(left)))
+    }
+
+    fn free(&self, world: &mut World) -> Left {
+        let records = world.site(self.key).records.clone();
+        Left::Free { records, noted: self.noted(world) }
+    }
+
+    /// What was noted of this step beside its directory.
+    fn note(&self, world: &World) -> Note {
+        match world.runs[self.key.run].launched {
+            None => Note::None,
+            Some(note) if note.step != self.key.step => Note::Other,
+            Some(LaunchNote { main: None, .. }) => Note::Launch,
+            Some(LaunchNote { main: Some(Who { pid, start }), .. }) => {
+                Note::Main(Main { pid, start })
+            }
+        }
+    }
+
+    fn noted(&self, world: &World) -> Option<Main> {
+        match self.note(world) {
+            Note::Main(main) => Some(main),
+            Note::None | Note::Other | Note::Launch => None,
+        }
+    }
+
+    fn evidence(&self, world: &mut World) -> Evidence {
+        if world.is_sabotaged(Sabotage::AbsenceIsEvidence) {
+            let (has_run_dir, has_spec, has_leftovers) = (true, true, false);
+            return Evidence { note: Note::Other, has_run_dir, has_spec, has_leftovers };
+        }
+        let note = self.note(world);
+        let site = world.site(self.key);
+        let has_leftovers = site.has_output || site.response != Answer::None;
+        Evidence { note, has_run_dir: true, has_spec: site.has_spec, has_leftovers }
+    }
+
+    fn look(&self, world: &mut World, main: Option<Main>) -> Seen {
+        let shims = self.shims(world).into_iter().map(named);
+        let tree = &world.site(self.key).tree;
+        let leader = match tree.main {
+            tree::Main::Running(Who { pid, start }) => Some(Main { pid, start }),
+            tree::Main::Absent | tree::Main::AtBarrier(_) | tree::Main::Dead(_) => None,
+        };
+        Seen {
+            tree: tree.command(),
+            shims: shims.chain(tree.at_barrier()).collect(),
+            leader,
+            is_main_alive: main
+                .is_some_and(|main| tree.is_main(Who { pid: main.pid, start: main.start })),
+            ..Seen::default()
+        }
+    }
+
+    fn shims(&self, world: &World) -> Vec<ShimId> {
+        world.shims.values().filter(|shim| shim.key == self.key).map(|shim| shim.id).collect()
+    }
+
+    fn write_spec(&mut self, world: &mut World) -> Option<News> {
+        if world.rng.chance(world.faults.launch) && world.rng.chance(300) {
+            let why = "simulated".to_owned();
+            let launched = if world.rng.chance(500) {
+                Launched::BadSpec(why)
+            } else {
+                Launched::Failed { code: None, why }
+            };
+            return Some(News::Launched(launched));
+        }
+        let (step, epoch) = (self.key.step, self.epoch);
+        let is_since =
+            |note: LaunchNote| note.step == step && (note.main.is_some() || note.epoch > epoch);
+        let is_started = world.runs[self.key.run].launched.is_some_and(is_since);
+        if is_started && !world.is_sabotaged(Sabotage::AbsenceIsEvidence) {
+            let why = "it has been started meanwhile".to_owned();
+            return Some(News::Launched(Launched::Failed { code: None, why }));
+        }
+        let baseline = self.write_request(world);
+        let site = world.site(self.key);
+        (site.exists, site.has_spec) = (true, true);
+        world.runs[self.key.run].launched = Some(LaunchNote { step, epoch, main: None });
+        self.later(Question::Spawn(baseline))
+    }
+
+    fn spawn(&self, world: &mut World) -> ConnId {
+        let conn = self.open_conn(world);
+        let starts_anyway = world.is_sabotaged(Sabotage::StartsToStop);
+        if self.stop.is_some() && starts_anyway {
+            let what = format!("{}: started although it was to be stopped", self.key);
+            world.broke(Some(self.key.run), what);
+        }
+        if self.stop.is_none() || starts_anyway {
+            let epoch = self.epoch;
+            world.conns.get_mut(&conn).expect("just opened").tell_shim(Order::Start { epoch });
+        }
+        if world.rng.chance(world.faults.launch) {
+            // It died before it did anything.
+            world.conns.get_mut(&conn).expect("just opened").shim_is_gone = true;
+        } else {
+            world.spawn_shim(self.key, conn);
+        }
+        conn
+    }
+
+    fn await_first_hello(
+        &mut self,
+        world: &mut World,
+        conn: ConnId,
+        baseline: Option<String>,
+    ) -> Option<News> {
+        match self.hear_hello(world, conn) {
+            Heard::Hello(hello) => Some(News::Launched(Launched::Met { hello, baseline })),
+            Heard::Nothing => self.later(Question::FirstHello(conn, baseline)),
+            Heard::End => Some(News::Launched(Launched::NoAnswer { baseline })),
+        }
+    }
+
+    /// Writes down, under the lock, that the step never started. A broken driver says so without that, and lets the
+    /// step go, or goes on with it.
+    fn fence(
+        &mut self,
+        world: &mut World,
+        code: shim::NeverStarted,
+        why: String,
+        said: &mut Vec<Said>,
+    ) -> Option<News> {
+        world.stats.launches_given_up += 1;
+        let at_ms = world.now;
+        let goes_on = world.is_sabotaged(Sabotage::GivesUpAndGoesOn);
+        if goes_on || world.is_sabotaged(Sabotage::GivesUpUnfenced) {
+            let (at, code) = (world.now(), NeverStarted::NoShim);
+            let end = Some(End::NeverStarted { at, code, why });
+            let tree = TreeNews::Empty;
+            let report = Report { end, tree, ..Report::of(self.key.step, Custody::NeverHeld) };
+            said.push(Said::Input(Input::Reported(Box::new(report))));
+            self.is_let_go = !goes_on;
+            return Some(News::Fenced(Ok(())));
+        }
+        if self.is_locked(world) || meaning::is_begun(&world.site(self.key).records) {
+            return Some(News::Fenced(Ok(())));
+        }
+        if world.rng.chance(world.faults.launch) {
+            let (code, message) = (TroubleCode::Unreadable, "simulated".to_owned());
+            return Some(News::Fenced(Err(Trouble { code, message })));
+        }
+        world.site(self.key).exists = true;
+        world.record(self.key, Record::NeverStarted { at_ms, code, why }, Durability::Machine);
+        Some(News::Fenced(Ok(())))
+    }
+}
+
+enum Heard {
+    Hello(Hello),
+    Nothing,
+    End,
+}
+
+fn named(id: ShimId) -> Survivor {
+    Survivor { pid: 1, start: id, command: "a shim".to_owned() }
+}
+
+/// What a shim that is there says.
+fn hello(records: Vec<Record>) -> shim::News {
+    let (proto, build, run) = (0, String::new(), String::new());
+    shim::News::Hello { proto, build, pid: 1, run, turn: 0, attempt: 0, records, output_bytes: 0 }
+}
