@@ -15,6 +15,7 @@ use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
 use outlast_wire::hook;
 use outlast_wire::layout::AttemptDir;
+use outlast_wire::words::TroubleCode;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::children;
@@ -30,9 +31,6 @@ use crate::view;
 use crate::workspace_op::{self, WorkspaceOp};
 use crate::world::files;
 use outlast_conduct::fenced_run::{FencedRun, Proposal};
-
-/// The word for a run whose next events the journal does not take.
-pub(crate) const UNWRITABLE: &str = "unwritable";
 
 /// Between two tries to write to a disk that is full.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -198,7 +196,8 @@ impl Conductor {
             }
             Message::Shim { pid } => self.snapshot.send_modify(|snapshot| snapshot.shim_pid = pid),
             Message::Trouble { trouble } => {
-                let is_unreachable = trouble.as_ref().is_some_and(|it| it.code == "unreachable");
+                let is_unreachable =
+                    trouble.as_ref().is_some_and(|it| it.code == TroubleCode::Unreachable);
                 let was_unreachable = self.unreachable.is_some();
                 if is_unreachable != was_unreachable {
                     self.unreachable = is_unreachable.then(|| self.supervisor.ground.world.now());
@@ -257,7 +256,11 @@ impl Conductor {
                 }
                 // It would be rejected again, however often it is tried: a person has to know.
                 Err(Error::Rejected(why)) => {
-                    self.supervisor.quarantine_as(&self.fenced.run().id, UNWRITABLE, why);
+                    self.supervisor.quarantine_as(
+                        &self.fenced.run().id,
+                        TroubleCode::Unwritable,
+                        why,
+                    );
                     return Err(Over);
                 }
                 Err(error) => {
@@ -331,10 +334,10 @@ impl Conductor {
 
     fn suspend(&mut self, error: &Error) {
         let code = match error {
-            Error::Full(_) => Code::DiskFull.word(),
-            Error::Locked(_) => Code::JournalLocked.word(),
-            Error::Unsaved { .. } => Code::JournalGone.word(),
-            _ => "journal_unwritable",
+            Error::Full(_) => Code::DiskFull.into(),
+            Error::Locked(_) => Code::JournalLocked.into(),
+            Error::Unsaved { .. } => Code::JournalGone.into(),
+            _ => TroubleCode::JournalUnwritable,
         };
         if self.journal_trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
             tracing::error!(run = %self.fenced.run().id, %error, "suspended until the journal can be written");
@@ -464,7 +467,7 @@ fn shortage(run: &Run) -> Option<Trouble> {
     let (outcome, at) = run.attempt.as_ref().filter(|_| is_waiting)?.held.end.as_ref()?;
     let Outcome::NeverStarted { why, .. } = outcome else { return None };
     let trouble = Trouble {
-        code: Code::NoResources.word().to_owned(),
+        code: TroubleCode::Of(Code::NoResources).into(),
         message: why.clone(),
         since: view::rfc3339(*at),
     };
@@ -516,7 +519,7 @@ pub(crate) async fn append_to(supervisor: &Supervisor, append: Append) -> Result
     if is_expected && is_refused {
         supervisor.needs.forget(&run);
     }
-    let trouble = |code: &str, message| supervisor.ground.trouble(code, message);
+    let trouble = |code: TroubleCode, message| supervisor.ground.trouble(code, message);
     supervisor.operator.readiness.note_append(&result, trouble);
     result
 }

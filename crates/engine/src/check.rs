@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::order::{self, Verb};
-use crate::{Event, Fact, Hook, Illegal, Order, Outcome, Purpose, Run, RunId, StateName, Verdict};
+use crate::{
+    Event, Fact, Hook, Illegal, Order, Outcome, Purpose, ReasonCode, Run, RunId, StateName, Verdict,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
@@ -79,7 +81,7 @@ impl History {
         if let Fact::StateChanged { from, to, why, .. } = &event.fact {
             let left = self.question.take().filter(|_| *from == StateName::Blocked);
             if *to == StateName::Blocked {
-                let wants_decision = why.reason_code == "needs_approval";
+                let wants_decision = why.reason_code == ReasonCode::NeedsApproval;
                 let (seq, is_answered, may_be_lost) = (event.seq, false, false);
                 self.question = Some(Question { seq, wants_decision, is_answered, may_be_lost });
             }

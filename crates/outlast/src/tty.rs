@@ -94,7 +94,7 @@ async fn stay(
             pause = FIRST_PAUSE;
         }
         let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
-        if exit_status(&view.state, view.reason_code.as_deref()).is_some() {
+        if exit_status(&view.state, view.reason_code.as_ref()).is_some() {
             return Ok(Left::Over);
         }
         if let Some(Left::ByChoice) = wait_for_leave(seat, pause).await {

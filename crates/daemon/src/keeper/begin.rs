@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use outlast_engine::Step;
-use outlast_wire::codes::Code;
 use outlast_wire::shim::NeverStarted;
+use outlast_wire::words::TroubleCode;
 
 use super::{PATIENCE, Work};
 use crate::world::{host, limits};
@@ -31,13 +31,14 @@ impl Work {
                 self.meet(session).await;
             }
             Ok(None) if self.tries < PATIENCE => self.tries += 1,
-            Ok(None) => self.suspend("no_shim", "no shim answers".to_owned()).await,
+            Ok(None) => self.suspend(TroubleCode::NoShim, "no shim answers".to_owned()).await,
             // What the step is given cannot be made, and will not be next time either.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
                 self.fence(NeverStarted::BadSpec, error.to_string()).await;
             }
             Err(error) => {
-                let code = host::launch_failure(&error).map_or("cannot_start", Code::word);
+                let code = host::launch_failure(&error)
+                    .map_or(TroubleCode::CannotStart, TroubleCode::from);
                 self.suspend(code, error.to_string()).await;
             }
         }
@@ -51,7 +52,7 @@ impl Work {
         limits::keep_some_free(std::fs::File::open("/dev/null")?)
     }
 
-    async fn suspend(&mut self, code: &str, why: String) {
+    async fn suspend(&mut self, code: TroubleCode, why: String) {
         if self.stop.borrow().is_some() {
             let why = format!("stopped before it was started (cannot start a shim: {why})");
             return self.fence(NeverStarted::Stopped, why).await;

@@ -101,7 +101,7 @@ impl Work {
                 // What it answered is there, and is read when the host lets us.
                 Err(error) => {
                     is_suspended = true;
-                    let code = host::failure(&error).map_or("unreadable", Code::word);
+                    let code = host::failure(&error).unwrap_or(Code::Unreadable);
                     self.say_trouble(code, error.to_string()).await;
                     tokio::time::sleep(READ_AGAIN).await;
                 }

@@ -25,6 +25,7 @@ use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
 use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{NeverStarted, Record};
+use outlast_wire::words::TroubleCode;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -226,18 +227,18 @@ impl Work {
                     }
                     Ok(Past::Unlaunched) => self.begin().await,
                     Err(error) if let Some(code) = host::failure(&error) => {
-                        self.say_trouble(code.word(), error.to_string()).await;
+                        self.say_trouble(code, error.to_string()).await;
                     }
                     // It may have run, or it may not: neither is made up.
                     Err(error) => {
-                        self.say_trouble("unreadable", error.to_string()).await;
+                        self.say_trouble(Code::Unreadable, error.to_string()).await;
                         if self.stop.borrow_and_update().is_some() {
                             return orphan::keep(self, Vec::new()).await;
                         }
                     }
                 },
                 Ok(Sight::Foreign(why)) => {
-                    self.say_trouble("unreachable", &why).await;
+                    self.say_trouble(TroubleCode::Unreachable, &why).await;
                     self.note_silence(&why).await;
                 }
                 Ok(Sight::Silent) => {
@@ -246,10 +247,10 @@ impl Work {
                 Err(records::Unreadable::Io { error, .. })
                     if let Some(code) = host::failure(&error) =>
                 {
-                    self.say_trouble(code.word(), error.to_string()).await;
+                    self.say_trouble(code, error.to_string()).await;
                 }
                 Err(unreadable) => {
-                    self.say_trouble("unreadable", unreadable.to_string()).await;
+                    self.say_trouble(Code::Unreadable, unreadable.to_string()).await;
                     self.unreadable += 1;
                     // How it ended cannot be known; who is alive of it can.
                     let is_to_stop = self.stop.borrow_and_update().is_some();
@@ -335,7 +336,7 @@ impl Work {
         match records::read_after_boot(&self.dir.events()) {
             Ok(records) => self.report(Custody::Rebooted, &records, 0).await,
             Err(unreadable) => {
-                self.say_trouble("unreadable", unreadable.to_string()).await;
+                self.say_trouble(Code::Unreadable, unreadable.to_string()).await;
                 if self.stop.wait_for(Option::is_some).await.is_ok() {
                     self.report(Custody::Rebooted, &[], 0).await;
                 }
@@ -366,7 +367,7 @@ impl Work {
         let at_ms = self.ground.world.now().0;
         tracing::error!(run = %self.task.run.id, %why, "step not launched");
         if let Err(error) = launch::fence(&self.dir, at_ms, code, why) {
-            let code = host::failure(&error).map_or("unreadable", Code::word);
+            let code = host::failure(&error).unwrap_or(Code::Unreadable);
             self.say_trouble(code, error.to_string()).await;
         }
     }
@@ -387,7 +388,7 @@ impl Work {
         self.post(Message::Input { input, done: None }).await;
     }
 
-    async fn say_trouble(&self, code: &str, message: impl Into<String>) {
+    async fn say_trouble(&self, code: impl Into<TroubleCode>, message: impl Into<String>) {
         let trouble = self.ground.trouble(code, message);
         let is_told =
             |known: &Trouble| known.code == trouble.code && known.message == trouble.message;
@@ -395,7 +396,7 @@ impl Work {
         if self.handle.snapshot.borrow().trouble.as_ref().is_some_and(is_told) {
             return;
         }
-        tracing::error!(run = %self.task.run.id, code, message = %trouble.message, "trouble");
+        tracing::error!(run = %self.task.run.id, code = %trouble.code, message = %trouble.message, "trouble");
         self.post(Message::Trouble { trouble: Some(trouble) }).await;
     }
 

@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::select_all;
 use outlast_engine::{Custody, End, EndCause, Report, Started, StopMode, Survivor, Time, TreeNews};
 use outlast_wire::shim::Record;
+use outlast_wire::words::TroubleCode;
 use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -158,7 +159,7 @@ impl Work {
                 Ok(seen) => return seen,
                 Err(error) => {
                     let message = format!("cannot look for its processes: {error}");
-                    self.say_trouble("unreachable", message).await;
+                    self.say_trouble(TroubleCode::Unreachable, message).await;
                     tokio::time::sleep(LOOK_AGAIN).await;
                 }
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outlast_engine::{EndCause, Time};
 use outlast_wire::shim::Record;
+use outlast_wire::words::TroubleCode;
 
 use super::pulse::{ANSWER_WITHIN_MS, WAKE_WITHIN_MS};
 use super::{LAST_RETRY, Work, orphan, records};
@@ -51,7 +52,7 @@ impl Work {
         let now_ms = self.ground.world.awake_ms();
         let silent_ms = now_ms - *self.silent_since_ms.get_or_insert(now_ms);
         if silent_ms >= ANSWER_WITHIN_MS {
-            self.say_trouble("unreachable", message).await;
+            self.say_trouble(TroubleCode::Unreachable, message).await;
         }
         // Records that cannot be read say nothing of a limit; an order to stop still holds.
         let records = records::read(&self.dir.events()).unwrap_or_default();

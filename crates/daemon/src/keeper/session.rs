@@ -9,6 +9,7 @@ use outlast_wire::codes::Code;
 use outlast_wire::hook;
 use outlast_wire::shim::{Decoder, Frame, News, Order, Record, Refusal, Role};
 use outlast_wire::version;
+use outlast_wire::words::TroubleCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -250,7 +251,7 @@ impl Work {
                         self.remember(&session.records);
                         self.report(Custody::Shim, &session.records, stops_before).await;
                     }
-                    Some(News::Disk { problem: Some(problem) }) => self.say_trouble(Code::DiskFull.word(), problem).await,
+                    Some(News::Disk { problem: Some(problem) }) => self.say_trouble(Code::DiskFull, problem).await,
                     Some(News::Disk { problem: None }) => self.say_no_trouble().await,
                     Some(News::Refused { code, message }) => {
                         return Err(io::Error::other(format!("refused ({code:?}): {message}")));
@@ -299,7 +300,7 @@ impl Work {
         while let Some(what) = pulse.due(self.ground.world.awake_ms(), is_due) {
             match what {
                 Do::Ask => self.greet_again(session).await?,
-                Do::SayUnreachable => self.say_trouble("unreachable", NO_ANSWER).await,
+                Do::SayUnreachable => self.say_trouble(TroubleCode::Unreachable, NO_ANSWER).await,
                 Do::Wake => orphan::wake(&self.marks(None)),
                 Do::TakeOver => return Ok(Tended::TakenOver),
             }

@@ -156,15 +156,10 @@ fn overrides(asked: &CreateRun) -> Answer<Overrides> {
 }
 
 fn strategy(word: &str) -> Answer<Strategy> {
-    match word {
-        "inplace" => Ok(Strategy::Inplace),
-        "dir" => Ok(Strategy::Dir),
-        "worktree" => Ok(Strategy::Worktree),
-        other => {
-            Err(Refusal::new(Code::BadRequest, format!("{other:?} is not a workspace strategy"))
-                .hint("one of inplace, dir, worktree"))
-        }
-    }
+    Strategy::of(word).ok_or_else(|| {
+        Refusal::new(Code::BadRequest, format!("{word:?} is not a workspace strategy"))
+            .hint("one of inplace, dir, worktree")
+    })
 }
 
 fn variable(env: &[EnvVar], name: &str) -> Option<String> {

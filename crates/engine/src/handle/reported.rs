@@ -7,8 +7,8 @@ use crate::emit;
 use crate::handle::{Draft, matched};
 use crate::run::Previous;
 use crate::{
-    Answer, Attempt, Exit, Fact, Held, Matched, Moment, NeverStarted, Outcome, RefusedCall,
-    Response, Run, Step, Survivor, Time, TurnStatus, spend,
+    Answer, Attempt, EndCause, Exit, Fact, Held, Matched, Moment, NeverStarted, Outcome,
+    RefusedCall, Response, Run, Step, Survivor, Time, TurnStatus, spend,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,14 +80,6 @@ pub struct Started {
 pub enum End {
     Exited { at: Time, exit: Exit, cause: Option<EndCause> },
     NeverStarted { at: Time, code: NeverStarted, why: String },
-}
-
-/// Why the shim ended the tree, if it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndCause {
-    Stopped,
-    TimedOut,
-    Stalled,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

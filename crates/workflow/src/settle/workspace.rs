@@ -18,7 +18,7 @@ pub(super) fn place(
     around: &Surroundings<'_>,
 ) -> (Strategy, Option<PathBuf>) {
     let (strategy, origin) = strategy(sheet);
-    sheet.note("workspace.strategy", word(strategy), origin);
+    sheet.note("workspace.strategy", strategy.word(), origin);
     let root = root(sheet, file, around);
     if strategy == Strategy::Inplace {
         if let Some(node) = sheet.given("workspace.root") {
@@ -37,25 +37,15 @@ fn strategy(sheet: &Sheet<'_>) -> (Strategy, Origin) {
     if let Some(flag) = sheet.overrides.workspace {
         return (flag, Origin::CommandLine);
     }
-    let of_word = |word| match word {
-        "dir" => Strategy::Dir,
-        "worktree" => Strategy::Worktree,
-        _ => Strategy::Inplace,
-    };
     match sheet.text("workspace.strategy") {
-        Some((word, line)) => (of_word(word), Origin::Workflow { line }),
+        Some((word, line)) => {
+            // Any other word has been told as a problem by then.
+            (Strategy::of(word).unwrap_or_default(), Origin::Workflow { line })
+        }
         None if sheet.given("workspace.root").is_some() => (Strategy::Dir, Origin::Default),
         // Its hooks expect an empty directory of their own.
         None if symphony::is_symphony(sheet) => (Strategy::Dir, Origin::Default),
         None => (Strategy::Inplace, Origin::Default),
-    }
-}
-
-fn word(strategy: Strategy) -> &'static str {
-    match strategy {
-        Strategy::Inplace => "inplace",
-        Strategy::Dir => "dir",
-        Strategy::Worktree => "worktree",
     }
 }
 
