@@ -148,6 +148,10 @@ pub enum Fact {
         /// The workspace as the turn left it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace: Option<String>,
+        /// Whether the turn changed anything, as it was decided then; a journal from before lets the rule of today
+        /// decide.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<bool>,
     },
     /// The workspace is there. `created` if it was made for this run.
     WorkspacePrepared {

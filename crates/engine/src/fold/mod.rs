@@ -13,7 +13,7 @@ use crate::state::state_of;
 use crate::{
     BootId, Charge, Condition, Decision, Errand, Event, Fact, Held, Inbox, Limit, Message, Outcome,
     Process, Reason, ReasonCode, Run, RunId, Spend, State, StopMode, Survivor, Time, TurnStatus,
-    WaitCause,
+    WaitCause, limits,
 };
 
 #[cfg(debug_assertions)]
@@ -399,13 +399,16 @@ impl Run {
             refused,
             wait,
             workspace,
+            progress,
             ..
         } = committed
         else {
             unreachable!("asked for a TurnCommitted")
         };
         let now = Previous::new(*turn, *status, summary, next_task.as_ref(), tool_calls, refused);
-        let is_progress = self.is_progress(&now, workspace.as_deref(), wait.is_some());
+        let is_progress = progress.unwrap_or_else(|| {
+            limits::is_progress(self, &now, workspace.as_deref(), wait.is_some())
+        });
         self.counters.no_progress = if is_progress { 0 } else { self.counters.no_progress + 1 };
         if *status != TurnStatus::Done {
             self.counters.failed_claims = 0;
@@ -440,28 +443,6 @@ impl Run {
             emission: Emission::Undecided,
             needs_person: false,
         });
-    }
-
-    /// Whether a turn changed anything: in the workspace, or in what it asks for. Prose does not count, and
-    /// what cannot be told is not held against it.
-    pub(crate) fn is_progress(
-        &self,
-        now: &Previous,
-        workspace: Option<&str>,
-        is_waiting: bool,
-    ) -> bool {
-        let is_changed = match (&self.digest, workspace) {
-            (Some(before), Some(after)) => before != after,
-            (None, _) | (_, None) => true,
-        };
-        let asks_anew = match &self.previous {
-            Some(before) => {
-                (before.status, &before.next_task, &before.calls)
-                    != (now.status, &now.next_task, &now.calls)
-            }
-            None => now.next_task.is_some() || !now.calls.is_empty(),
-        };
-        is_changed || asks_anew || is_waiting
     }
 
     fn answer(&mut self, decision: Decision) {

@@ -8,7 +8,7 @@ use crate::handle::{Draft, matched};
 use crate::run::Previous;
 use crate::{
     Answer, Attempt, EndCause, Exit, Fact, Held, Matched, Moment, NeverStarted, Outcome,
-    RefusedCall, Response, Run, Step, Survivor, Time, TurnStatus, spend,
+    RefusedCall, Response, Run, Step, Survivor, Time, TurnStatus, limits, spend,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,7 +209,7 @@ fn done() -> Response {
 fn committed(run: &Run, (turn, attempt): (u32, u32), report: &Report, response: Response) -> Fact {
     let Response { status, summary, next_task, tool_calls, wait, .. } = response;
     let now = Previous::new(turn, status, &summary, next_task.as_ref(), &tool_calls, &[]);
-    let is_progress = run.is_progress(&now, report.workspace.as_deref(), wait.is_some());
+    let is_progress = limits::is_progress(run, &now, report.workspace.as_deref(), wait.is_some());
     let outcome = emit::classify(&run.spec.output, status, tool_calls.len(), is_progress);
     Fact::TurnCommitted {
         turn,
@@ -222,6 +222,7 @@ fn committed(run: &Run, (turn, attempt): (u32, u32), report: &Report, response: 
         refused: report.refused.clone(),
         wait,
         workspace: report.workspace.clone(),
+        progress: Some(is_progress),
     }
 }
 

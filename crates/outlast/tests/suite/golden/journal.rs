@@ -139,6 +139,7 @@ pub(super) fn committed(attempt: u32, status: TurnStatus, outcome: TurnOutcome) 
         refused: Vec::new(),
         wait: None,
         workspace: None,
+        progress: None,
     }
 }
 

@@ -192,6 +192,7 @@ fn first_commit() -> Fact {
         }],
         wait: Some(Wait::Message),
         workspace: Some(text("cbf29ce484222325cbf29ce484222325")),
+        progress: None,
     }
 }
 
@@ -207,6 +208,7 @@ fn second_commit() -> Fact {
         refused: Vec::new(),
         wait: None,
         workspace: None,
+        progress: None,
     }
 }
 
@@ -432,6 +434,7 @@ fn waiting_commit(wait: Wait) -> Fact {
             refused: Vec::new(),
             wait: Some(wait),
             workspace: None,
+            progress: None,
         },
         other => panic!("not a commit: {other:?}"),
     }
