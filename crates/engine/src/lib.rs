@@ -88,8 +88,8 @@ pub use notice::{Notice, NoticeKind};
 pub use order::{Asked, By, LONGEST_ORDER_ID, Order, Orders, Question, Taken, Verb};
 pub use outcome::Outcome;
 pub use outlast_words::{
-    BlockReason, BootId, EndCause, Exit, Health, Limit, NeverStarted, ReasonCode, RunId, StateName,
-    Strategy, Survivor, Time, Verdict, WaitCause, WaitWord, Wants, Window, Word,
+    BlockReason, BootId, Code, EndCause, Exit, Health, Limit, NeverStarted, ReasonCode, RunId,
+    StateName, Strategy, Survivor, Time, Verdict, WaitCause, WaitWord, Wants, Window, Word,
 };
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
 pub use row::Row;

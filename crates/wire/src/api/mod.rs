@@ -33,7 +33,7 @@ pub use triggers::*;
 pub use turns::*;
 pub use watch::*;
 
-use outlast_words::{ReasonCode, StateName, Word};
+use outlast_words::{Code, ReasonCode, StateName, Word};
 use serde::{Deserialize, Serialize};
 
 /// The header by which a client asks for a list one object a line, to be read as it comes.
@@ -56,7 +56,8 @@ pub struct ErrorBody {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorInfo {
     /// Stable: `unknown_run`, `ambiguous_run`, `key_conflict`, …
-    pub code: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub code: Word<Code>,
     pub message: String,
     pub hint: Option<String>,
     /// The id of the run that was meant, if that is known and the run cannot be shown.
