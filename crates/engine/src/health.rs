@@ -5,8 +5,8 @@
 
 use crate::handle::Draft;
 use crate::{
-    BlockReason, Fact, Health, Limit, Moment, Nearing, Outcome, Run, State, Time, WaitCause, Wants,
-    duration, limits,
+    Fact, Health, Limit, Moment, Nearing, Outcome, Run, State, Time, WaitCause, Wants, duration,
+    limits,
 };
 
 /// A word, since when it holds, and why, in a sentence; a healthy run needs no why.
@@ -73,9 +73,9 @@ impl Run {
     /// True if a person has to answer what the agent said last.
     pub fn asks_in_words(&self) -> bool {
         let State::Blocked { reason } = &self.state else { return false };
-        match reason.known().map(BlockReason::wants) {
-            Some(Wants::Answer | Wants::Decision) => true,
-            Some(Wants::Look) | None => false,
+        match reason.wants() {
+            Wants::Answer | Wants::Decision => true,
+            Wants::Look => false,
         }
     }
 

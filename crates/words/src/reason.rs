@@ -1,6 +1,6 @@
 //! Why a run is in its state: the `reason_code` of states, events, notices and lists.
 
-use crate::vocabulary::vocabulary;
+use crate::vocabulary::{Word, vocabulary};
 
 vocabulary! {
     ReasonCode {
@@ -122,6 +122,13 @@ impl BlockReason {
             | Self::Recovered
             | Self::NotInJournal => Wants::Look,
         }
+    }
+}
+
+impl Word<BlockReason> {
+    /// The same. A reason of another build wants a look: what would answer it is not known.
+    pub fn wants(&self) -> Wants {
+        self.known().map_or(Wants::Look, BlockReason::wants)
     }
 }
 

@@ -105,6 +105,9 @@ macro_rules! vocabulary {
         impl $name {
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
+            /// In the same order.
+            pub const WORDS: [&'static str; Self::ALL.len()] = [$($word),+];
+
             /// The text, as scripts and journals have it.
             pub const fn word(self) -> &'static str {
                 match self {
@@ -142,7 +145,7 @@ macro_rules! vocabulary {
                 match <$crate::vocabulary::Word<Self> as serde::Deserialize>::deserialize(deserializer)? {
                     $crate::vocabulary::Word::Known(known) => Ok(known),
                     $crate::vocabulary::Word::Unknown(text) => {
-                        Err(serde::de::Error::unknown_variant(&text, &[$($word),+]))
+                        Err(serde::de::Error::unknown_variant(&text, &Self::WORDS))
                     }
                 }
             }

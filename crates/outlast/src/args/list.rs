@@ -136,7 +136,7 @@ pub(crate) struct Events {
 }
 
 fn state() -> impl TypedValueParser<Value = StateName> {
-    let words = PossibleValuesParser::new(StateName::ALL.map(StateName::word));
+    let words = PossibleValuesParser::new(StateName::WORDS);
     words.map(|word| StateName::of(&word).expect("the parser lets only these words pass"))
 }
 

@@ -1,7 +1,7 @@
 //! Runs that rest: what an order to pause does, and what a person can do about a run that rests.
 
 use outlast_wire::api::RunView;
-use outlast_wire::words::{BlockReason, StateName, Word};
+use outlast_wire::words::{BlockReason, StateName, Wants, Word};
 
 /// The answer to an order to pause. A turn that has begun is not cut short.
 pub(crate) fn paused(view: &RunView) -> String {
@@ -20,18 +20,23 @@ pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
         return vec![format!("outlast resume {id}  lets it go on")];
     }
     let Some(reason) = blocked_by(view) else { return Vec::new() };
+    match reason.wants() {
+        Wants::Decision => vec![
+            format!("outlast answer {id} --approve  lets it"),
+            format!("outlast answer {id} --deny  does not"),
+        ],
+        Wants::Answer => vec![format!("outlast answer {id} TEXT  answers it")],
+        Wants::Look => after_a_look(id, &reason),
+    }
+}
+
+/// What lets a run go on that asks no question.
+fn after_a_look(id: &str, reason: &Word<BlockReason>) -> Vec<String> {
     match reason.known() {
         Some(BlockReason::UnknownCallOutcome) => vec![
             format!("outlast answer {id} TEXT  tells it what became of the call"),
             format!("outlast resume {id}  lets it find out by itself"),
         ],
-        Some(BlockReason::NeedsApproval) => vec![
-            format!("outlast answer {id} --approve  lets it"),
-            format!("outlast answer {id} --deny  does not"),
-        ],
-        Some(BlockReason::NeedsInput | BlockReason::AgentBlocked) => {
-            vec![format!("outlast answer {id} TEXT  answers it")]
-        }
         Some(BlockReason::StallRestartsExhausted | BlockReason::NoProgress) => vec![
             format!("outlast send {id} TEXT  gives it a word on the way"),
             format!("outlast resume {id}  lets it try again"),
@@ -43,13 +48,7 @@ pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
         Some(BlockReason::AuthExpired) => {
             vec![format!("log the agent in again, then outlast resume {id}")]
         }
-        Some(
-            BlockReason::PreflightFailed
-            | BlockReason::DoneCheckFailed
-            | BlockReason::Interrupted
-            | BlockReason::NotInJournal,
-        )
-        | None => vec![format!("put right what is wrong, then outlast resume {id}")],
+        _ => vec![format!("put right what is wrong, then outlast resume {id}")],
     }
 }
 

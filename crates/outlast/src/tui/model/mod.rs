@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use outlast_client::follow::Piece;
 use outlast_client::journal;
 use outlast_wire::api::{self, RunRow, RunView};
-use outlast_wire::words::BlockReason;
+use outlast_wire::words::Wants;
 
 use super::keys::Key;
 use crate::output::{one_line, printable};
@@ -282,7 +282,7 @@ impl Model {
         let asked = blocked.question.as_deref().or(view.reason.as_deref());
         let question = one_line(asked.unwrap_or(blocked.reason_code.as_str()));
         let seq = view.asks.as_ref().map(|asked| asked.seq);
-        self.mode = if blocked.reason_code == BlockReason::NeedsApproval {
+        self.mode = if blocked.reason_code.wants() == Wants::Decision {
             Mode::Approve { run, question, seq }
         } else {
             let purpose = Purpose::Answer { run, question, seq };
