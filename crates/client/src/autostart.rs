@@ -33,7 +33,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The code of a daemon that lost the race for the lock to another daemon.
-const RACE_LOST: &str = Code::DaemonRunning.word();
+const RACE_LOST: Code = Code::DaemonRunning;
 
 /// What a started daemon says of itself.
 #[derive(Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub fn read_line(line: &str) -> Said {
 
 /// The error of a daemon that did not start.
 fn refused(info: ErrorInfo) -> Problem {
-    let exit = match Code::of(&info.code) {
+    let exit = match info.code.known() {
         // A daemon that runs rejects one request on a full disk; without a daemon there is nothing to ask.
         Some(Code::DiskFull) => UNREACHABLE,
         Some(code) => code.exit(),

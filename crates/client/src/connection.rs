@@ -12,7 +12,7 @@ use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use outlast_wire::api::{ErrorBody, ErrorInfo, TOKEN_HEADER};
-use outlast_wire::codes::Code;
+use outlast_wire::words::{Code, Word};
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -65,7 +65,7 @@ impl Connection {
         let info = error_info(status, &body);
         // A daemon that is leaving did not act on the question; its successor will. An order that timed out is still
         // with its run: asked again, it would wait behind itself.
-        if status == StatusCode::SERVICE_UNAVAILABLE && info.code != Code::TimedOut.word() {
+        if status == StatusCode::SERVICE_UNAVAILABLE && info.code != Code::TimedOut {
             return Err(Failed::Lost(info.message));
         }
         Err(Failed::Answered(Problem::answered(status.as_u16(), info)))
@@ -149,7 +149,7 @@ fn request(ask: &Ask) -> Request<Full<Bytes>> {
 fn error_info(status: StatusCode, body: &[u8]) -> ErrorInfo {
     serde_json::from_slice::<ErrorBody>(body).map_or_else(
         |_| ErrorInfo {
-            code: "unreadable_answer".to_owned(),
+            code: Word::of("unreadable_answer"),
             message: format!("the daemon answered {status} without saying why"),
             hint: None,
             run: None,

@@ -126,7 +126,7 @@ impl<'w> Journal<'w> {
     async fn is_over(&mut self) -> Result<bool, Problem> {
         let view = self.view().await?;
         let is_terminal = view.ended_at.is_some()
-            && exit_status(&view.state, view.reason_code.as_deref()).is_some();
+            && exit_status(&view.state, view.reason_code.as_ref()).is_some();
         Ok(is_terminal && view.seq <= self.last)
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use outlast_wire::api::ErrorInfo;
-use outlast_wire::codes::Code;
+use outlast_wire::words::{Code, Word};
 
 /// The caller asked for something that is not done.
 pub const REFUSED: u8 = 2;
@@ -14,6 +14,9 @@ pub const TIMED_OUT: u8 = 124;
 pub const DETACHED: u8 = 130;
 /// What a shell says of a process that died of SIGPIPE. Never 0: the run's outcome was not seen.
 const OUTPUT_CLOSED: u8 = 141;
+
+/// The code of a client that reaches no daemon; no daemon says it.
+const NO_DAEMON: &str = "daemon_unreachable";
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Problem {
@@ -27,7 +30,7 @@ pub enum Problem {
 
 impl Problem {
     pub fn new(exit: u8, code: &str, message: impl Display) -> Self {
-        let (code, message) = (code.to_owned(), message.to_string());
+        let (code, message) = (Word::of(code), message.to_string());
         let info = ErrorInfo { code, message, hint: None, run: None };
         Self::Told { info, exit }
     }
@@ -42,14 +45,14 @@ impl Problem {
     }
 
     pub fn unreachable(why: impl Display) -> Self {
-        Self::new(UNREACHABLE, "daemon_unreachable", format_args!("daemon unreachable: {why}"))
+        Self::new(UNREACHABLE, NO_DAEMON, format_args!("daemon unreachable: {why}"))
     }
 
     /// An answer of the daemon's that is not 2xx.
     pub fn answered(status: u16, info: ErrorInfo) -> Self {
         // A newer daemon may have codes that this client does not know.
         let by_status = if status < 500 { REFUSED } else { UNREACHABLE };
-        let exit = Code::of(&info.code).map_or(by_status, Code::exit);
+        let exit = info.code.known().map_or(by_status, Code::exit);
         Self::Told { info, exit }
     }
 
@@ -77,11 +80,12 @@ impl Problem {
 
     /// True of an error that the daemon told with this code.
     pub fn is(&self, code: Code) -> bool {
-        self.has_code(code.word())
+        matches!(self, Self::Told { info, .. } if info.code == code)
     }
 
-    pub fn has_code(&self, code: &str) -> bool {
-        matches!(self, Self::Told { info, .. } if info.code == code)
+    /// True if no daemon was reached, or none answered.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Told { info, .. } if info.code.as_str() == NO_DAEMON)
     }
 }
 
@@ -92,7 +96,7 @@ mod tests {
     #[test]
     fn a_code_decides_the_exit_code_and_a_status_that_of_an_unknown_code() {
         let exit = |status: u16, code: &str| {
-            let (code, message) = (code.to_owned(), String::new());
+            let (code, message) = (Word::of(code), String::new());
             Problem::answered(status, ErrorInfo { code, message, hint: None, run: None }).exit()
         };
         assert_eq!((exit(409, "has_ended"), exit(507, "disk_full")), (REFUSED, REFUSED));

@@ -42,7 +42,7 @@ pub async fn for_rest(world: &World, run: &str) -> Result<RunView, Problem> {
     let mut session = Session::new(world);
     loop {
         let waited: Waited = session.call(&ask(run, For::Rest, ONE_WAIT)).await?;
-        if exit_status(&waited.run.state, waited.run.reason_code.as_deref()).is_some() {
+        if exit_status(&waited.run.state, waited.run.reason_code.as_ref()).is_some() {
             return Ok(waited.run);
         }
         if !waited.timed_out {
@@ -53,6 +53,6 @@ pub async fn for_rest(world: &World, run: &str) -> Result<RunView, Problem> {
 
 /// The exit code for a run that has ended or rests.
 pub fn status(view: &RunView) -> u8 {
-    exit_status(&view.state, view.reason_code.as_deref())
+    exit_status(&view.state, view.reason_code.as_ref())
         .expect("asked only of a run that has ended or rests")
 }

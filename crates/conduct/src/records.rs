@@ -1,7 +1,6 @@
 //! What the records of a shim mean to the engine.
 
-use outlast_engine as engine;
-use outlast_engine::{Custody, End, Report, Started, Step, Survivor, Time, TreeNews};
+use outlast_engine::{Custody, End, EndCause, Report, Started, Step, Time, TreeNews};
 use outlast_wire::shim::{self, Record};
 
 /// True if a shim was told to start this step.
@@ -29,9 +28,9 @@ pub fn identity(records: &[Record]) -> Option<&shim::Identity> {
 }
 
 /// Why the shim was ending the tree, if it was.
-pub fn ending(records: &[Record]) -> Option<engine::EndCause> {
+pub fn ending(records: &[Record]) -> Option<EndCause> {
     records.iter().find_map(|record| match record {
-        Record::Ending { cause, .. } => Some(end_cause(*cause)),
+        Record::Ending { cause, .. } => Some(*cause),
         _ => None,
     })
 }
@@ -75,11 +74,9 @@ fn started(record: &Record) -> Option<Started> {
 
 fn end(records: &[Record]) -> Option<End> {
     let never = records.iter().find_map(|record| match record {
-        Record::NeverStarted { at_ms, code, why } => Some(End::NeverStarted {
-            at: Time(*at_ms),
-            code: never_started(*code),
-            why: why.clone(),
-        }),
+        Record::NeverStarted { at_ms, code, why } => {
+            Some(End::NeverStarted { at: Time(*at_ms), code: *code, why: why.clone() })
+        }
         _ => None,
     });
     let cause = ending(records);
@@ -88,7 +85,7 @@ fn end(records: &[Record]) -> Option<End> {
     let exited = records.iter().enumerate().find_map(|(index, record)| match record {
         Record::Exited { at_ms, exit, .. } => {
             let cause = cause.filter(|_| asked.is_some_and(|asked| asked < index));
-            Some(End::Exited { at: Time(*at_ms), exit: engine_exit(*exit), cause })
+            Some(End::Exited { at: Time(*at_ms), exit: *exit, cause })
         }
         _ => None,
     });
@@ -99,11 +96,11 @@ fn tree(records: &[Record], stops_before: usize) -> TreeNews {
     let last = records.iter().rev().find_map(|record| match record {
         Record::TreeEmpty { .. } | Record::NeverStarted { .. } => Some(TreeNews::Empty),
         Record::StopIncomplete { survivors, .. } => Some(TreeNews::Left {
-            survivors: engine_survivors(survivors),
+            survivors: survivors.clone(),
             stop_failed: failed_stops(records) > stops_before,
         }),
         Record::Exited { survivors, .. } if !survivors.is_empty() => {
-            Some(TreeNews::Left { survivors: engine_survivors(survivors), stop_failed: false })
+            Some(TreeNews::Left { survivors: survivors.clone(), stop_failed: false })
         }
         Record::Exited { .. }
         | Record::Starting { .. }
@@ -111,40 +108,4 @@ fn tree(records: &[Record], stops_before: usize) -> TreeNews {
         | Record::Ending { .. } => None,
     });
     last.unwrap_or(TreeNews::Unknown)
-}
-
-fn engine_survivors(survivors: &[shim::Survivor]) -> Vec<Survivor> {
-    let copy = |from: &shim::Survivor| Survivor {
-        pid: from.pid,
-        start: from.start,
-        command: from.command.clone(),
-    };
-    survivors.iter().map(copy).collect()
-}
-
-fn engine_exit(exit: shim::Exit) -> engine::Exit {
-    match exit {
-        shim::Exit::Code(code) => engine::Exit::Code(code),
-        shim::Exit::Signal(signal) => engine::Exit::Signal(signal),
-    }
-}
-
-fn end_cause(cause: shim::EndCause) -> engine::EndCause {
-    match cause {
-        shim::EndCause::Stopped => engine::EndCause::Stopped,
-        shim::EndCause::TimedOut => engine::EndCause::TimedOut,
-        shim::EndCause::Stalled => engine::EndCause::Stalled,
-    }
-}
-
-fn never_started(code: shim::NeverStarted) -> engine::NeverStarted {
-    match code {
-        shim::NeverStarted::CommandNotFound => engine::NeverStarted::CommandNotFound,
-        shim::NeverStarted::NotExecutable => engine::NeverStarted::NotExecutable,
-        shim::NeverStarted::NoDirectory => engine::NeverStarted::NoDirectory,
-        shim::NeverStarted::NoResources => engine::NeverStarted::NoResources,
-        shim::NeverStarted::BadSpec => engine::NeverStarted::BadSpec,
-        shim::NeverStarted::TooLong => engine::NeverStarted::TooLong,
-        shim::NeverStarted::Stopped => engine::NeverStarted::Stopped,
-    }
 }

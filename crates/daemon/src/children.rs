@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::{ChildEnd, DEEPEST, Input, MOST_CHILDREN, Row, Run, RunId, Unheard};
+use outlast_engine::{ChildEnd, DEEPEST, Input, MOST_CHILDREN, Row, Run, RunId, Unheard, Word};
 use outlast_store::{Error, Journal};
 use outlast_wire::codes::Code;
 use outlast_wire::hook;
@@ -181,7 +181,8 @@ fn news(row: &Row, text: String) -> Input {
 /// `Run k3m… (tests) has failed: exit code 1`
 fn headline(row: &Row, why: Option<&String>) -> String {
     let name = row.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
-    let why = why.or(row.reason_code.as_ref()).filter(|why| !why.is_empty());
+    let code = row.reason_code.as_ref().map(Word::as_str);
+    let why = why.map(String::as_str).or(code).filter(|why| !why.is_empty());
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     format!("Run {}{name}, a child of this one, has ended as {}{why}.", row.id, row.state.word())
 }

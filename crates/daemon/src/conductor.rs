@@ -14,6 +14,7 @@ use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
 use outlast_wire::hook;
 use outlast_wire::layout::AttemptDir;
+use outlast_wire::words::TroubleCode;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::children;
@@ -28,9 +29,6 @@ use crate::supervisor::Supervisor;
 use crate::view;
 use crate::workspace_op::WorkspaceTask;
 use crate::world::files;
-
-/// The word for a run whose next events the journal does not take.
-pub(crate) const UNWRITABLE: &str = "unwritable";
 
 /// Between two looks at the memory that a waiting run needs.
 const MEMORY_LOOK: Duration = Duration::from_secs(5);
@@ -225,7 +223,9 @@ impl Driver {
                 }
             }
             Message::Shim { pid } => self.snapshot.send_modify(|snapshot| snapshot.shim_pid = pid),
-            Message::Trouble { trouble, is_unreachable } => {
+            Message::Trouble { trouble } => {
+                let is_unreachable =
+                    trouble.as_ref().is_some_and(|it| it.code == TroubleCode::Unreachable);
                 let now = self.supervisor.ground.world.now();
                 self.step_trouble = trouble;
                 self.publish_trouble();
@@ -300,7 +300,11 @@ impl Driver {
             Ended::Fenced => self.supervisor.ground.leave(Leaving::Fenced),
             Ended::Gone => {}
             Ended::Rejected(why) => {
-                self.supervisor.quarantine_as(&self.conductor.run().id, UNWRITABLE, why);
+                self.supervisor.quarantine_as(
+                    &self.conductor.run().id,
+                    TroubleCode::Unwritable,
+                    why,
+                );
             }
         }
         Over
@@ -329,10 +333,10 @@ impl Driver {
 
     fn suspend(&mut self, error: &Error) {
         let code = match error {
-            Error::Full(_) => Code::DiskFull.word(),
-            Error::Locked(_) => Code::JournalLocked.word(),
-            Error::Unsaved { .. } => Code::JournalGone.word(),
-            _ => "journal_unwritable",
+            Error::Full(_) => Code::DiskFull.into(),
+            Error::Locked(_) => Code::JournalLocked.into(),
+            Error::Unsaved { .. } => Code::JournalGone.into(),
+            _ => TroubleCode::JournalUnwritable,
         };
         if self.journal_trouble.as_ref().is_none_or(|trouble| trouble.code != code) {
             tracing::error!(run = %self.conductor.run().id, %error, "suspended until the journal can be written");
@@ -357,8 +361,7 @@ impl Driver {
     /// records that they were stopped, and the order follows when there is room. True if writing is worth
     /// another try at once.
     fn stops_on_a_full_disk(&self) -> bool {
-        let is_full =
-            self.journal_trouble.as_ref().is_some_and(|it| it.code == Code::DiskFull.word());
+        let is_full = self.journal_trouble.as_ref().is_some_and(|it| it.code == Code::DiskFull);
         let asked = *self.handle.stop_asked.borrow();
         let Some(mode) = asked.filter(|_| is_full) else { return false };
         if reserve::spend(&self.supervisor.ground.layout) {
@@ -467,7 +470,7 @@ fn shortage(run: &Run) -> Option<Trouble> {
     let (outcome, at) = run.attempt.as_ref().filter(|_| is_waiting)?.held.end.as_ref()?;
     let Outcome::NeverStarted { why, .. } = outcome else { return None };
     let trouble = Trouble {
-        code: Code::NoResources.word().to_owned(),
+        code: TroubleCode::Of(Code::NoResources).into(),
         message: why.clone(),
         since: view::rfc3339(*at),
     };
@@ -512,7 +515,7 @@ pub(crate) async fn append_to(supervisor: &Supervisor, append: Append) -> Result
     if is_expected && is_refused {
         supervisor.needs.forget(&run);
     }
-    let trouble = |code: &str, message| supervisor.ground.trouble(code, message);
+    let trouble = |code: TroubleCode, message| supervisor.ground.trouble(code, message);
     supervisor.operator.readiness.note_append(&result, trouble);
     result
 }

@@ -73,7 +73,7 @@ mod tests {
         std::fs::copy("/proc/self/status", dir.env()).expect("it is ours");
         let why = Reason {
             reason: "done".to_owned(),
-            reason_code: "done".to_owned(),
+            reason_code: outlast_engine::ReasonCode::Done.into(),
             evidence: Vec::new(),
             actor: Actor::Engine,
         };

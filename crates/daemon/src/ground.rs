@@ -11,6 +11,7 @@ use outlast_store::{Error, Journal};
 use outlast_wire::api::{Mode, Trouble};
 use outlast_wire::layout::Layout;
 use outlast_wire::shim::Revive;
+use outlast_wire::words::{TroubleCode, Word};
 use tokio::sync::watch;
 
 use crate::instance;
@@ -128,9 +129,13 @@ impl Ground {
         Ok(())
     }
 
-    pub(crate) fn trouble(&self, code: &str, message: impl Into<String>) -> Trouble {
+    pub(crate) fn trouble(
+        &self,
+        code: impl Into<TroubleCode>,
+        message: impl Into<String>,
+    ) -> Trouble {
         Trouble {
-            code: code.to_owned(),
+            code: Word::Known(code.into()),
             message: message.into(),
             since: view::rfc3339(self.world.now()),
         }

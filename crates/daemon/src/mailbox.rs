@@ -18,11 +18,7 @@ pub(crate) enum Message {
     /// The shim that holds the attempt, while one does.
     Shim { pid: Option<u32> },
     /// What keeps the task of the step from its work, or no longer does.
-    Trouble {
-        trouble: Option<Trouble>,
-        /// True if the step's shim lives and does not answer.
-        is_unreachable: bool,
-    },
+    Trouble { trouble: Option<Trouble> },
 }
 
 /// A run as every task may see it.

@@ -30,7 +30,7 @@ use crate::world::{World, files};
 use outlast_conduct::fenced_run::FencedRun;
 
 /// The word for a run whose directory has gone further than its journal.
-pub(crate) const BEHIND: &str = Code::JournalBehind.word();
+pub(crate) const BEHIND: Code = Code::JournalBehind;
 
 /// A run as its directory proves it, and how to write that down.
 pub(crate) struct Rebuilt {

@@ -390,7 +390,7 @@ fn tell(ready: Option<OwnedFd>, line: &str) {
 }
 
 fn error_line(info: &ErrorInfo) -> String {
-    tracing::error!(code = info.code, message = info.message, "not started");
+    tracing::error!(code = %info.code, message = info.message, "not started");
     format!("error {}\n", serde_json::to_string(info).expect("an error is plain data"))
 }
 

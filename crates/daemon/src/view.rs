@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use outlast_engine as engine;
-use outlast_engine::{Row, Run, Time};
+use outlast_engine::{Health, Row, Run, Time, Word};
 use outlast_store::NoticeCounts;
 use outlast_wire::api::{
     AgentView, AsksView, BlockedView, InboxView, LimitView, Notices, OriginView, RecoveredView,
     Restarts, RunRow, RunView, Trouble, Usage, WorkflowView,
 };
-use outlast_wire::shim;
 
 /// What a view needs beyond the journal.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +73,7 @@ pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
     RunRow {
         id: row.id.0,
         name: row.name,
-        state: row.state.word().to_owned(),
+        state: row.state.into(),
         reason_code: row.reason_code,
         health: health(row.health, trouble.as_ref()),
         health_since: since,
@@ -85,7 +84,7 @@ pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
         created_at: rfc3339(row.created_at),
         started_at: row.started_at.map(rfc3339),
         ended_at: row.ended_at.map(rfc3339),
-        exit: row.exit.map(exit),
+        exit: row.exit,
         labels: row.labels,
         survivors: u32::try_from(row.survivors).unwrap_or(u32::MAX),
         trouble,
@@ -123,13 +122,13 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         id: run.id.0.clone(),
         name: run.spec.name.clone(),
         key: run.spec.key.clone(),
-        state: run.state.name().word().to_owned(),
+        state: run.state.name().into(),
         reason: is_settled.then(|| run.why.reason.clone()),
         reason_code: run.reason_code(),
         outcome: attempt
             .and_then(|last| last.held.end.as_ref())
             .map(|(outcome, _)| outcome.word().to_owned()),
-        health: health(run.health_word(), beside.trouble.as_ref()),
+        health: health(run.known_health(), beside.trouble.as_ref()),
         health_since: doing.since,
         health_why: doing.why,
         task: run.task.clone(),
@@ -145,7 +144,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         ended_at: run.ended_at.map(rfc3339),
         last_progress_at: beside.last_output_at.or(run.started_at).map(rfc3339),
         wake_at: run.due_at().map(rfc3339),
-        exit: run.exit().map(exit),
+        exit: run.exit(),
         usage: usage(run),
         limits: limits(run, now),
         workspace: run.spec.dir.clone(),
@@ -164,7 +163,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         },
         notices: beside.notices,
         summary: run.previous.as_ref().map(|it| it.summary.clone()).filter(|it| !it.is_empty()),
-        survivors: run.survivors().iter().map(survivor).collect(),
+        survivors: run.survivors().to_vec(),
         containment: containment(run).to_owned(),
         trouble: beside.trouble,
         seq: run.seq(),
@@ -182,7 +181,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
             sha256: workflow.sha256.clone(),
         }),
         priority: run.spec.queue.priority,
-        strategy: strategy(run).to_owned(),
+        strategy: run.spec.workspace.strategy.word().to_owned(),
         paused: run.is_to_rest(),
         last_line: beside.last_line,
         recovered: run
@@ -227,10 +226,10 @@ impl Doing {
 }
 
 /// A run the daemon cannot reach is not known to be healthy.
-fn health(word: &str, trouble: Option<&Trouble>) -> String {
+fn health(health: Health, trouble: Option<&Trouble>) -> Word<Health> {
     match trouble {
-        Some(_) => "unreachable".to_owned(),
-        None => word.to_owned(),
+        Some(_) => Health::Unreachable.into(),
+        None => health.into(),
     }
 }
 
@@ -255,24 +254,13 @@ pub(crate) fn usage(run: &Run) -> Usage {
 }
 
 fn blocked(run: &Run) -> Option<BlockedView> {
-    (run.state == engine::State::Blocked).then(|| BlockedView {
-        reason_code: run.why.reason_code.clone(),
-        question: run.previous.as_ref().map(|it| it.summary.clone()).filter(|_| asks(run)),
+    let engine::State::Blocked { reason } = &run.state else { return None };
+    let said = run.previous.as_ref().map(|it| it.summary.clone());
+    Some(BlockedView {
+        reason_code: reason.clone(),
+        question: said.filter(|_| run.asks_in_words()),
         since: rfc3339(run.since),
     })
-}
-
-/// True if what the agent said last is what a person has to answer.
-fn asks(run: &Run) -> bool {
-    matches!(run.why.reason_code.as_str(), "agent_blocked" | "needs_approval" | "needs_input")
-}
-
-fn strategy(run: &Run) -> &'static str {
-    match run.spec.workspace.strategy {
-        engine::Strategy::Inplace => "inplace",
-        engine::Strategy::Dir => "dir",
-        engine::Strategy::Worktree => "worktree",
-    }
 }
 
 /// Each ceiling that there is, and what has been used of it.
@@ -301,17 +289,6 @@ fn limits(run: &Run, now: Time) -> BTreeMap<String, LimitView> {
 fn containment(run: &Run) -> &'static str {
     let is_orphaned = run.attempt.as_ref().is_some_and(|attempt| attempt.held.is_orphaned);
     if is_orphaned || cfg!(not(target_os = "linux")) { "best_effort" } else { "subreaper" }
-}
-
-pub(crate) fn exit(exit: engine::Exit) -> shim::Exit {
-    match exit {
-        engine::Exit::Code(code) => shim::Exit::Code(code),
-        engine::Exit::Signal(signal) => shim::Exit::Signal(signal),
-    }
-}
-
-fn survivor(survivor: &engine::Survivor) -> shim::Survivor {
-    shim::Survivor { pid: survivor.pid, start: survivor.start, command: survivor.command.clone() }
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ impl Work {
             };
             if let Some(code) = failure.of_host(run.spec.dir.as_ref()) {
                 is_suspended = true;
-                let trouble = self.ground.trouble(code.word(), format!("workspace: {failure}"));
+                let trouble = self.ground.trouble(code, format!("workspace: {failure}"));
                 self.say_trouble(Some(trouble)).await;
             } else if failure.may_pass() && tries_left > 1 {
                 tries_left -= 1;
@@ -106,11 +106,10 @@ impl Work {
             return;
         }
         if let Some(Trouble { code, message, .. }) = &trouble {
-            tracing::error!(run = %self.run.id, kind = ?self.op, code, message, "suspended");
+            tracing::error!(run = %self.run.id, kind = ?self.op, %code, message, "suspended");
         }
         // A conductor that is gone has let go of this operation too.
-        let _gone =
-            self.handle.mailbox.send(Message::Trouble { trouble, is_unreachable: false }).await;
+        let _gone = self.handle.mailbox.send(Message::Trouble { trouble }).await;
     }
 }
 

@@ -5,7 +5,8 @@
 
 use crate::handle::{Draft, recovered};
 use crate::{
-    Fact, Limit, Moment, Run, State, Time, finish, limits, prepare, reason, rest, settle, verify,
+    Fact, Limit, Moment, ReasonCode, Run, State, Time, finish, limits, prepare, reason, rest,
+    settle, verify,
 };
 
 /// The longest chain of steps that one piece of news can set off, with room to spare: a turn has at most 64
@@ -46,11 +47,13 @@ fn by_itself(run: &Run, moment: &Moment) -> Option<Facts> {
         _ if limits::over_mid_turn(run, moment).is_some() => limits::over_mid_turn(run, moment)
             .map(|limit| vec![(moment.now, Fact::LimitReached { limit })]),
         _ if run.stop.is_some() || run.limit.is_some() => finish::when_gone(run, moment),
-        State::Blocked if run.is_released => {
-            rest::go_on(run, moment, reason::of("a person lets it go on", "released"))
+        State::Blocked { .. } if run.is_released => {
+            rest::go_on(run, moment, reason::of("a person lets it go on", ReasonCode::Released))
         }
-        State::Blocked => None,
-        State::Queued => rest::go_on(run, moment, reason::of("a slot is free", "slot_free")),
+        State::Blocked { .. } => None,
+        State::Queued => {
+            rest::go_on(run, moment, reason::of("a slot is free", ReasonCode::SlotFree))
+        }
         State::Waiting { .. } => rest::wait_on(run, moment),
         State::Preparing => prepare::next(run, moment),
         State::Running => settle::next(run, moment),

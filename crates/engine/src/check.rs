@@ -7,7 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::order::{self, Verb};
-use crate::{Event, Fact, Hook, Illegal, Order, Outcome, Purpose, Run, RunId, StateName, Verdict};
+use crate::{
+    BlockReason, Event, Fact, Hook, Illegal, Order, Outcome, Purpose, Run, RunId, StateName,
+    Verdict, Wants, Word,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
@@ -79,7 +82,8 @@ impl History {
         if let Fact::StateChanged { from, to, why, .. } = &event.fact {
             let left = self.question.take().filter(|_| *from == StateName::Blocked);
             if *to == StateName::Blocked {
-                let wants_decision = why.reason_code == "needs_approval";
+                let reason = Word::<BlockReason>::of(why.reason_code.as_str());
+                let wants_decision = reason.wants() == Wants::Decision;
                 let (seq, is_answered, may_be_lost) = (event.seq, false, false);
                 self.question = Some(Question { seq, wants_decision, is_answered, may_be_lost });
             }

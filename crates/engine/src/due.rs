@@ -89,7 +89,7 @@ impl Run {
             | State::Preparing
             | State::Running
             | State::Verifying
-            | State::Blocked => deadline,
+            | State::Blocked { .. } => deadline,
         }
     }
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BootId, By, Charge, Decision, Health, Limit, Line, ModelClass, OfferedTool, Order, Outcome,
-    Purpose, RefusedCall, RunId, RunSpec, StateName, StopMode, Survivor, Time, ToolCall,
-    TurnOutcome, TurnStatus, UnavailableTool, Verdict, Wait, WaitCause,
+    Purpose, ReasonCode, RefusedCall, RunId, RunSpec, StateName, StopMode, Survivor, Time,
+    ToolCall, TurnOutcome, TurnStatus, UnavailableTool, Verdict, Wait, WaitWord, Word,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,9 +57,9 @@ pub enum Fact {
         to: StateName,
         #[serde(flatten)]
         why: Reason,
-        /// What a waiting run waits for.
+        /// What a waiting run waits for; with the reason code it is a `WaitCause`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        cause: Option<WaitCause>,
+        cause: Option<WaitWord>,
         /// When a waiting run goes on by itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Time>,
@@ -148,6 +148,10 @@ pub enum Fact {
         /// The workspace as the turn left it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace: Option<String>,
+        /// Whether the turn changed anything, as it was decided then; a journal from before lets the rule of today
+        /// decide.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<bool>,
     },
     /// The workspace is there. `created` if it was made for this run.
     WorkspacePrepared {
@@ -269,7 +273,7 @@ pub enum Fact {
     },
     RunEnded {
         state: Verdict,
-        reason_code: Option<String>,
+        reason_code: Option<Word<ReasonCode>>,
     },
     /// Another run was made as this one's child.
     ChildSpawned {
@@ -282,7 +286,7 @@ pub enum Fact {
         child: RunId,
         state: Verdict,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason_code: Option<String>,
+        reason_code: Option<Word<ReasonCode>>,
     },
     /// The run is no longer as it should be, since when and why.
     HealthDegraded {
@@ -393,7 +397,7 @@ impl Fact {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     pub reason: String,
-    pub reason_code: String,
+    pub reason_code: Word<ReasonCode>,
     pub evidence: Vec<String>,
     pub actor: Actor,
 }

@@ -3,7 +3,8 @@
 use crate::advance::Facts;
 use crate::run::{Done, Place, Removal};
 use crate::{
-    Actor, Hook, Moment, Purpose, Run, State, StopMode, Strategy, Verdict, reason, settle,
+    Actor, Hook, Moment, Purpose, ReasonCode, Run, State, StopMode, Strategy, Verdict, reason,
+    settle,
 };
 
 /// A run that is to be ended is finishing once nothing of it is alive.
@@ -12,9 +13,9 @@ pub(crate) fn when_gone(run: &Run, moment: &Moment) -> Option<Facts> {
         return None;
     }
     let (verdict, mut why) = match (run.stop, run.limit) {
-        (Some(_), _) => (Verdict::Stopped, reason::of("stopped on request", "stopped")),
+        (Some(_), _) => (Verdict::Stopped, reason::of("stopped on request", ReasonCode::Stopped)),
         (None, Some(limit)) => {
-            (Verdict::Exhausted, reason::of(settle::limit_text(limit), limit.word()))
+            (Verdict::Exhausted, reason::of(settle::limit_text(limit), limit.code()))
         }
         (None, None) => unreachable!("asked only when one of them is set"),
     };
@@ -88,7 +89,7 @@ fn has_more_to_run(run: &Run) -> bool {
         | State::Running
         | State::Waiting { .. }
         | State::Verifying
-        | State::Blocked => true,
+        | State::Blocked { .. } => true,
     }
 }
 

@@ -3,59 +3,11 @@
 //! A function of the run and of the little that only the world knows; the first rule that matches is the
 //! word. A change of the word is an event, so what a list shows is what the journal says.
 
-use serde::{Deserialize, Serialize};
-
 use crate::handle::Draft;
-use crate::{Fact, Limit, Moment, Nearing, Outcome, Run, State, Time, WaitCause, duration, limits};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Health {
-    Healthy,
-    /// Nothing was heard of it for a while.
-    Silent,
-    /// It was silent for so long that it is being started anew.
-    Stalled,
-    /// It is started again and again, and gets nowhere.
-    Thrashing,
-    /// Only a person can set it going again.
-    WaitingHuman,
-    RateLimited,
-    /// Most of one of its limits is used up.
-    NearLimit,
-    /// Its process lives, its shim does not: output and exit can no longer be seen.
-    Orphaned,
-    /// Its shim lives and does not answer.
-    Unreachable,
-}
-
-impl Health {
-    pub const ALL: [Self; 9] = [
-        Self::Healthy,
-        Self::Silent,
-        Self::Stalled,
-        Self::Thrashing,
-        Self::WaitingHuman,
-        Self::RateLimited,
-        Self::NearLimit,
-        Self::Orphaned,
-        Self::Unreachable,
-    ];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Silent => "silent",
-            Self::Stalled => "stalled",
-            Self::Thrashing => "thrashing",
-            Self::WaitingHuman => "waiting_human",
-            Self::RateLimited => "rate_limited",
-            Self::NearLimit => "near_limit",
-            Self::Orphaned => "orphaned",
-            Self::Unreachable => "unreachable",
-        }
-    }
-}
+use crate::{
+    Fact, Health, Limit, Moment, Nearing, Outcome, Run, State, Time, WaitCause, Wants, duration,
+    limits,
+};
 
 /// A word, since when it holds, and why, in a sentence; a healthy run needs no why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,8 +66,17 @@ impl Run {
     }
 
     /// The word for lists. An orphan of a journal without words on health is one all the same.
-    pub fn health_word(&self) -> &'static str {
-        if self.is_orphaned() { Health::Orphaned.word() } else { self.condition.health.word() }
+    pub fn known_health(&self) -> Health {
+        if self.is_orphaned() { Health::Orphaned } else { self.condition.health }
+    }
+
+    /// True if a person has to answer what the agent said last.
+    pub fn asks_in_words(&self) -> bool {
+        let State::Blocked { reason } = &self.state else { return false };
+        match reason.wants() {
+            Wants::Answer | Wants::Decision => true,
+            Wants::Look => false,
+        }
     }
 
     pub fn is_orphaned(&self) -> bool {
@@ -180,13 +141,10 @@ fn orphaned(run: &Run, now: Time, _seen: &Seen) -> Option<Condition> {
 }
 
 fn waiting_human(run: &Run, _now: Time, _seen: &Seen) -> Option<Condition> {
-    (run.state == State::Blocked && !run.is_released).then_some(())?;
-    let code = run.why.reason_code.as_str();
-    let what = match code {
-        "agent_blocked" | "needs_approval" | "needs_input" => "an answer",
-        _ => "a person",
-    };
-    condition(Health::WaitingHuman, run.since, format!("waits for {what}: {code}"))
+    let State::Blocked { reason } = &run.state else { return None };
+    (!run.is_released).then_some(())?;
+    let what = if run.asks_in_words() { "an answer" } else { "a person" };
+    condition(Health::WaitingHuman, run.since, format!("waits for {what}: {reason}"))
 }
 
 fn rate_limited(run: &Run, _now: Time, _seen: &Seen) -> Option<Condition> {
@@ -237,9 +195,7 @@ fn thrashing(run: &Run, now: Time, _seen: &Seen) -> Option<Condition> {
 }
 
 fn near_limit(run: &Run, now: Time, _seen: &Seen) -> Option<Condition> {
-    if let State::Waiting { since, .. } = run.state
-        && run.waits_for_budget()
-    {
+    if let State::Waiting { cause: WaitCause::Budget, since, .. } = run.state {
         return condition(Health::NearLimit, since, run.why.reason.clone());
     }
     let (limit, percent) = run
@@ -272,6 +228,6 @@ impl Run {
 
     /// True while it rests because a budget that it shares is spent.
     pub fn waits_for_budget(&self) -> bool {
-        matches!(self.state, State::Waiting { .. }) && self.why.reason_code == Limit::Budget.word()
+        matches!(self.state, State::Waiting { cause: WaitCause::Budget, .. })
     }
 }

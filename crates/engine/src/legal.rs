@@ -139,10 +139,7 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         }
         Fact::ResumeRequested { all: false, order, .. } => first_of([
             taken_before(run, order),
-            unless(
-                run.is_paused || run.state == State::Blocked,
-                "it is neither paused nor blocked",
-            ),
+            unless(run.is_paused || run.state.is_blocked(), "it is neither paused nor blocked"),
             unless(
                 order.answers.is_none_or(|seq| run.releases(Some(seq)) == Some(seq)),
                 "it answers neither the pause nor the block",
@@ -150,7 +147,7 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         ]),
         Fact::Answered { order, .. } => first_of([
             taken_before(run, order),
-            unless(run.state == State::Blocked, "it is not blocked"),
+            unless(run.state.is_blocked(), "it is not blocked"),
             unless(
                 order.answers.is_none_or(|seq| run.asks().is_some_and(|it| it.seq == seq)),
                 "that question is not open",
@@ -299,7 +296,7 @@ fn may_have_errands(run: &Run) -> bool {
     match run.state {
         State::Preparing | State::Running | State::Verifying | State::Finishing { .. } => true,
         State::Ended { .. } => run.removal == Removal::Asked,
-        State::Queued | State::Waiting { .. } | State::Blocked => false,
+        State::Queued | State::Waiting { .. } | State::Blocked { .. } => false,
     }
 }
 

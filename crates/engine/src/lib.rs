@@ -61,7 +61,6 @@ mod row;
 
 pub mod duration;
 mod errand;
-mod ids;
 mod outcome;
 mod response;
 mod spec;
@@ -77,18 +76,21 @@ pub use event::{Actor, Event, Fact, Reason};
 #[doc(hidden)]
 pub use fold::folded;
 pub use handle::{
-    Budget, CannotRecover, ChildEnd, Custody, Decided, End, EndCause, Exceeded, Found,
-    FoundAttempt, FoundEnd, Hold, Input, Moment, Nearing, Report, Slot, Started, TreeNews, create,
-    decide_new, recover,
+    Budget, CannotRecover, ChildEnd, Custody, Decided, End, Exceeded, Found, FoundAttempt,
+    FoundEnd, Hold, Input, Moment, Nearing, Report, Slot, Started, TreeNews, create, decide_new,
+    recover,
 };
-pub use health::{Condition, Health, Seen};
-pub use ids::{BootId, RunId, Time};
+pub use health::{Condition, Seen};
 pub use inbox::{Inbox, LONGEST_MESSAGE, MOST_MESSAGES, Message};
 pub use legal::Illegal;
 pub use line::Line;
 pub use notice::{Notice, NoticeKind};
 pub use order::{Asked, By, LONGEST_ORDER_ID, Order, Orders, Question, Taken, Verb};
-pub use outcome::{Exit, NeverStarted, Outcome, Survivor};
+pub use outcome::Outcome;
+pub use outlast_words::{
+    BlockReason, BootId, Code, EndCause, Exit, Health, Limit, NeverStarted, ReasonCode, RunId,
+    StateName, Strategy, Survivor, Time, Verdict, WaitCause, WaitWord, Wants, Window, Word,
+};
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
 pub use row::Row;
 pub use run::{
@@ -97,11 +99,10 @@ pub use run::{
 };
 pub use spec::{
     Agent, Checks, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin, OutputPolicy,
-    Queue, Retain, Retry, RunSpec, Strategy, Tool, ToolClass, ToolCost, Window, Workflow,
-    Workspace,
+    Queue, Retain, Retry, RunSpec, Tool, ToolClass, ToolCost, Workflow, Workspace,
 };
 pub use spend::{Charge, Spend};
-pub use state::{State, StateName, Verdict, WaitCause};
+pub use state::State;
 pub use step::{Held, Process, Step, Tree};
 pub use tools::unavailable;
 pub use watch::{
@@ -109,5 +110,5 @@ pub use watch::{
     WINDOW_MS, Watch,
 };
 pub use words::{
-    Decision, Limit, OfferedTool, RefusedCall, StopMode, TurnOutcome, TurnStatus, UnavailableTool,
+    Decision, OfferedTool, RefusedCall, StopMode, TurnOutcome, TurnStatus, UnavailableTool,
 };

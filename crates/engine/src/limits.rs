@@ -1,6 +1,6 @@
 //! The ceilings that the engine itself keeps. They are absolute, so no restart extends them.
 
-use crate::{Budget, Exceeded, Limit, Moment, Run, Time};
+use crate::{Budget, Exceeded, Limit, Moment, Previous, Run, Time};
 
 /// When the run's time is over, while it passes.
 pub(crate) fn deadline(run: &Run) -> Option<Time> {
@@ -106,4 +106,26 @@ pub(crate) fn stalls_are_spent(run: &Run) -> bool {
 
 pub(crate) fn is_going_nowhere(run: &Run) -> bool {
     run.spec.limits.no_progress_turns.is_some_and(|most| run.counters.no_progress >= most)
+}
+
+/// Whether a turn changed anything: in the workspace, or in what it asks for. Prose does not count, and what cannot be
+/// told is not held against it. Asked once, when the turn commits; the event keeps the verdict.
+pub(crate) fn is_progress(
+    run: &Run,
+    now: &Previous,
+    workspace: Option<&str>,
+    is_waiting: bool,
+) -> bool {
+    let is_changed = match (&run.digest, workspace) {
+        (Some(before), Some(after)) => before != after,
+        (None, _) | (_, None) => true,
+    };
+    let asks_anew = match &run.previous {
+        Some(before) => {
+            (before.status, &before.next_task, &before.calls)
+                != (now.status, &now.next_task, &now.calls)
+        }
+        None => now.next_task.is_some() || !now.calls.is_empty(),
+    };
+    is_changed || asks_anew || is_waiting
 }

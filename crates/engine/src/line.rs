@@ -67,7 +67,7 @@ impl Run {
             | State::Preparing
             | State::Running
             | State::Verifying
-            | State::Blocked
+            | State::Blocked { .. }
             | State::Ended { .. } => {}
         }
         // The first heartbeat is counted from the first start, which stays what it was.
@@ -88,7 +88,9 @@ fn is_measured(cause: WaitCause) -> bool {
         WaitCause::Backoff => true,
         WaitCause::RateLimit
         | WaitCause::Timer
+        | WaitCause::Budget
         | WaitCause::Slot
+        | WaitCause::RestartPacing
         | WaitCause::Children
         | WaitCause::Message
         | WaitCause::Paused => false,

@@ -3,7 +3,7 @@
 //! A function of the events and of the run they lead to, so the same events always make the same notices
 //! under the same ids. Who is told how, and whether they want to know, is not this crate's business.
 
-use crate::{Event, Exit, Fact, Health, Limit, Run, StateName, Time, Verdict};
+use crate::{Event, Exit, Fact, Health, Limit, ReasonCode, Run, StateName, Time, Verdict, Word};
 
 /// Something to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Notice {
     /// Where to: names of sinks, or addresses.
     pub to: Vec<String>,
     pub state: StateName,
-    pub reason_code: Option<String>,
+    pub reason_code: Option<Word<ReasonCode>>,
     pub exit: Option<Exit>,
     /// The turn and attempt it is about; 0 before the first.
     pub turn: u32,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Decision, Fact, Run, RunId, State, StopMode};
+use crate::{Decision, Fact, Run, RunId, StopMode};
 
 /// How many orders a run remembers. One that comes again later is refused by the event it is bound to, so it
 /// is never carried out a second time.
@@ -154,7 +154,7 @@ pub(crate) fn given(fact: &Fact) -> Option<(Verb, &Order)> {
 impl Run {
     /// What a person is asked, while it is open.
     pub fn asks(&self) -> Option<Question> {
-        if self.state != State::Blocked || self.is_released {
+        if !self.state.is_blocked() || self.is_released {
             return None;
         }
         let kind = if self.needs_decision() { Asked::Approval } else { Asked::Block };

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Exit, NeverStarted};
+
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
@@ -110,48 +112,4 @@ impl Outcome {
             Self::NeverStarted { .. } | Self::Interrupted { .. } | Self::Lost => None,
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Exit {
-    Code(i32),
-    Signal(i32),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NeverStarted {
-    CommandNotFound,
-    NotExecutable,
-    NoDirectory,
-    NoResources,
-    BadSpec,
-    TooLong,
-    /// The shim died before the child had passed its barrier, or could not be started.
-    NoShim,
-    /// Stop came first.
-    Stopped,
-}
-
-impl NeverStarted {
-    /// True if the fault was not the command's, so that trying again can help and costs no attempt.
-    pub fn is_ours(self) -> bool {
-        match self {
-            Self::NoShim | Self::NoResources => true,
-            Self::CommandNotFound
-            | Self::NotExecutable
-            | Self::NoDirectory
-            | Self::BadSpec
-            | Self::TooLong
-            | Self::Stopped => false,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Survivor {
-    pub pid: u32,
-    pub start: u64,
-    pub command: String,
 }

@@ -11,9 +11,9 @@ impl Run {
         match &self.state {
             State::Queued => "queue".to_owned(),
             State::Preparing => "workspace".to_owned(),
-            State::Waiting { cause, .. } => cause.word().to_owned(),
+            State::Waiting { cause, .. } => cause.written().word().to_owned(),
             State::Verifying => "verifying".to_owned(),
-            State::Blocked => "blocked".to_owned(),
+            State::Blocked { .. } => "blocked".to_owned(),
             State::Finishing { .. } => "finishing".to_owned(),
             State::Ended { .. } => "ended".to_owned(),
             State::Running => match &self.attempt {

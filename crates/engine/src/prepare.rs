@@ -2,7 +2,10 @@
 
 use crate::advance::Facts;
 use crate::run::{Done, Place};
-use crate::{Hook, Moment, Purpose, Reason, Run, StateName, Strategy, Verdict, reason, rest};
+use crate::{
+    BlockReason, Hook, Moment, Purpose, Reason, ReasonCode, Run, StateName, Strategy, Verdict,
+    reason, rest,
+};
 
 /// The next thing that is missing.
 pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
@@ -13,7 +16,7 @@ pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
         // Making it is an effect.
         Place::Unmade => return None,
         Place::Refused { why } => {
-            let why = reason::of(&format!("no workspace: {why}"), "workspace_failed");
+            let why = reason::of(&format!("no workspace: {why}"), ReasonCode::WorkspaceFailed);
             return Some(vec![reason::finishing(run, moment.now, Verdict::Failed, why)]);
         }
         Place::Ready { created } => *created,
@@ -24,7 +27,7 @@ pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
             Some(rest::unless_paused(run, moment, || reason::errand(run, moment, purpose)))
         }
         Missing::Nothing => {
-            let why = reason::of("ready", "ready");
+            let why = reason::of("ready", ReasonCode::Ready);
             Some(vec![(moment.now, reason::to_state(run, StateName::Running, why))])
         }
         Missing::Hope { why, is_over: true } => {
@@ -49,8 +52,10 @@ fn missing(run: &Run, created: bool) -> Missing {
     let (hooks, checks) = (&run.spec.hooks, &run.spec.checks);
     if created && let Done::Badly { why } = &ready.after_create {
         let (what, code) = match run.errand.as_ref().map(|errand| &errand.purpose) {
-            Some(Purpose::Checkout) => ("no workspace: the checkout failed", "workspace_failed"),
-            _ => ("hook after_create failed", "after_create_failed"),
+            Some(Purpose::Checkout) => {
+                ("no workspace: the checkout failed", ReasonCode::WorkspaceFailed)
+            }
+            _ => ("hook after_create failed", ReasonCode::AfterCreateFailed),
         };
         return Missing::Hope { why: failed(run, what, why, code), is_over: true };
     }
@@ -62,7 +67,7 @@ fn missing(run: &Run, created: bool) -> Missing {
         return Missing::Errand(Purpose::Hook { hook: Hook::AfterCreate });
     }
     if let Some(failure) = failed_check(run) {
-        let why = failed(run, "not ready", &failure, "preflight_failed");
+        let why = failed(run, "not ready", &failure, BlockReason::PreflightFailed.into());
         return Missing::Hope { why, is_over: false };
     }
     if usize::try_from(ready.ready).is_ok_and(|passed| passed < checks.before_run.len()) {
@@ -71,7 +76,7 @@ fn missing(run: &Run, created: bool) -> Missing {
     match (&hooks.before_run, &ready.before_run) {
         (Some(_), Done::NotYet) => Missing::Errand(Purpose::Hook { hook: Hook::BeforeRun }),
         (Some(_), Done::Badly { why }) => {
-            let why = failed(run, "hook before_run failed", why, "before_run_failed");
+            let why = failed(run, "hook before_run failed", why, ReasonCode::BeforeRunFailed);
             Missing::Hope { why, is_over: true }
         }
         (Some(_), Done::Well) | (None, _) => Missing::Nothing,
@@ -94,7 +99,7 @@ fn failed_check(run: &Run) -> Option<String> {
 }
 
 /// What failed, why, and the end of what it wrote.
-fn failed(run: &Run, what: &str, why: &str, code: &str) -> Reason {
+fn failed(run: &Run, what: &str, why: &str, code: ReasonCode) -> Reason {
     let tail = run.errand.as_ref().map(|errand| last_line(&errand.tail)).unwrap_or_default();
     let told = if tail.is_empty() { String::new() } else { format!(": {tail}") };
     Reason {

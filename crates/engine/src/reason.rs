@@ -2,17 +2,22 @@
 
 use crate::advance::Facts;
 use crate::{
-    Actor, Exit, Fact, Limit, Moment, Outcome, Purpose, Reason, Run, StateName, Time, Verdict,
-    WaitCause,
+    Actor, BlockReason, Exit, Fact, Limit, Moment, Outcome, Purpose, Reason, ReasonCode, Run,
+    StateName, Time, Verdict, WaitCause,
 };
 
-pub(crate) fn of(text: &str, code: &str) -> Reason {
+pub(crate) fn of(text: &str, code: ReasonCode) -> Reason {
     Reason {
         reason: text.to_owned(),
-        reason_code: code.to_owned(),
+        reason_code: code.into(),
         evidence: Vec::new(),
         actor: Actor::Engine,
     }
+}
+
+/// Why a run rests until a person acts.
+pub(crate) fn block(text: &str, reason: BlockReason) -> Reason {
+    of(text, reason.into())
 }
 
 pub(crate) fn to_state(run: &Run, to: StateName, why: Reason) -> Fact {
@@ -22,7 +27,7 @@ pub(crate) fn to_state(run: &Run, to: StateName, why: Reason) -> Fact {
 
 pub(crate) fn waiting(run: &Run, cause: WaitCause, until: Option<Time>, why: Reason) -> Fact {
     let (from, to) = (run.state.name(), StateName::Waiting);
-    Fact::StateChanged { from, to, why, cause: Some(cause), until, verdict: None }
+    Fact::StateChanged { from, to, why, cause: Some(cause.written()), until, verdict: None }
 }
 
 pub(crate) fn finishing(run: &Run, at: Time, verdict: Verdict, mut why: Reason) -> (Time, Fact) {
@@ -68,16 +73,16 @@ pub(crate) fn errand_evidence(run: &Run) -> Vec<String> {
 pub(crate) fn verdict_of(outcome: &Outcome) -> (Verdict, Reason) {
     match outcome {
         Outcome::Exited { code } => {
-            (Verdict::Failed, of(&format!("exit code {code}"), "exit_code"))
+            (Verdict::Failed, of(&format!("exit code {code}"), ReasonCode::ExitCode))
         }
         Outcome::Signaled { signal } => {
-            (Verdict::Failed, of(&format!("killed by signal {signal}"), "signaled"))
+            (Verdict::Failed, of(&format!("killed by signal {signal}"), ReasonCode::Signaled))
         }
         Outcome::NeverStarted { why, .. } => {
-            (Verdict::Failed, of(&format!("never started: {why}"), "never_started"))
+            (Verdict::Failed, of(&format!("never started: {why}"), ReasonCode::NeverStarted))
         }
         Outcome::BadResponse { why, .. } => {
-            (Verdict::Failed, of(&format!("bad response: {why}"), "bad_response"))
+            (Verdict::Failed, of(&format!("bad response: {why}"), ReasonCode::BadResponse))
         }
         Outcome::TimedOut { exit } => {
             (Verdict::Exhausted, limit("the turn's time is over", Limit::TurnTimeout, *exit))
@@ -85,11 +90,13 @@ pub(crate) fn verdict_of(outcome: &Outcome) -> (Verdict, Reason) {
         Outcome::Stalled { exit } => {
             (Verdict::Exhausted, limit("silent for too long", Limit::StallWindow, *exit))
         }
-        Outcome::Stopped { .. } => (Verdict::Stopped, of("stopped on request", "stopped")),
-        Outcome::Interrupted { by } => {
-            (Verdict::Failed, of(&format!("interrupted by a {by}"), "interrupted"))
+        Outcome::Stopped { .. } => {
+            (Verdict::Stopped, of("stopped on request", ReasonCode::Stopped))
         }
-        Outcome::Lost => (Verdict::Failed, of("nobody saw how it ended", "lost")),
+        Outcome::Interrupted { by } => {
+            (Verdict::Failed, of(&format!("interrupted by a {by}"), ReasonCode::Interrupted))
+        }
+        Outcome::Lost => (Verdict::Failed, of("nobody saw how it ended", ReasonCode::Lost)),
     }
 }
 
@@ -99,5 +106,5 @@ fn limit(text: &str, limit: Limit, exit: Option<Exit>) -> Reason {
         Some(Exit::Signal(signal)) => format!(" (ended by signal {signal})"),
         None => String::new(),
     };
-    of(&format!("{text}{how}"), limit.word())
+    of(&format!("{text}{how}"), limit.code())
 }

@@ -1,7 +1,7 @@
 //! A run at rest, and how it goes on: the queue, the delay, the pause, what an agent waits for.
 
 use crate::advance::Facts;
-use crate::{Budget, Event, Fact, Moment, Reason, Run, Slot, State, WaitCause, reason};
+use crate::{Budget, Event, Fact, Moment, Reason, ReasonCode, Run, Slot, State, WaitCause, reason};
 
 /// What a waiting run does now, if its wait is over.
 pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
@@ -11,30 +11,34 @@ pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
     let has_message = !run.inbox.unread.is_empty();
     match cause {
         WaitCause::Backoff if is_due || until.is_none() => {
-            go_on(run, moment, reason::of("the delay is over", "backoff_over"))
+            go_on(run, moment, reason::of("the delay is over", ReasonCode::BackoffOver))
         }
         WaitCause::RateLimit if is_due => {
-            go_on(run, moment, reason::of("the rate limit is over", "rate_limit_over"))
+            go_on(run, moment, reason::of("the rate limit is over", ReasonCode::RateLimitOver))
         }
-        WaitCause::Slot => go_on(run, moment, reason::of("a slot is free", "slot_free")),
-        WaitCause::Timer if run.waits_for_budget() => match &moment.budget {
+        WaitCause::Slot | WaitCause::RestartPacing => {
+            go_on(run, moment, reason::of("a slot is free", ReasonCode::SlotFree))
+        }
+        WaitCause::Budget => match &moment.budget {
             Budget::Spent { .. } if !is_due || moment.now == since => None,
             Budget::Spent { .. } | Budget::Room => {
-                go_on(run, moment, reason::of("there is budget again", "budget_free"))
+                go_on(run, moment, reason::of("there is budget again", ReasonCode::BudgetFree))
             }
         },
         WaitCause::Timer | WaitCause::Message if has_message => {
-            go_on(run, moment, reason::of("a message came", "message"))
+            go_on(run, moment, reason::of("a message came", ReasonCode::Message))
         }
         WaitCause::Children if run.has_word_of_others() => {
-            go_on(run, moment, reason::of("a message came", "message"))
+            go_on(run, moment, reason::of("a message came", ReasonCode::Message))
         }
         WaitCause::Children if run.live_children() == 0 => {
-            go_on(run, moment, reason::of("its children have ended", "children"))
+            go_on(run, moment, reason::of("its children have ended", ReasonCode::Children))
         }
-        WaitCause::Timer if is_due => go_on(run, moment, reason::of("the time has come", "timer")),
+        WaitCause::Timer if is_due => {
+            go_on(run, moment, reason::of("the time has come", ReasonCode::Timer))
+        }
         WaitCause::Paused if !run.is_to_rest() => {
-            go_on(run, moment, reason::of("resumed", "resumed"))
+            go_on(run, moment, reason::of("resumed", ReasonCode::Resumed))
         }
         WaitCause::Backoff
         | WaitCause::RateLimit
@@ -57,28 +61,29 @@ pub(crate) fn go_on(run: &Run, moment: &Moment, why: Reason) -> Option<Facts> {
         (Slot::Free, _) => Some(vec![(moment.now, reason::to_state(run, run.home(), why))]),
         (
             Slot::Taken | Slot::Held,
-            State::Queued | State::Waiting { cause: WaitCause::Slot, .. },
+            State::Queued
+            | State::Waiting { cause: WaitCause::Slot | WaitCause::RestartPacing, .. },
         ) => None,
         (Slot::Held, _) => Some(hold(run, moment)),
         (Slot::Taken, _) => {
-            let why = reason::of("others are running", "slot");
+            let why = reason::of("others are running", ReasonCode::Slot);
             Some(vec![(moment.now, reason::waiting(run, WaitCause::Slot, None, why))])
         }
     }
 }
 
-const HELD: &str = "resume_held";
-
 /// The run would start something, and others are started first after a restart.
 fn hold(run: &Run, moment: &Moment) -> Facts {
-    let why = reason::of("held back after a restart", HELD);
-    vec![(moment.now, reason::waiting(run, WaitCause::Slot, None, why))]
+    let why = reason::of("held back after a restart", ReasonCode::ResumeHeld);
+    vec![(moment.now, reason::waiting(run, WaitCause::RestartPacing, None, why))]
 }
 
 /// True if these events rest a run that would have gone on, had it not been held back.
 pub(crate) fn is_held_back(events: &[Event]) -> bool {
     events.iter().any(|event| match &event.fact {
-        Fact::StateChanged { why, .. } => why.reason_code == HELD,
+        Fact::StateChanged { why, cause: Some(word), .. } => {
+            WaitCause::of(*word, &why.reason_code) == WaitCause::RestartPacing
+        }
         _ => false,
     })
 }
@@ -90,7 +95,7 @@ pub(crate) fn pause(run: &Run, moment: &Moment) -> Facts {
 
 fn paused(run: &Run) -> Reason {
     let text = if run.is_held { "paused with every other run" } else { "paused on request" };
-    Reason { actor: crate::Actor::User, ..reason::of(text, "paused") }
+    Reason { actor: crate::Actor::User, ..reason::of(text, ReasonCode::Paused) }
 }
 
 /// Starts something, unless the run is to rest before it does.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Exit, Run, RunId, State, StateName, Time};
+use crate::{Exit, Health, ReasonCode, Run, RunId, State, StateName, Time, Word};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -12,8 +12,8 @@ pub struct Row {
     pub name: Option<String>,
     pub key: Option<String>,
     pub state: StateName,
-    pub reason_code: Option<String>,
-    pub health: &'static str,
+    pub reason_code: Option<Word<ReasonCode>>,
+    pub health: Health,
     pub what: String,
     pub turn: u32,
     pub attempt: u32,
@@ -52,7 +52,7 @@ impl Run {
             key: self.spec.key.clone(),
             state: self.state.name(),
             reason_code: self.reason_code(),
-            health: self.health_word(),
+            health: self.known_health(),
             what: self.spec.what(),
             turn: attempt.map_or(0, |attempt| attempt.turn),
             attempt: attempt.map_or(0, |attempt| attempt.number),
@@ -73,14 +73,14 @@ impl Run {
     }
 
     /// Why the run is where it is, unless it simply goes on.
-    pub fn reason_code(&self) -> Option<String> {
+    pub fn reason_code(&self) -> Option<Word<ReasonCode>> {
         if self.is_stop_incomplete() {
-            return Some("stop_incomplete".to_owned());
+            return Some(ReasonCode::StopIncomplete.into());
         }
         match self.state {
             State::Queued | State::Preparing | State::Running | State::Verifying => None,
             State::Waiting { .. }
-            | State::Blocked
+            | State::Blocked { .. }
             | State::Finishing { .. }
             | State::Ended { .. } => Some(self.why.reason_code.clone()),
         }

@@ -338,7 +338,9 @@ impl Run {
     pub fn holds_slot(&self) -> bool {
         match self.state {
             State::Preparing | State::Running | State::Verifying | State::Finishing { .. } => true,
-            State::Queued | State::Waiting { .. } | State::Blocked | State::Ended { .. } => false,
+            State::Queued | State::Waiting { .. } | State::Blocked { .. } | State::Ended { .. } => {
+                false
+            }
         }
     }
 
@@ -346,7 +348,9 @@ impl Run {
     pub fn wants_slot(&self) -> bool {
         match self.state {
             State::Queued => true,
-            State::Waiting { cause, .. } => cause == WaitCause::Slot,
+            State::Waiting { cause, .. } => {
+                matches!(cause, WaitCause::Slot | WaitCause::RestartPacing)
+            }
             _ => false,
         }
     }
@@ -354,7 +358,7 @@ impl Run {
     /// True while nothing happens to the run until a person says so: no process of it lives, no time is due.
     pub fn waits_for_person(&self) -> bool {
         let is_left_to_one = match self.state {
-            State::Blocked => true,
+            State::Blocked { .. } => true,
             State::Waiting { .. } => self.is_to_rest(),
             State::Queued
             | State::Preparing

@@ -4,8 +4,9 @@ use crate::advance::Facts;
 use crate::emit::{self, Emit};
 use crate::run::{Attempt, CallOutcome, Done, Settling};
 use crate::{
-    Budget, Exceeded, Fact, Hook, Limit, Moment, OnInterrupt, Outcome, Purpose, Reason, Run,
-    StateName, TurnStatus, Verdict, Wait, WaitCause, limits, reason, rest, retry, tools,
+    BlockReason, Budget, Exceeded, Fact, Hook, Limit, Moment, OnInterrupt, Outcome, Purpose,
+    Reason, ReasonCode, Run, StateName, TurnStatus, Verdict, Wait, WaitCause, limits, reason, rest,
+    retry, tools,
 };
 
 pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
@@ -31,11 +32,11 @@ fn failed(run: &Run, attempt: &Attempt, moment: &Moment) -> Option<Facts> {
     match outcome {
         Outcome::Stalled { .. } if stalled_too_often => {
             let text = format!("{}, {} times in a row", why.reason, run.counters.stalls);
-            let why = reason::of(&text, "stall_restarts_exhausted");
+            let why = reason::block(&text, BlockReason::StallRestartsExhausted);
             Some(reason::blocked(run, moment, why))
         }
         _ if is_unseen && run.spec.on_interrupt == OnInterrupt::Block => {
-            Some(reason::blocked(run, moment, reason::of(&why.reason, "interrupted")))
+            Some(reason::blocked(run, moment, reason::block(&why.reason, BlockReason::Interrupted)))
         }
         _ => match retry::delay_ms(run, outcome) {
             Some(delay_ms) => {
@@ -85,7 +86,10 @@ fn settle(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
             Some(vec![(moment.now, Fact::Emitted { turn: settling.turn, to, text })])
         }
         Emit::Ask => {
-            let why = reason::of("what the turn has to say needs approval", "needs_approval");
+            let why = reason::block(
+                "what the turn has to say needs approval",
+                BlockReason::NeedsApproval,
+            );
             Some(reason::blocked(run, moment, why))
         }
         Emit::Nothing => act(run, settling, moment),
@@ -110,28 +114,30 @@ fn act(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
     let at = ended_at.filter(is_last).unwrap_or(moment.now);
     match settling.status {
         TurnStatus::Done if run.spec.checks.done.is_empty() => {
-            let why = reason::of("done", "done");
+            let why = reason::of("done", ReasonCode::Done);
             Some(vec![reason::finishing(run, at, Verdict::Completed, why)])
         }
         TurnStatus::Done => {
-            let why = reason::of("the agent says it is done", "claimed_done");
+            let why = reason::of("the agent says it is done", ReasonCode::ClaimedDone);
             Some(vec![(moment.now, reason::to_state(run, StateName::Verifying, why))])
         }
-        TurnStatus::Blocked => {
-            Some(reason::blocked(run, moment, said(run, "the agent is blocked", "agent_blocked")))
-        }
+        TurnStatus::Blocked => Some(reason::blocked(
+            run,
+            moment,
+            said(run, "the agent is blocked", BlockReason::AgentBlocked.into()),
+        )),
         TurnStatus::Failed => {
-            let why = said(run, "the agent gave up", "agent_failed");
+            let why = said(run, "the agent gave up", ReasonCode::AgentFailed);
             Some(vec![reason::finishing(run, at, Verdict::Failed, why)])
         }
         TurnStatus::Continue if limits::is_going_nowhere(run) => {
             let turns = run.counters.no_progress;
             let text = format!("{turns} turns in a row changed nothing");
-            Some(reason::blocked(run, moment, reason::of(&text, "no_progress")))
+            Some(reason::blocked(run, moment, reason::block(&text, BlockReason::NoProgress)))
         }
         TurnStatus::Continue => match wait(run, settling) {
-            Some((cause, until)) => {
-                let why = reason::of("the agent waits", cause.word());
+            Some((cause, code, until)) => {
+                let why = reason::of("the agent waits", code);
                 Some(vec![(moment.now, reason::waiting(run, cause, until, why))])
             }
             None => start(run, moment),
@@ -139,22 +145,22 @@ fn act(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
     }
 }
 
-fn wait(run: &Run, settling: &Settling) -> Option<(WaitCause, Option<crate::Time>)> {
+fn wait(run: &Run, settling: &Settling) -> Option<(WaitCause, ReasonCode, Option<crate::Time>)> {
     let has_message = !run.inbox.unread.is_empty();
     match settling.wait? {
         // Whoever asks a provider again before its time is only sent away again.
-        Wait::RateLimit(until) => Some((WaitCause::RateLimit, Some(until))),
+        Wait::RateLimit(until) => Some((WaitCause::RateLimit, ReasonCode::RateLimit, Some(until))),
         Wait::Until(_) | Wait::Message if has_message => None,
-        Wait::Until(until) => Some((WaitCause::Timer, Some(until))),
-        Wait::Message => Some((WaitCause::Message, None)),
+        Wait::Until(until) => Some((WaitCause::Timer, ReasonCode::Timer, Some(until))),
+        Wait::Message => Some((WaitCause::Message, ReasonCode::Message, None)),
         Wait::Children => {
             let waits = run.live_children() > 0 && !run.has_word_of_others();
-            waits.then_some((WaitCause::Children, None))
+            waits.then_some((WaitCause::Children, ReasonCode::Children, None))
         }
     }
 }
 
-fn said(run: &Run, otherwise: &str, code: &str) -> Reason {
+fn said(run: &Run, otherwise: &str, code: ReasonCode) -> Reason {
     let summary = run.previous.as_ref().map(|it| it.summary.trim()).unwrap_or_default();
     let text = if summary.is_empty() { otherwise } else { summary };
     reason::of(&text.chars().take(2000).collect::<String>(), code)
@@ -167,7 +173,10 @@ fn unknown_call(run: &Run) -> Reason {
         .map(|result| result.name.as_str())
         .collect();
     let text = format!("nobody saw how the call of {} ended", unknown.join(", "));
-    Reason { evidence: reason::errand_evidence(run), ..reason::of(&text, "unknown_call_outcome") }
+    Reason {
+        evidence: reason::errand_evidence(run),
+        ..reason::block(&text, BlockReason::UnknownCallOutcome)
+    }
 }
 
 /// The next attempt: at the same turn while that is uncommitted, or else the first at the next.
@@ -199,10 +208,10 @@ fn beyond_budget(
     until: Option<crate::Time>,
     then: Exceeded,
 ) -> Facts {
-    let why = reason::of(&format!("the budget {name} is spent"), Limit::Budget.word());
+    let why = reason::of(&format!("the budget {name} is spent"), ReasonCode::Budget);
     match then {
         Exceeded::Wait => {
-            vec![(moment.now, reason::waiting(run, WaitCause::Timer, until, why))]
+            vec![(moment.now, reason::waiting(run, WaitCause::Budget, until, why))]
         }
         Exceeded::End => vec![reason::finishing(run, moment.now, Verdict::Exhausted, why)],
     }

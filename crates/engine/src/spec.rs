@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Hook, RunId};
+use crate::{Hook, RunId, Strategy, Window};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -156,12 +156,6 @@ pub struct Agent {
     pub command: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
-    pub rows: u16,
-    pub cols: u16,
-}
-
 /// Ceilings, each of its own kind. The first two are kept by the shim, so that they hold while no daemon lives.
 /// `None` is no ceiling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,18 +213,6 @@ pub struct Workspace {
     pub repository: Option<String>,
     #[serde(default)]
     pub retain: Retain,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Strategy {
-    /// In the directory the run was started in, which is never made nor removed.
-    #[default]
-    Inplace,
-    /// In a directory of its own under the root.
-    Dir,
-    /// In a git worktree of its own under the root.
-    Worktree,
 }
 
 /// How long a workspace is kept after its run has ended; `None` is for ever.

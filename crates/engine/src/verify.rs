@@ -1,7 +1,9 @@
 //! Done is a claim: the host's checks verify it.
 
 use crate::advance::Facts;
-use crate::{Moment, Purpose, Reason, Run, StateName, Verdict, reason, rest};
+use crate::{
+    BlockReason, Moment, Purpose, Reason, ReasonCode, Run, StateName, Verdict, reason, rest,
+};
 
 pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
     if run.is_busy() {
@@ -14,7 +16,7 @@ pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
     if usize::try_from(claim.passed).is_ok_and(|passed| passed >= run.spec.checks.done.len()) {
         let why = Reason {
             evidence: reason::errand_evidence(run),
-            ..reason::of("done, and the checks agree", "done")
+            ..reason::of("done, and the checks agree", ReasonCode::Done)
         };
         return Some(vec![reason::finishing(run, moment.now, Verdict::Completed, why)]);
     }
@@ -26,13 +28,13 @@ pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
 fn refuted(run: &Run, moment: &Moment) -> Facts {
     let failed = run.previous.as_ref().and_then(|previous| previous.failed_checks.last());
     let what = failed.map_or_else(String::new, |it| format!("`{}`: {}", it.command, it.why));
-    let why = |code: &str| Reason {
+    let why = |code: ReasonCode| Reason {
         evidence: reason::errand_evidence(run),
         ..reason::of(&format!("not done: {what}"), code)
     };
     let is_over = |most: u32| run.counters.failed_claims >= most;
     if run.spec.limits.no_progress_turns.is_some_and(is_over) {
-        return reason::blocked(run, moment, why("done_check_failed"));
+        return reason::blocked(run, moment, why(BlockReason::DoneCheckFailed.into()));
     }
-    vec![(moment.now, reason::to_state(run, StateName::Running, why("check_failed")))]
+    vec![(moment.now, reason::to_state(run, StateName::Running, why(ReasonCode::CheckFailed)))]
 }

@@ -13,33 +13,6 @@ pub enum StopMode {
     Now,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    RunTimeout,
-    TurnTimeout,
-    StallWindow,
-    MaxTurns,
-    MaxTokens,
-    MaxCost,
-    /// One that it shares with other runs.
-    Budget,
-}
-
-impl Limit {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::RunTimeout => "run_timeout",
-            Self::TurnTimeout => "turn_timeout",
-            Self::StallWindow => "stall_window",
-            Self::MaxTurns => "max_turns",
-            Self::MaxTokens => "max_tokens",
-            Self::MaxCost => "max_cost_usd",
-            Self::Budget => "budget",
-        }
-    }
-}
-
 /// What the agent said of its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -3,7 +3,8 @@
 mod story;
 
 use outlast_engine::{
-    ChildEnd, Fact, Input, MOST_MESSAGES, Response, Run, RunId, TurnStatus, Verdict, Wait,
+    ChildEnd, Fact, Input, MOST_MESSAGES, ReasonCode, Response, Run, RunId, TurnStatus, Verdict,
+    Wait,
 };
 use story::{Story, a_loop, says};
 
@@ -20,7 +21,7 @@ fn ended(name: &str, state: Verdict) -> Input {
         child: id(name),
         key: Some(format!("key-{name}")),
         state,
-        reason_code: Some("exit_code".to_owned()),
+        reason_code: Some(ReasonCode::ExitCode.into()),
         text: format!("child {name} has ended"),
     }))
 }

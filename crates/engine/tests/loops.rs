@@ -125,6 +125,28 @@ fn turns_that_change_nothing_are_no_progress() {
     assert!(outcomes.eq([TurnOutcome::NoOpSuccess; 3]));
 }
 
+/// A later build may judge otherwise, and must not change what an open run has come to.
+#[test]
+fn what_a_turn_was_worth_is_read_from_the_journal_and_an_older_one_is_judged_anew() {
+    let mut story = Story::of(a_loop());
+    story.report(|report| report.workspace = Some("same".to_owned()));
+    story.answers_in(says(Continue), "same").answers_in(says(Continue), "same");
+    let folded = |verdict: Option<bool>| {
+        let mut events = story.events.clone();
+        for event in &mut events {
+            if let outlast_engine::Fact::TurnCommitted { progress, .. } = &mut event.fact {
+                assert_eq!(*progress, Some(false));
+                *progress = verdict;
+            }
+        }
+        let run = outlast_engine::Run::replay(&story.run().id, &events).expect("it is legal");
+        run.counters.no_progress
+    };
+    assert_eq!((folded(Some(false)), folded(None), folded(Some(true))), (2, 2, 0));
+    let json = serde_json::to_string(&story.events).expect("plain data");
+    assert_eq!(json.matches(r#""progress":false"#).count(), 2);
+}
+
 #[test]
 fn a_change_in_the_workspace_or_in_what_is_asked_for_is_progress() {
     let mut story = Story::of(a_loop());

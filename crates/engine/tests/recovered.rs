@@ -4,8 +4,9 @@
 
 use outlast_engine::{
     Actor, Agent, Answer, BootId, Custody, Decision, End, Event, Exit, Fact, Found, FoundAttempt,
-    FoundEnd, Input, Limits, Moment, Order, Outcome, Reason, Report, Response, Run, RunId, RunSpec,
-    Started, State, Step, Time, TreeNews, TurnStatus, Verdict, Workflow, check, create, recover,
+    FoundEnd, Input, Limits, Moment, Order, Outcome, Reason, ReasonCode, Report, Response, Run,
+    RunId, RunSpec, Started, State, Step, Time, TreeNews, TurnStatus, Verdict, Workflow, check,
+    create, recover,
 };
 
 const HOUR_MS: u64 = 3_600_000;
@@ -93,8 +94,8 @@ fn a_loop_rests_until_a_person_lets_it_go_on() {
         exited(2, 2, 0, said(TurnStatus::Continue)),
     ];
     let (run, events) = rebuilt(a_loop(), &found(turns));
-    assert_eq!((&run.state, run.turns_committed), (&State::Blocked, 2));
-    assert_eq!(run.why.reason_code, "recovered");
+    assert_eq!((run.state.is_blocked(), run.turns_committed), (true, 2));
+    assert!(run.why.reason_code == ReasonCode::Recovered);
     assert_eq!((count(&events, "TurnStarted"), count(&events, "TurnCommitted")), (3, 2));
     let resumed = run.handle(&Input::ResumeAsked(Order::default()), &moment());
     let next = resumed.iter().find_map(|event| match event.fact {
@@ -258,7 +259,7 @@ fn a_run_whose_directory_says_how_it_ended_ends_so() {
     let (run, events) = after_one_turn(a_loop(), TurnStatus::Continue);
     let why = Reason {
         reason: "stopped on request".to_owned(),
-        reason_code: "stopped".to_owned(),
+        reason_code: ReasonCode::Stopped.into(),
         evidence: Vec::new(),
         actor: Actor::User,
     };

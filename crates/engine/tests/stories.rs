@@ -3,8 +3,8 @@
 mod story;
 
 use outlast_engine::{
-    Custody, Effect, End, EndCause, Event, Exit, Input, Limits, Outcome, RunSpec, StopMode, Time,
-    TreeNews,
+    Custody, Effect, End, EndCause, Event, Exit, Health, Input, Limits, Outcome, ReasonCode,
+    RunSpec, StopMode, Time, TreeNews,
 };
 use story::{Story, command, retried, survivor};
 
@@ -87,7 +87,7 @@ fn stopped_is_said_only_when_the_tree_is_empty() {
         report.end = Some(end.clone());
         report.tree = TreeNews::Left { survivors: vec![survivor()], stop_failed: true };
     });
-    assert_eq!(story.run().reason_code().as_deref(), Some("stop_incomplete"));
+    assert_eq!(story.run().reason_code(), Some(ReasonCode::StopIncomplete.into()));
     story.report(|report| {
         report.end = Some(end.clone());
         report.tree = TreeNews::Empty;
@@ -111,7 +111,7 @@ fn stopped_is_said_only_when_the_tree_is_empty() {
 fn a_shim_that_dies_leaves_an_orphan_and_then_a_lost_end() {
     let mut story = Story::of(retried(3));
     story.report(|report| report.custody = Custody::Orphan);
-    assert_eq!(story.run().health_word(), "orphaned");
+    assert_eq!(story.run().known_health(), Health::Orphaned);
     story.report(|report| {
         report.custody = Custody::Nobody;
         report.tree = TreeNews::Empty;
@@ -248,7 +248,7 @@ fn the_run_timeout_ends_the_attempt_and_exhausts_the_run() {
         report.tree = TreeNews::Empty;
     });
     story.tell(Input::Finished);
-    assert_eq!(story.run().row().reason_code.as_deref(), Some("run_timeout"));
+    assert_eq!(story.run().row().reason_code, Some(ReasonCode::RunTimeout.into()));
     assert_eq!(story.run().state.name().word(), "exhausted");
 }
 
@@ -312,7 +312,7 @@ fn a_failed_stop_is_noted_also_when_the_end_comes_with_it() {
         report.end = Some(End::Exited { at, exit: Exit::Code(1), cause: None });
         report.tree = TreeNews::Left { survivors: vec![survivor()], stop_failed: true };
     });
-    assert_eq!(story.run().reason_code().as_deref(), Some("stop_incomplete"));
+    assert_eq!(story.run().reason_code(), Some(ReasonCode::StopIncomplete.into()));
     let count = story.events.len();
     story.tell(Input::StopAsked { mode: StopMode::Now, order: outlast_engine::Order::default() });
     assert_eq!(story.events.len(), count + 1, "asking again is another try");

@@ -10,6 +10,7 @@ use outlast_client::problem::{DETACHED, Problem};
 use outlast_client::session::Session;
 use outlast_client::wait;
 use outlast_wire::api::RunView;
+use outlast_wire::words::StateName;
 use tokio::time::sleep;
 
 use crate::Answer;
@@ -106,7 +107,7 @@ async fn show(
 async fn watch(world: &World, run: &str, pulse: &Pulse) -> Result<(), Problem> {
     sleep(BEFORE_WATCHING).await;
     let view: RunView = wait::for_rest(&world.client, run).await?;
-    let quiet = if view.state == "blocked" { QUIET_REST } else { QUIET_END };
+    let quiet = if view.state == StateName::Blocked { QUIET_REST } else { QUIET_END };
     loop {
         let before = pulse.pieces.get();
         sleep(quiet).await;

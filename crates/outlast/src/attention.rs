@@ -2,6 +2,8 @@
 //!
 //! Judges by what the daemon says of a run, and asks nobody.
 
+use outlast_wire::words::{Health, ReasonCode, StateName, Word};
+
 use crate::output::state::Condition;
 
 /// Groups of runs, the one to look at first first.
@@ -21,21 +23,32 @@ impl Group {
         [Self::NeedsMe, Self::Running, Self::Waiting, Self::Queued, Self::Ended];
 
     pub(crate) fn of(condition: &Condition<'_>) -> Self {
-        let has_ended = matches!(condition.state, "completed" | "failed" | "stopped" | "exhausted");
-        let is_stuck = condition.reason_code == Some("stop_incomplete");
+        let has_ended = condition.state.has_ended();
+        let is_stuck = condition.reason_code.is_some_and(|it| *it == ReasonCode::StopIncomplete);
         if is_stuck || condition.trouble.is_some() {
             return Self::NeedsMe;
         }
         if !has_ended && needs_person(condition.health) {
             return Self::NeedsMe;
         }
-        match condition.state {
-            "blocked" => Self::NeedsMe,
-            "waiting" => Self::Waiting,
-            "queued" => Self::Queued,
-            _ if has_ended => Self::Ended,
-            // Also what a newer daemon may call it: it goes on.
-            _ => Self::Running,
+        match condition.state.known() {
+            Some(StateName::Blocked) => Self::NeedsMe,
+            Some(StateName::Waiting) => Self::Waiting,
+            Some(StateName::Queued) => Self::Queued,
+            Some(
+                StateName::Completed
+                | StateName::Failed
+                | StateName::Stopped
+                | StateName::Exhausted,
+            ) => Self::Ended,
+            Some(
+                StateName::Preparing
+                | StateName::Running
+                | StateName::Verifying
+                | StateName::Finishing,
+            ) => Self::Running,
+            // A state of a newer daemon: the run goes on.
+            None => Self::Running,
         }
     }
 
@@ -52,21 +65,33 @@ impl Group {
     }
 }
 
-/// The others pass by themselves, or are a remark: `silent`, `rate_limited`, `near_limit`.
-fn needs_person(health: &str) -> bool {
-    matches!(health, "waiting_human" | "stalled" | "thrashing" | "orphaned" | "unreachable")
+/// The others pass by themselves, or are a remark. So is a word of a newer daemon.
+fn needs_person(health: &Word<Health>) -> bool {
+    match health.known() {
+        Some(
+            Health::WaitingHuman
+            | Health::Stalled
+            | Health::Thrashing
+            | Health::Orphaned
+            | Health::Unreachable,
+        ) => true,
+        Some(Health::Healthy | Health::Silent | Health::RateLimited | Health::NearLimit) | None => {
+            false
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use outlast_wire::api::Trouble;
+    use outlast_wire::words::{Code, TroubleCode};
 
     use super::*;
 
     const RUNNING: Condition = Condition {
-        state: "running",
+        state: &Word::Known(StateName::Running),
         reason_code: None,
-        health: "healthy",
+        health: &Word::Known(Health::Healthy),
         exit: None,
         survivors: 0,
         trouble: None,
@@ -74,15 +99,21 @@ mod tests {
 
     #[test]
     fn what_goes_no_further_without_a_person_comes_first() {
-        let trouble =
-            Trouble { code: "unreadable".into(), message: String::new(), since: String::new() };
-        let stuck = Some("stop_incomplete");
+        let trouble = Trouble {
+            code: TroubleCode::Of(Code::Unreadable).into(),
+            message: String::new(),
+            since: String::new(),
+        };
+        let stuck = ReasonCode::StopIncomplete.into();
+        let [blocked, waiting, stopped] =
+            [StateName::Blocked, StateName::Waiting, StateName::Stopped].map(Word::from);
+        let [stalled, waits] = [Health::Stalled, Health::WaitingHuman].map(Word::from);
         for needs_me in [
-            Condition { state: "blocked", ..RUNNING },
-            Condition { health: "stalled", ..RUNNING },
-            Condition { state: "waiting", health: "waiting_human", ..RUNNING },
+            Condition { state: &blocked, ..RUNNING },
+            Condition { health: &stalled, ..RUNNING },
+            Condition { state: &waiting, health: &waits, ..RUNNING },
             Condition { trouble: Some(&trouble), ..RUNNING },
-            Condition { state: "stopped", reason_code: stuck, survivors: 1, ..RUNNING },
+            Condition { state: &stopped, reason_code: Some(&stuck), survivors: 1, ..RUNNING },
         ] {
             assert_eq!(Group::of(&needs_me), Group::NeedsMe, "{needs_me:?}");
         }
@@ -97,8 +128,11 @@ mod tests {
             ("queued", "healthy", Group::Queued),
             ("failed", "healthy", Group::Ended),
             ("completed", "stalled", Group::Ended),
+            ("dreaming", "elated", Group::Running),
         ] {
-            assert_eq!(Group::of(&Condition { state, health, ..RUNNING }), group, "{state}");
+            let (state, health) = (Word::of(state), Word::of(health));
+            let condition = Condition { state: &state, health: &health, ..RUNNING };
+            assert_eq!(Group::of(&condition), group, "{state}");
         }
         assert!(Group::ALL.is_sorted());
     }

@@ -104,7 +104,7 @@ pub(crate) fn shortened(problem: &Problem, here: &Path) -> Problem {
 
 pub(crate) fn json(problem: &Problem) -> Value {
     json!({
-        "code": problem.code,
+        "code": problem.code.word(),
         "file": problem.file,
         "line": problem.line,
         "key": problem.key,
@@ -123,7 +123,7 @@ pub(crate) fn tell(word: &str, problem: &Problem) {
 
 /// A command that a single problem ends.
 pub(crate) fn refusal(found: &Problem) -> problem::Problem {
-    let refusal = problem::Problem::refusal(found.code, found);
+    let refusal = problem::Problem::refusal(found.code.word(), found);
     match &found.hint {
         Some(hint) => refusal.hint(hint),
         None => refusal,
@@ -142,7 +142,7 @@ mod tests {
 
     fn code(read: Result<WorkflowFile, problem::Problem>) -> String {
         match read {
-            Err(problem::Problem::Told { info, exit: 2 }) => info.code,
+            Err(problem::Problem::Told { info, exit: 2 }) => info.code.to_string(),
             other => panic!("not a refusal: {other:?}"),
         }
     }

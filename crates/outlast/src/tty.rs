@@ -9,6 +9,7 @@ use outlast_client::problem::Problem;
 use outlast_client::session::Session;
 use outlast_wire::api::{RunView, TTY_UPGRADE, exit_status};
 use outlast_wire::shim::{Decoder, Frame, News, Order, Window};
+use outlast_wire::words::Code;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
@@ -94,7 +95,7 @@ async fn stay(
             pause = FIRST_PAUSE;
         }
         let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
-        if exit_status(&view.state, view.reason_code.as_deref()).is_some() {
+        if exit_status(&view.state, view.reason_code.as_ref()).is_some() {
             return Ok(Left::Over);
         }
         if let Some(Left::ByChoice) = wait_for_leave(seat, pause).await {
@@ -137,7 +138,7 @@ async fn sit_down(session: &mut Session<'_>, run: &str) -> Result<Option<Duplex>
 
 /// The run goes on and has no terminal just now: between two attempts, or before the first.
 fn is_not_now(problem: &Problem) -> bool {
-    ["no_terminal", "not_running", "unreachable"].iter().any(|code| problem.has_code(code))
+    problem.is(Code::NoTerminal)
 }
 
 async fn converse(stream: Duplex, seat: &mut Seat, sight: &Cell<Sight>) -> Result<Left, Problem> {

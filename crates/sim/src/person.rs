@@ -130,7 +130,7 @@ impl World {
         let Some(known) = self.runs[run].known.run() else { return };
         let (is_paused, needs_decision) = (known.is_paused, known.needs_decision());
         let rests = match known.state {
-            State::Blocked => true,
+            State::Blocked { .. } => true,
             State::Waiting { cause, .. } => cause == WaitCause::Message,
             _ => false,
         };
@@ -150,8 +150,10 @@ impl World {
         }
         self.runs[run].person.patience -= 1;
         let input = match self.runs[run].known.run().map(|known| &known.state) {
-            Some(State::Blocked) if needs_decision || self.rng.chance(500) => self.an_answer(run),
-            Some(State::Blocked) => Input::ResumeAsked(self.a_new_order(run)),
+            Some(State::Blocked { .. }) if needs_decision || self.rng.chance(500) => {
+                self.an_answer(run)
+            }
+            Some(State::Blocked { .. }) => Input::ResumeAsked(self.a_new_order(run)),
             _ => self.something_to_say(run),
         };
         self.ask(run, input);

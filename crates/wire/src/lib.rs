@@ -1,13 +1,12 @@
 //! What crosses a process boundary, as plain data.
 //!
 //! There are three boundaries. `shim` is what a daemon and a shim say to each other and leave on disk for each other;
-//! `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say, and `codes` are the errors of the daemon. Nothing here
-//! decides anything. In a release build `again` alone makes system calls, for its callers, and repeats those that a signal
+//! `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say. The
+//! words in all of these are those of the crate `words`. Nothing here decides anything. In a release build `again` alone makes system calls, for its callers, and repeats those that a signal
 //! interrupted. `plain` removes terminal sequences from output; daemon and client both use it, so both read output alike.
 
 pub mod again;
 pub mod api;
-pub mod codes;
 pub mod environment;
 pub mod guard;
 pub mod holder;
@@ -20,4 +19,6 @@ pub mod shim;
 pub mod text;
 pub mod version;
 
+pub use outlast_words as words;
+pub use outlast_words::codes;
 pub use text::OsText;

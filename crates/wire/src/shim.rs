@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::OsText;
 
+pub use outlast_words::{EndCause, Exit, NeverStarted, Survivor, Window};
+
 /// A frame's payload is never longer than this, in either direction.
 pub const FRAME_MAX: usize = 1 << 20;
 
@@ -66,13 +68,6 @@ impl SoftLimits {
 pub struct EnvVar {
     pub name: OsText,
     pub value: OsText,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Window {
-    pub rows: u16,
-    pub cols: u16,
 }
 
 /// The turn's own limits, kept by the shim so that they hold while no daemon lives.
@@ -171,47 +166,6 @@ pub struct Identity {
     pub pid: u32,
     /// Start time in clock ticks since boot, field 22 of `/proc/<pid>/stat`.
     pub start: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NeverStarted {
-    CommandNotFound,
-    NotExecutable,
-    NoDirectory,
-    /// The system had no process, memory or descriptor to give.
-    NoResources,
-    /// The attempt's own files could not be read or written.
-    BadSpec,
-    /// The command line or environment is longer than the kernel takes.
-    TooLong,
-    /// Stop arrived before Start did.
-    Stopped,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EndCause {
-    Stopped,
-    TimedOut,
-    Stalled,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum Exit {
-    Code(i32),
-    Signal(i32),
-}
-
-/// A process of the tree that outlived its main process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Survivor {
-    pub pid: u32,
-    pub start: u64,
-    pub command: String,
 }
 
 /// What a daemon says to a shim.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use outlast_engine::{Exceeded, HealthRules};
 
 use crate::node::Node;
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 use crate::values;
 
 /// One budget that runs share.
@@ -71,7 +71,7 @@ pub(crate) fn remarks(file: &str, root: &Node) -> Vec<Problem> {
         .chain(of_labels)
         .filter(|(_, node)| !budget(String::new(), None, Period::Day, node).limits_anything())
         .map(|(key, node)| {
-            Problem::new(code::NO_EFFECT, file, "limits nothing")
+            Problem::new(Code::NoEffect, file, "limits nothing")
                 .at(node.line)
                 .key(&key)
                 .hint("give it max_tokens or max_cost_usd")

@@ -9,7 +9,7 @@ use outlast_engine::HealthRules;
 use crate::budgets::{self, SharedBudget};
 use crate::keys::CONFIG;
 use crate::node::Node;
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 use crate::source::{LARGEST_FILE, Source, too_big};
 use crate::{notify, tables, values, verify};
 
@@ -126,7 +126,7 @@ impl Config {
         }
         let text = source.text.strip_prefix('\u{feff}').unwrap_or(source.text);
         let root = tables::parse(text).map_err(|found| {
-            vec![Problem::new(code::CONFIG_PARSE, &file, found.message).at(found.line)]
+            vec![Problem::new(Code::ConfigParseError, &file, found.message).at(found.line)]
         })?;
         let found = verify::verify(&file, &root, CONFIG);
         if !found.errors.is_empty() {
@@ -329,7 +329,7 @@ mod tests {
     fn tables_of_later_parts_never_warn_of_unknown_keys() {
         let text = "[agents.x]\na = 1\n[secrets]\nb = 2\n[retention]\nc = 3\n";
         let (_, warnings) = parse(text).unwrap();
-        assert!(warnings.iter().all(|warning| warning.code == "no_effect"), "{warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.code.word() == "no_effect"), "{warnings:?}");
     }
 
     #[test]
@@ -344,6 +344,6 @@ mod tests {
             (warnings[0].line, warnings[0].hint.as_deref()),
             (Some(1), Some("did you mean ceilings?"))
         );
-        assert_eq!(parse("[ceilings\n").unwrap_err()[0].code, "config_parse_error");
+        assert_eq!(parse("[ceilings\n").unwrap_err()[0].code.word(), "config_parse_error");
     }
 }

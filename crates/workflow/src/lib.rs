@@ -47,7 +47,7 @@ pub use outlast_engine::duration;
 
 pub use last_good::{LastGood, News, Stamp};
 pub use outline::config_outline;
-pub use problem::{CODES, Problem};
+pub use problem::{Code, Problem};
 pub use schema::{schema_config, schema_workflow};
 pub use settle::{
     CHECK_TIMEOUT_MS, Effective, Explained, HOOK_TIMEOUT_MS, Loaded, Origin, Overrides,

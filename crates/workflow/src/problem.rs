@@ -4,10 +4,12 @@
 
 use std::fmt;
 
+pub use outlast_engine::Code;
+
 /// One thing wrong with a file. `Display` is one line without the hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    pub code: &'static str,
+    pub code: Code,
     /// As the person named it.
     pub file: Box<str>,
     /// Counted from 1.
@@ -18,7 +20,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn new(code: &'static str, file: impl fmt::Display, message: impl fmt::Display) -> Self {
+    pub fn new(code: Code, file: impl fmt::Display, message: impl fmt::Display) -> Self {
         Self {
             code,
             file: file.to_string().into(),
@@ -62,44 +64,3 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
-
-/// Codes are for scripts: they stay as they are. `CODES` is all of them.
-macro_rules! codes {
-    ($($name:ident = $word:literal)+) => {
-        pub const CODES: &[&str] = &[$($word,)+];
-
-        pub(crate) mod code {
-            $(pub(crate) const $name: &str = $word;)+
-        }
-    };
-}
-
-codes! {
-    MISSING_FILE = "missing_workflow_file"
-    UNREADABLE_FILE = "unreadable_file"
-    FILE_TOO_BIG = "file_too_big"
-    NOT_UTF8 = "not_utf8"
-    WORKFLOW_PARSE = "workflow_parse_error"
-    NOT_A_MAP = "workflow_front_matter_not_a_map"
-    CONFIG_PARSE = "config_parse_error"
-    TEMPLATE_PARSE = "template_parse_error"
-    TEMPLATE_RENDER = "template_render_error"
-    TEMPLATE_BUDGET = "template_budget_exceeded"
-    UNKNOWN_KEY = "unknown_key"
-    NO_EFFECT = "no_effect"
-    MISSING_SECRET = "missing_secret"
-    WRONG_TYPE = "wrong_type"
-    BAD_VALUE = "bad_value"
-    NEGATIVE_LIMIT = "negative_limit"
-    CEILING_EXCEEDED = "ceiling_exceeded"
-    UNKNOWN_KIND = "unknown_kind"
-    UNSUPPORTED_KIND = "unsupported_kind"
-    MISSING_COMMAND = "missing_command"
-    UNSET_VARIABLE = "unset_variable"
-    WORKSPACE_ESCAPES = "workspace_escapes"
-    ENV_NOT_ALLOWED = "env_not_allowed"
-    UNKNOWN_SINK = "unknown_sink"
-    DUPLICATE_TOOL = "duplicate_tool"
-    BAD_SCHEMA = "bad_schema"
-    NEEDS_SNAPSHOTS = "needs_snapshots"
-}

@@ -5,7 +5,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 
 /// What `outlast` looks for where no file is named.
 pub const DEFAULT_FILE: &str = "WORKFLOW.md";
@@ -37,10 +37,10 @@ pub fn decode(path: &Path, read: Result<Vec<u8>, ErrorKind>) -> Result<String, P
     let file = path.display();
     let bytes = read.map_err(|kind| match kind {
         ErrorKind::NotFound | ErrorKind::NotADirectory => {
-            Problem::new(code::MISSING_FILE, &file, "there is no such file")
+            Problem::new(Code::MissingWorkflowFile, &file, "there is no such file")
                 .hint("name another with -f, or make one")
         }
-        kind => Problem::new(code::UNREADABLE_FILE, &file, format_args!("cannot be read: {kind}"))
+        kind => Problem::new(Code::UnreadableFile, &file, format_args!("cannot be read: {kind}"))
             .hint("check that it is a file, and that you may read it"),
     })?;
     if bytes.len() > LARGEST_FILE {
@@ -49,12 +49,12 @@ pub fn decode(path: &Path, read: Result<Vec<u8>, ErrorKind>) -> Result<String, P
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-        Problem::new(code::NOT_UTF8, &file, "is not UTF-8 text").at(line)
+        Problem::new(Code::NotUtf8, &file, "is not UTF-8 text").at(line)
     })
 }
 
 pub(crate) fn too_big(file: &str) -> Problem {
-    Problem::new(code::FILE_TOO_BIG, file, "is bigger than 1 MiB")
+    Problem::new(Code::FileTooBig, file, "is bigger than 1 MiB")
         .hint("a prompt is better kept short")
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn split<'a>(source: &Source<'a>) -> Result<Document<'a>, Problem> {
 
 fn unterminated(source: &Source<'_>) -> Problem {
     let message = "the front matter that starts here has no end";
-    Problem::new(code::WORKFLOW_PARSE, source.file(), message)
+    Problem::new(Code::WorkflowParseError, source.file(), message)
         .at(1)
         .hint("end it with a line that is only ---")
 }
@@ -142,13 +142,13 @@ mod tests {
     fn front_matter_without_an_end_is_refused() {
         for text in ["---", "---\n", "---\na: 1\n"] {
             let problem = of(text).unwrap_err();
-            assert_eq!((problem.code, problem.line), ("workflow_parse_error", Some(1)));
+            assert_eq!((problem.code.word(), problem.line), ("workflow_parse_error", Some(1)));
             assert!(problem.hint.is_some());
         }
     }
 
     #[test]
     fn a_file_of_more_than_a_mebibyte_is_refused() {
-        assert_eq!(of(&"x".repeat(LARGEST_FILE + 1)).unwrap_err().code, "file_too_big");
+        assert_eq!(of(&"x".repeat(LARGEST_FILE + 1)).unwrap_err().code.word(), "file_too_big");
     }
 }

@@ -7,10 +7,10 @@ use outlast_engine::duration;
 use crate::keys::Kind;
 use crate::money::micros;
 use crate::node::{Node, Value};
-use crate::problem::code;
+use crate::problem::Code;
 
 /// Why not, as a code and a message that goes on from the key.
-pub(crate) fn check(node: &Node, kind: Kind) -> Result<(), (&'static str, String)> {
+pub(crate) fn check(node: &Node, kind: Kind) -> Result<(), (Code, String)> {
     match kind {
         Kind::Count => within(node, u64::from(u32::MAX)),
         Kind::Millis => within(node, u64::MAX),
@@ -32,7 +32,7 @@ pub(crate) fn check(node: &Node, kind: Kind) -> Result<(), (&'static str, String
         Kind::Span => match span(node) {
             Some(_) => Ok(()),
             None => Err((
-                code::BAD_VALUE,
+                Code::BadValue,
                 format!("must be like 7d, 12h, 30m or forever, got {}", node.quoted()),
             )),
         },
@@ -41,43 +41,43 @@ pub(crate) fn check(node: &Node, kind: Kind) -> Result<(), (&'static str, String
     }
 }
 
-fn wanted(is_so: bool, node: &Node, what: &str) -> Result<(), (&'static str, String)> {
+fn wanted(is_so: bool, node: &Node, what: &str) -> Result<(), (Code, String)> {
     if is_so {
         return Ok(());
     }
-    Err((code::WRONG_TYPE, format!("must be {what}, got {}", node.quoted())))
+    Err((Code::WrongType, format!("must be {what}, got {}", node.quoted())))
 }
 
-fn within(node: &Node, most: u64) -> Result<(), (&'static str, String)> {
+fn within(node: &Node, most: u64) -> Result<(), (Code, String)> {
     let Some(number) = node.whole() else {
         return wanted(false, node, "a whole number");
     };
     match u64::try_from(number) {
-        Err(_) => Err((code::NEGATIVE_LIMIT, format!("must not be negative, got {number}"))),
+        Err(_) => Err((Code::NegativeLimit, format!("must not be negative, got {number}"))),
         Ok(number) if number > most => {
-            Err((code::BAD_VALUE, format!("must be at most {most}, got {number}")))
+            Err((Code::BadValue, format!("must be at most {most}, got {number}")))
         }
         Ok(_) => Ok(()),
     }
 }
 
-fn not_zero(node: &Node) -> Result<(), (&'static str, String)> {
+fn not_zero(node: &Node) -> Result<(), (Code, String)> {
     match node.whole() {
         Some(0) => {
-            Err((code::BAD_VALUE, "must be more than 0: what it bounds has to end".to_owned()))
+            Err((Code::BadValue, "must be more than 0: what it bounds has to end".to_owned()))
         }
         _ => Ok(()),
     }
 }
 
-fn word(node: &Node, words: &[&str]) -> Result<(), (&'static str, String)> {
+fn word(node: &Node, words: &[&str]) -> Result<(), (Code, String)> {
     let Some(text) = node.text() else {
         return wanted(false, node, "text");
     };
     if words.contains(&text) {
         return Ok(());
     }
-    Err((code::BAD_VALUE, format!("must be one of {}, got {}", words.join(", "), node.quoted())))
+    Err((Code::BadValue, format!("must be one of {}, got {}", words.join(", "), node.quoted())))
 }
 
 fn is_texts(node: &Node) -> bool {
@@ -88,23 +88,23 @@ fn is_texts(node: &Node) -> bool {
 }
 
 /// Dollars as written, in millionths, without a float in between.
-pub(crate) fn money(node: &Node) -> Result<u64, (&'static str, String)> {
+pub(crate) fn money(node: &Node) -> Result<u64, (Code, String)> {
     let text = match &node.value {
         Value::Whole(number) => number.to_string(),
         Value::Decimal(text) => text.clone(),
         _ => {
             return Err((
-                code::WRONG_TYPE,
+                Code::WrongType,
                 format!("must be an amount in US dollars, got {}", node.quoted()),
             ));
         }
     };
     if text.starts_with('-') {
-        return Err((code::NEGATIVE_LIMIT, format!("must not be negative, got {text}")));
+        return Err((Code::NegativeLimit, format!("must not be negative, got {text}")));
     }
     micros(&text).ok_or_else(|| {
         (
-            code::BAD_VALUE,
+            Code::BadValue,
             format!("must be an amount with at most 6 decimals, like 2.50, got {text}"),
         )
     })

@@ -4,7 +4,7 @@
 
 use crate::keys::{self, Effect, Key, Kind};
 use crate::node::{Node, Value};
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 use crate::values;
 
 /// What was found: errors stop the loading, warnings are shown.
@@ -95,13 +95,13 @@ impl Walk<'_> {
 
     fn idle(&mut self, node: &Node, shown: &str) -> Told {
         let note =
-            Problem::new(code::NO_EFFECT, self.file, "is known and has no effect in this version");
+            Problem::new(Code::NoEffect, self.file, "is known and has no effect in this version");
         self.found.warnings.push(note.at(node.line).key(shown));
         Told::Yes
     }
 
     fn unknown(&mut self, node: &Node, path: &str, shown: &str) {
-        let problem = Problem::new(code::UNKNOWN_KEY, self.file, "is not a key that is known here");
+        let problem = Problem::new(Code::UnknownKey, self.file, "is not a key that is known here");
         let problem = problem.at(node.line).key(shown);
         self.found.warnings.push(match keys::nearest(self.table, path) {
             Some(known) => problem.hint(format_args!("did you mean {known}?")),
@@ -111,7 +111,7 @@ impl Walk<'_> {
 
     fn wrong(&mut self, node: &Node, shown: &str, message: &str, hint: &str) {
         let message = format!("{message}, got {}", node.quoted());
-        let problem = Problem::new(code::WRONG_TYPE, self.file, message).at(node.line).hint(hint);
+        let problem = Problem::new(Code::WrongType, self.file, message).at(node.line).hint(hint);
         self.found.errors.push(if shown.is_empty() { problem } else { problem.key(shown) });
     }
 }

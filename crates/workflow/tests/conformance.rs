@@ -48,9 +48,12 @@ fn conformance_17_1_an_invalid_reload_keeps_the_last_good() {
     let mut file = LastGood::new(Path::new("WORKFLOW.md"));
     file.reload(Some(STAMP), Ok(with_turns("1").into()), max_turns);
     assert_eq!(file.reload(Some(STAMP), Ok(with_turns("many").into()), max_turns), News::Refused);
-    assert_eq!((file.good(), file.problems()[0].code), (Some(&Some(1)), "wrong_type"));
+    assert_eq!((file.good(), file.problems()[0].code.word()), (Some(&Some(1)), "wrong_type"));
     assert_eq!(file.reload(None, Err(ErrorKind::NotFound), max_turns), News::Refused);
-    assert_eq!((file.good(), file.problems()[0].code), (Some(&Some(1)), "missing_workflow_file"));
+    assert_eq!(
+        (file.good(), file.problems()[0].code.word()),
+        (Some(&Some(1)), "missing_workflow_file")
+    );
     assert_eq!(file.reload(Some(STAMP), Ok(with_turns("3").into()), max_turns), News::Changed);
     assert_eq!((file.good(), file.problems()), (Some(&Some(3)), &[][..]));
 }
@@ -58,17 +61,17 @@ fn conformance_17_1_an_invalid_reload_keeps_the_last_good() {
 #[test]
 fn conformance_17_1_a_missing_file_is_a_typed_error() {
     let problem = decode(Path::new("nope.md"), Err(ErrorKind::NotFound)).unwrap_err();
-    assert_eq!(problem.code, "missing_workflow_file");
+    assert_eq!(problem.code.word(), "missing_workflow_file");
     assert!(problem.hint.is_some());
 }
 
 #[test]
 fn conformance_17_1_bad_yaml_is_a_typed_error() {
     let problems = refused("---\nagent: [unclosed\n---\nhi\n");
-    assert_eq!(problems[0].code, "workflow_parse_error");
+    assert_eq!(problems[0].code.word(), "workflow_parse_error");
     assert!(problems[0].line.is_some());
     let twice = refused("---\nhooks: {}\nagent: {}\nhooks: {}\n---\n");
-    assert_eq!((twice[0].code, twice[0].line), ("workflow_parse_error", Some(4)));
+    assert_eq!((twice[0].code.word(), twice[0].line), ("workflow_parse_error", Some(4)));
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn conformance_17_1_front_matter_that_is_no_map_is_a_typed_error() {
     for text in ["---\n- a\n- b\n---\nhi\n", "---\njust words\n---\n", "---\n5\n---\n"] {
         let problems = refused(text);
         assert_eq!(
-            (problems[0].code, problems[0].line),
+            (problems[0].code.word(), problems[0].line),
             ("workflow_front_matter_not_a_map", Some(2))
         );
     }
@@ -100,7 +103,7 @@ fn conformance_17_1_defaults_hold_where_nothing_is_said() {
 fn conformance_17_1_the_trackers_kind_is_read() {
     let tracker = effective("---\ntracker: { kind: linear }\n---\n").tracker.unwrap();
     assert_eq!(tracker.kind.as_deref(), Some("linear"));
-    assert_eq!(refused("---\ntracker: { kind: 5 }\n---\n")[0].code, "wrong_type");
+    assert_eq!(refused("---\ntracker: { kind: 5 }\n---\n")[0].code.word(), "wrong_type");
 }
 
 #[test]
@@ -108,7 +111,7 @@ fn conformance_17_1_the_providers_own_keys_are_preserved() {
     let text = "---\ntracker:\n  kind: linear\n  provider: { project: p-1, odd: { deep: [1, two] } }\n---\n";
     let found = loaded(text);
     assert!(
-        found.warnings.iter().all(|warning| warning.code == "no_effect"),
+        found.warnings.iter().all(|warning| warning.code.word() == "no_effect"),
         "{:?}",
         found.warnings
     );
@@ -118,8 +121,9 @@ fn conformance_17_1_the_providers_own_keys_are_preserved() {
 
 #[test]
 fn conformance_17_1_a_variable_stands_for_a_secret_and_a_path() {
-    let codes =
-        |text: &str| loaded(text).warnings.iter().map(|warning| warning.code).collect::<Vec<_>>();
+    let codes = |text: &str| {
+        loaded(text).warnings.iter().map(|warning| warning.code.word()).collect::<Vec<_>>()
+    };
     assert_eq!(codes("---\ntracker: { kind: a, api_key: $TRACKER_KEY }\n---\n"), ["no_effect"]);
     let missing = codes("---\ntracker: { kind: a, api_key: $EMPTY }\n---\n");
     assert_eq!(missing, ["no_effect", "missing_secret"]);
@@ -188,7 +192,7 @@ fn conformance_17_1_unknown_variable_fails() {
     ] {
         let problems = refused(&format!("---\nagent: {{ command: x }}\n---\n\nline\n{prompt}\n"));
         assert_eq!(
-            (problems[0].code, problems[0].line),
+            (problems[0].code.word(), problems[0].line),
             ("template_render_error", Some(6)),
             "{prompt}"
         );
@@ -209,6 +213,6 @@ fn conformance_17_7_a_missing_file_says_which() {
     let problem = decode(Path::new("some/WORKFLOW.md"), Err(ErrorKind::NotFound)).unwrap_err();
     assert_eq!(problem.to_string(), "some/WORKFLOW.md: there is no such file");
     let denied = decode(Path::new("WORKFLOW.md"), Err(ErrorKind::PermissionDenied)).unwrap_err();
-    assert_eq!(denied.code, "unreadable_file");
+    assert_eq!(denied.code.word(), "unreadable_file");
     assert!(denied.hint.is_some());
 }

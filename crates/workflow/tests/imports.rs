@@ -29,7 +29,7 @@ fn keys(imported: &Imported) -> Vec<(&str, usize)> {
 fn a_symphony_file_loads_as_it_is() {
     let found = loaded(SYMPHONY);
     assert!(
-        found.warnings.iter().all(|warning| warning.code == "no_effect"),
+        found.warnings.iter().all(|warning| warning.code.word() == "no_effect"),
         "{:?}",
         found.warnings
     );

@@ -154,7 +154,7 @@ fn an_unknown_name_is_told_wherever_it_stands() {
     for prompt in cases {
         let problem = check(&format!("one\n{prompt}")).unwrap_err();
         assert_eq!(
-            (problem.code, problem.line),
+            (problem.code.word(), problem.line),
             ("template_render_error", Some(2)),
             "{prompt}: {problem}"
         );
@@ -188,7 +188,7 @@ fn what_has_no_form_is_told_with_its_line() {
     for prompt in cases {
         let problem = check(&format!("one\n{prompt}")).unwrap_err();
         assert_eq!(
-            (problem.code, problem.line),
+            (problem.code.word(), problem.line),
             ("template_parse_error", Some(2)),
             "{prompt}: {problem}"
         );
@@ -199,7 +199,7 @@ fn what_has_no_form_is_told_with_its_line() {
 #[test]
 fn a_filter_that_cannot_do_its_work_is_an_error_of_rendering() {
     let problem = render("{{ task | plus: 1 }}", &run()).unwrap_err();
-    assert_eq!(problem.code, "template_render_error");
+    assert_eq!(problem.code.word(), "template_render_error");
     assert!(!problem.message.contains('\n'), "{problem}");
 }
 
@@ -207,7 +207,7 @@ fn a_filter_that_cannot_do_its_work_is_an_error_of_rendering() {
 fn a_prompt_that_grows_too_long_is_an_error() {
     let much = Variables { task: "x".repeat(300_000), ..run() };
     let problem = render("{% for i in (1..4) %}{{ task }}{% endfor %}", &much).unwrap_err();
-    assert_eq!(problem.code, "template_render_error");
+    assert_eq!(problem.code.word(), "template_render_error");
     assert!(problem.message.contains("1 MiB"), "{problem}");
 }
 

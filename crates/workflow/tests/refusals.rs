@@ -9,7 +9,7 @@ use support::{config, effective, exec, load_with, loaded, refused};
 fn only(problems: &[Problem]) -> (&'static str, Option<usize>, &str) {
     let [problem] = problems else { panic!("{}", support::told(problems)) };
     assert!(problem.hint.is_some(), "{problem} has no hint");
-    (problem.code, problem.line, problem.key.as_deref().unwrap_or_default())
+    (problem.code.word(), problem.line, problem.key.as_deref().unwrap_or_default())
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_wrong_type() {
         assert_eq!(only(&refused(&exec(&format!("{line}\n")))), ("wrong_type", Some(4), key));
     }
     let section = refused(&exec("limits: [5]\n"));
-    assert_eq!((section[0].code, section[0].line), ("wrong_type", Some(4)));
+    assert_eq!((section[0].code.word(), section[0].line), ("wrong_type", Some(4)));
 }
 
 #[test]
@@ -54,12 +54,12 @@ fn a_negative_limit() {
 fn an_unreadable_file() {
     use std::io::ErrorKind;
     let path = std::path::Path::new("WORKFLOW.md");
-    let code = |read| decode(path, read).unwrap_err().code;
+    let code = |read| decode(path, read).unwrap_err().code.word();
     assert_eq!(code(Err(ErrorKind::PermissionDenied)), "unreadable_file");
     assert_eq!(code(Err(ErrorKind::IsADirectory)), "unreadable_file");
     assert_eq!(code(Ok(vec![b'x'; 1024 * 1024 + 1])), "file_too_big");
     let problem = decode(path, Ok(b"a\nb\xff".to_vec())).unwrap_err();
-    assert_eq!((problem.code, problem.line), ("not_utf8", Some(2)));
+    assert_eq!((problem.code.word(), problem.line), ("not_utf8", Some(2)));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn what_needs_what_this_version_lacks() {
     assert_eq!(only(&problems), ("needs_snapshots", Some(4), "on_interrupt"));
     let codex = effective("---\nagent: { kind: codex }\n---\n");
     let problem = runnable(&codex).unwrap_err();
-    assert_eq!(problem.code, "unsupported_kind");
+    assert_eq!(problem.code.word(), "unsupported_kind");
     assert!(problem.hint.unwrap().contains("--agent exec"));
     assert_eq!(runnable(&effective(&exec(""))), Ok(()));
 }
@@ -202,7 +202,7 @@ fn unknown_keys_warn_and_are_errors_when_strict() {
     let told: Vec<_> = found
         .warnings
         .iter()
-        .map(|warning| (warning.code, warning.line, warning.hint.as_deref()))
+        .map(|warning| (warning.code.word(), warning.line, warning.hint.as_deref()))
         .collect();
     assert_eq!(
         told,

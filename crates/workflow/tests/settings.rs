@@ -112,7 +112,7 @@ fn symphonys_windows_of_silence_never_become_the_total() {
     assert_eq!(limits("stall_timeout_ms: 0").stall_window_ms, None);
     assert_eq!(limits("turn_timeout_ms: 3600000").stall_window_ms, Some(300_000));
     let found = loaded("---\ncodex:\n  turn_timeout_ms: 5000\n---\n");
-    assert_eq!((found.warnings[0].line, found.warnings[0].code), (Some(3), "no_effect"));
+    assert_eq!((found.warnings[0].line, found.warnings[0].code.word()), (Some(3), "no_effect"));
     assert!(found.warnings[0].message.contains("silence"));
 }
 
@@ -184,8 +184,11 @@ fn a_plain_command_is_bounded_by_flags_and_ceilings_only() {
     let config = config("[ceilings]\nrun_timeout_ms = 5000\n");
     assert_eq!(plain(&config, &command).unwrap().effective.limits.run_timeout_ms, Some(5000));
     let long = Overrides { run_timeout_ms: Some(6000), ..command };
-    assert_eq!(plain(&config, &long).unwrap_err()[0].code, "ceiling_exceeded");
-    assert_eq!(plain(&config, &Overrides::default()).unwrap_err()[0].code, "missing_command");
+    assert_eq!(plain(&config, &long).unwrap_err()[0].code.word(), "ceiling_exceeded");
+    assert_eq!(
+        plain(&config, &Overrides::default()).unwrap_err()[0].code.word(),
+        "missing_command"
+    );
 }
 
 #[test]

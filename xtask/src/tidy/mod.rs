@@ -3,6 +3,7 @@
 //! Each rule is a function from the text of files to findings. Nothing here compiles or runs anything.
 
 mod codes;
+mod comparisons;
 mod cycles;
 mod dependencies;
 mod documents;
@@ -22,7 +23,7 @@ use self::tree::File;
 
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     dependencies::between_our_crates,
     dependencies::kept_out,
     dependencies::have_a_purpose,
@@ -35,6 +36,7 @@ const RULES: [Rule; 14] = [
     serialization::homes,
     purity::engine,
     codes::are_documented,
+    comparisons::with_words,
     documents::decisions,
     documents::are_there,
 ];

@@ -4,7 +4,8 @@ use super::Finding;
 use super::tree::File;
 
 /// Where types may be `Serialize` or `Deserialize`, and why.
-const HOMES: [(&str, &str); 13] = [
+const HOMES: [(&str, &str); 14] = [
+    ("crates/words/src/", "the words in all of the others"),
     ("crates/wire/src/", "what crosses a process boundary"),
     ("crates/engine/src/", "events, which are on disk for good"),
     ("crates/agents/src/response/", "the walk over what an agent wrote, before it is read"),

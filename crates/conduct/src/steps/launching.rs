@@ -10,10 +10,9 @@
 
 use outlast_engine::Step;
 use outlast_wire::shim::NeverStarted;
+use outlast_wire::words::TroubleCode;
 
-use super::{
-    At, Effect, Evidence, Launched, Note, Seen, StepMonitor, Surroundings, Trouble, TroubleCode,
-};
+use super::{At, Effect, Evidence, Launched, Note, Seen, StepMonitor, Surroundings, Trouble};
 
 /// After this many failed launches the monitor says that no shim can be started.
 const PATIENCE: u32 = 6;
@@ -74,7 +73,7 @@ impl StepMonitor {
 
     /// The step may have run, or it may not: neither is made up.
     fn cannot_tell(&mut self, trouble: Trouble, around: &dyn Surroundings) -> At {
-        let is_shortage = matches!(trouble.code, TroubleCode::Host(_));
+        let is_shortage = trouble.is_shortage;
         self.effects.push(Effect::Trouble(Some(trouble)));
         if !is_shortage && self.takes_order() {
             return self.orphan(Vec::new(), around);
@@ -88,9 +87,7 @@ impl StepMonitor {
         around: &dyn Surroundings,
     ) -> At {
         match seen {
-            Err(message) => {
-                self.cannot_tell(Trouble { code: TroubleCode::Unreadable, message }, around)
-            }
+            Err(message) => self.cannot_tell(Trouble::of_file(None, message), around),
             Ok(seen) if !seen.tree.is_empty() => self.has_run(around),
             // It has not come to its lock yet, or has lost its socket: it is asked again.
             Ok(seen) if !seen.shims.is_empty() => {
@@ -148,7 +145,7 @@ impl StepMonitor {
             }
             Launched::BadSpec(why) => self.fence(NeverStarted::BadSpec, why),
             Launched::Failed { code, why } => {
-                let code = code.map_or(TroubleCode::CannotStart, TroubleCode::Host);
+                let code = code.map_or(TroubleCode::CannotStart, TroubleCode::from);
                 self.suspend(code, &why, around)
             }
         }

@@ -25,6 +25,7 @@ use outlast_engine::{
 };
 use outlast_wire::codes::Code;
 use outlast_wire::shim::{self, NeverStarted, Record};
+use outlast_wire::words::TroubleCode;
 
 use crate::records;
 use orphan::Orphan;
@@ -251,28 +252,15 @@ pub struct Ending {
 pub struct Trouble {
     pub code: TroubleCode,
     pub message: String,
+    /// True if the host lacks something: waiting helps.
+    pub is_shortage: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TroubleCode {
-    /// A shim lives and does not answer, or processes cannot be looked for.
-    Unreachable,
-    Unreadable,
-    NoShim,
-    CannotStart,
-    /// The host lacks something.
-    Host(Code),
-}
-
-impl TroubleCode {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::Unreadable => "unreadable",
-            Self::NoShim => "no_shim",
-            Self::CannotStart => "cannot_start",
-            Self::Host(code) => code.word(),
-        }
+impl Trouble {
+    /// Of a failure for which the host is to blame, or of a file that cannot be read.
+    pub fn of_file(shortage: Option<Code>, message: String) -> Self {
+        let code = shortage.unwrap_or(Code::Unreadable).into();
+        Self { code, message, is_shortage: shortage.is_some() }
     }
 }
 
@@ -628,14 +616,14 @@ impl StepMonitor {
                 self.ask_evidence(around)
             }
             Err(Unreadable { kind: UnreadableKind::Host(code), message, .. }) => {
-                self.say_trouble(TroubleCode::Host(code), message);
+                self.say_trouble(code, message);
                 self.rest(around)
             }
             Err(unreadable) => {
                 self.noted = unreadable.noted.or(self.noted);
                 self.unreadable += 1;
                 let is_given_up = self.is_given_up(unreadable.kind);
-                self.say_trouble(TroubleCode::Unreadable, unreadable.message);
+                self.say_trouble(Code::Unreadable, unreadable.message);
                 // How it ended cannot be known; who is alive of it can.
                 if self.takes_order() || is_given_up {
                     let records = std::mem::take(&mut self.told);
@@ -672,7 +660,7 @@ impl StepMonitor {
         match records {
             Ok(records) => self.post_records(Custody::Rebooted, &records, Then::Done, around),
             Err(message) => {
-                self.say_trouble(TroubleCode::Unreadable, message);
+                self.say_trouble(Code::Unreadable, message);
                 if self.takes_order() {
                     return self.post_records(Custody::Rebooted, &[], Then::Done, around);
                 }
@@ -727,8 +715,9 @@ impl StepMonitor {
         if is_ordered { self.look() } else { At::Resting { until_ms } }
     }
 
-    fn say_trouble(&mut self, code: TroubleCode, message: String) {
-        self.effects.push(Effect::Trouble(Some(Trouble { code, message })));
+    fn say_trouble(&mut self, code: impl Into<TroubleCode>, message: String) {
+        let (code, is_shortage) = (code.into(), false);
+        self.effects.push(Effect::Trouble(Some(Trouble { code, message, is_shortage })));
     }
 
     fn post_records(

@@ -5,10 +5,10 @@
 
 use outlast_engine::{Custody, End, EndCause, Report, Started, StopMode, Survivor, Time, TreeNews};
 use outlast_wire::shim::Record;
+use outlast_wire::words::TroubleCode;
 
 use super::{
-    At, Effect, GRACE_MS, News, Seen, Signal, StepMonitor, Surroundings, Then, TroubleCode,
-    Unposted, Who,
+    At, Effect, GRACE_MS, News, Seen, Signal, StepMonitor, Surroundings, Then, Unposted, Who,
 };
 use crate::records;
 

@@ -5,9 +5,10 @@
 
 use outlast_engine::{Custody, EndCause, Time};
 use outlast_wire::shim::Record;
+use outlast_wire::words::TroubleCode;
 
 use super::pulse::{ANSWER_WITHIN_MS, WAKE_WITHIN_MS};
-use super::{At, Effect, LAST_RETRY_MS, StepMonitor, Surroundings, TroubleCode};
+use super::{At, Effect, LAST_RETRY_MS, StepMonitor, Surroundings};
 use crate::records;
 
 /// What a shim may be late by before it is asked about a limit.

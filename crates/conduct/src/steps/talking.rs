@@ -3,11 +3,12 @@
 use outlast_engine::{Custody, Input, StopMode};
 use outlast_wire::codes::Code;
 use outlast_wire::shim::{self, Record};
+use outlast_wire::words::TroubleCode;
 
 use super::pulse::{Do, Pulse};
 use super::{
-    At, Effect, GRACE_MS, Hello, NO_ANSWER, News, Say, StepMonitor, Surroundings, Then,
-    TroubleCode, Unposted, Who,
+    At, Effect, GRACE_MS, Hello, NO_ANSWER, News, Say, StepMonitor, Surroundings, Then, Unposted,
+    Who,
 };
 use crate::records;
 
@@ -98,7 +99,7 @@ impl StepMonitor {
                 return self.report_session(session, Then::Talk, around);
             }
             shim::News::Disk { problem: Some(problem) } => {
-                self.say_trouble(TroubleCode::Host(Code::DiskFull), problem);
+                self.say_trouble(Code::DiskFull, problem);
             }
             shim::News::Disk { problem: None } => self.effects.push(Effect::Trouble(None)),
             shim::News::Refused { .. } => {

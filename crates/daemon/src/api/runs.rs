@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use outlast_engine::{Row, Run, State as RunState, StateName};
+use outlast_engine::{Row, Run, StateName};
 use outlast_store::{Cursor, Filter, Remove};
 use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, RunRow, RunView, Waited};
 use outlast_wire::codes::Code;
@@ -188,10 +188,7 @@ pub(crate) async fn wait(
 ) -> Answer<Json<Waited>> {
     let is_over: fn(&Run) -> bool = match query.until.as_deref() {
         None | Some("end") => rests,
-        Some("empty") => |run| {
-            (!run.is_open() && rests(run))
-                || run.reason_code().as_deref() == Some("stop_incomplete")
-        },
+        Some("empty") => |run| (!run.is_open() && rests(run)) || run.is_stop_incomplete(),
         Some(other) => {
             return Err(bad_request(format!("for={other} is neither `end` nor `empty`")));
         }
@@ -215,7 +212,7 @@ pub(crate) async fn wait(
 
 /// True once the run goes no further by itself.
 fn rests(run: &Run) -> bool {
-    run.ended_at.is_some() || run.state == RunState::Blocked
+    run.ended_at.is_some() || run.state.is_blocked()
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]

@@ -1,7 +1,7 @@
 //! The words of a notice: what the run knows of itself, and the last lines of its output. And of a batch, and of
 //! a test.
 
-use outlast_engine::{Notice, Run, Time};
+use outlast_engine::{Notice, Run, StateName, Time};
 use outlast_store::Waiting;
 use outlast_wire::api;
 use outlast_wire::layout::Layout;
@@ -28,9 +28,9 @@ impl Tell for Words<'_> {
         let data = api::NoticeData {
             run: run.id.0.clone(),
             name: run.spec.name.clone(),
-            state: notice.state.word().to_owned(),
+            state: notice.state.into(),
             reason_code: notice.reason_code.clone(),
-            exit: notice.exit.map(view::exit),
+            exit: notice.exit,
             summary: notice.summary.as_ref().map(|summary| text::clipped(summary, SUMMARY)),
             turn: notice.turn,
             output_tail: self.tail(run, notice),
@@ -122,7 +122,7 @@ impl Telling {
             data: api::NoticeData {
                 run: "test".to_owned(),
                 name: None,
-                state: "completed".to_owned(),
+                state: StateName::Completed.into(),
                 reason_code: None,
                 exit: None,
                 summary: Some("this is a test of outlast sink test".to_owned()),

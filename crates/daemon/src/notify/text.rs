@@ -14,7 +14,7 @@ pub(super) fn title(notice: &Notice) -> String {
         "sink.test" => return "outlast: a test".to_owned(),
         other => other.trim_start_matches("run.").to_owned(),
     };
-    let why = match (notice.kind.as_str(), notice.data.exit, notice.data.reason_code.as_deref()) {
+    let why = match (notice.kind.as_str(), notice.data.exit, &notice.data.reason_code) {
         ("run.failed", Some(Exit::Code(code)), _) => format!(": exit {code}"),
         ("run.failed", Some(Exit::Signal(signal)), _) => format!(": signal {signal}"),
         ("run.failed" | "run.exhausted" | "run.blocked", _, Some(code)) => format!(": {code}"),

@@ -7,6 +7,7 @@ use outlast_store::Error;
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
 use outlast_wire::layout::Layout;
+use outlast_wire::words::TroubleCode;
 
 use crate::ground::Ground;
 use crate::world::files;
@@ -45,21 +46,21 @@ impl Readiness {
     pub(crate) fn note_append(
         &self,
         result: &Result<(), Error>,
-        trouble: impl FnOnce(&str, String) -> Trouble,
+        trouble: impl FnOnce(TroubleCode, String) -> Trouble,
     ) {
         match result {
             Ok(()) => *self.journal() = None,
             Err(error @ Error::Full(_)) => {
-                *self.journal() = Some(trouble(Code::DiskFull.word(), error.to_string()));
+                *self.journal() = Some(trouble(Code::DiskFull.into(), error.to_string()));
             }
             Err(error @ Error::Locked(_)) => {
-                *self.journal() = Some(trouble(Code::JournalLocked.word(), error.to_string()));
+                *self.journal() = Some(trouble(Code::JournalLocked.into(), error.to_string()));
             }
             Err(error @ (Error::ReadOnly(_) | Error::Io(_) | Error::Corrupt { .. })) => {
-                *self.journal() = Some(trouble("journal_unwritable", error.to_string()));
+                *self.journal() = Some(trouble(TroubleCode::JournalUnwritable, error.to_string()));
             }
             Err(error @ (Error::Unsaved { .. } | Error::Gone { .. })) => {
-                *self.journal() = Some(trouble(Code::JournalGone.word(), error.to_string()));
+                *self.journal() = Some(trouble(Code::JournalGone.into(), error.to_string()));
             }
             // Refused for what was asked, or because another daemon has the journal.
             Err(_) => {}
@@ -90,7 +91,7 @@ pub(crate) fn obstacles(
         // Without a run that tries again by itself, nothing else would find out that there is room again.
         match probe(&ground.layout) {
             Ok(()) if suspended().is_none() => *readiness.journal() = None,
-            _ => found.push(Obstacle::new(&trouble.code, trouble.message)),
+            _ => found.push(Obstacle::new(trouble.code.as_str(), trouble.message)),
         }
     } else if let Some(free) = free_bytes(&ground.layout).filter(|free| *free < LEAST_BYTES) {
         let message = format!("{} KiB free for the state directory", free >> 10);
@@ -120,8 +121,8 @@ mod tests {
     #[test]
     fn an_append_that_is_refused_for_itself_says_nothing_about_the_journal() {
         let readiness = Readiness::default();
-        let trouble = |code: &str, message: String| Trouble {
-            code: code.to_owned(),
+        let trouble = |code: TroubleCode, message: String| Trouble {
+            code: code.into(),
             message,
             since: String::new(),
         };
@@ -129,8 +130,8 @@ mod tests {
         assert_eq!(readiness.journal().as_ref().map(|it| it.code.clone()), None);
         readiness.note_append(&Err(Error::Full("no room".into())), trouble);
         assert_eq!(
-            readiness.journal().as_ref().map(|it| it.code.clone()).as_deref(),
-            Some(Code::DiskFull.word())
+            readiness.journal().as_ref().map(|it| it.code.clone()),
+            Some(TroubleCode::Of(Code::DiskFull).into())
         );
         readiness.note_append(&Err(Error::Closed), trouble);
         assert!(readiness.journal().is_some());

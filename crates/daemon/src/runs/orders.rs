@@ -5,16 +5,14 @@
 
 use std::sync::Arc;
 
-use outlast_engine::{
-    Asked, By, Decision, Input, Order, Run, RunId, State as RunState, Step, StopMode, Taken, Verb,
-};
+use outlast_engine::{Asked, By, Decision, Input, Order, Run, RunId, Step, StopMode, Taken, Verb};
 use outlast_wire::api::RunView;
 use outlast_wire::codes::Code;
+use outlast_wire::words::TroubleCode;
 
 use super::callers::{Caller, Right};
 use super::find::{resolve, snapshot_of, view_of};
 use super::tell::{not_taken, refuse_ended, refuse_full, tell};
-use crate::conductor::UNWRITABLE;
 use crate::recovery;
 use crate::refusal::{Answer, Refusal};
 use crate::steps::GRACE_MS;
@@ -50,7 +48,7 @@ pub(crate) async fn to_stop(
         StopMode::Now => 0,
     };
     match trouble {
-        Some(trouble) if trouble.code == UNWRITABLE => {
+        Some(trouble) if trouble.code == TroubleCode::Unwritable => {
             supervisor.end_alive(&id, grace_ms, |_| true).await?;
             let message = format!(
                 "nothing of run {id} is alive, and its journal takes no more: {}",
@@ -106,7 +104,7 @@ impl Given {
             refuse(&before, seq)?;
             let right = match self.verb {
                 Verb::Answer(_) => Right::Answer,
-                Verb::Resume if before.state == RunState::Blocked => Right::Answer,
+                Verb::Resume if before.state.is_blocked() => Right::Answer,
                 Verb::Resume | Verb::Pause | Verb::Stop(_) => Right::Steer,
             };
             let by = caller.may(supervisor, right, run).await?;
@@ -150,7 +148,7 @@ pub(crate) fn refuse_answer(run: &Run, decision: Decision, seq: Option<u64>) -> 
 
 /// Why there is no such question now: it was answered, another is asked, or none.
 fn not_open(run: &Run, seq: Option<u64>) -> Refusal {
-    let asked = seq.or((run.state == RunState::Blocked).then_some(run.state_seq));
+    let asked = seq.or((run.state.is_blocked()).then_some(run.state_seq));
     if let Some((seq, taken)) = asked.and_then(|seq| Some((seq, run.orders.answer_to(seq)?))) {
         return already_answered(run, seq, taken);
     }
@@ -185,12 +183,12 @@ pub(crate) fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
     if run.asks().is_some_and(|open| open.kind == Asked::Approval) {
         return Err(needs_decision(&run.id));
     }
-    if run.is_held && run.state != RunState::Blocked {
+    if run.is_held && !run.state.is_blocked() {
         let message = format!("run {} is paused with every other run", run.id);
         let hint = "`outlast resume --all` lets everything go on";
         return Err(Refusal::new(Code::Held, message).hint(hint));
     }
-    if run.state == RunState::Blocked
+    if run.state.is_blocked()
         && let Some(taken) = run.orders.answer_to(run.state_seq)
     {
         return Err(already_answered(run, run.state_seq, taken));

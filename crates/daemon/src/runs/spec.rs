@@ -156,15 +156,10 @@ fn overrides(asked: &CreateRun) -> Answer<Overrides> {
 }
 
 fn strategy(word: &str) -> Answer<Strategy> {
-    match word {
-        "inplace" => Ok(Strategy::Inplace),
-        "dir" => Ok(Strategy::Dir),
-        "worktree" => Ok(Strategy::Worktree),
-        other => {
-            Err(Refusal::new(Code::BadRequest, format!("{other:?} is not a workspace strategy"))
-                .hint("one of inplace, dir, worktree"))
-        }
-    }
+    Strategy::of(word).ok_or_else(|| {
+        Refusal::new(Code::BadRequest, format!("{word:?} is not a workspace strategy"))
+            .hint("one of inplace, dir, worktree")
+    })
 }
 
 fn variable(env: &[EnvVar], name: &str) -> Option<String> {
@@ -269,8 +264,7 @@ fn place(
 
 /// Everything that is wrong, the first of it as the message and its hint.
 fn refusal(problems: &[Problem]) -> Refusal {
-    let code =
-        problems.first().and_then(|problem| Code::of(problem.code)).unwrap_or(Code::BadRequest);
+    let code = problems.first().map_or(Code::BadRequest, |problem| problem.code);
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let mut refusal = Refusal::new(code, lines.join("\n"));
     refusal.hint = problems.iter().find_map(|problem| problem.hint.clone());
@@ -280,7 +274,7 @@ fn refusal(problems: &[Problem]) -> Refusal {
 /// A command without a file has no lines to point at.
 fn plain_refusal(problems: &[Problem]) -> Refusal {
     match problems {
-        [problem] if problem.code == "missing_command" => {
+        [problem] if problem.code == Code::MissingCommand => {
             Refusal::new(Code::BadCommand, "there is no command to run")
                 .hint("put the command after `--`")
         }

@@ -73,7 +73,7 @@ pub(crate) async fn tell(
 /// The journal did not take the news in time. The conductor has the news and may still write it.
 fn not_durable(id: &RunId, trouble: Option<&Trouble>) -> Refusal {
     let cause = trouble.map_or("the run does not answer", |trouble| trouble.message.as_str());
-    if trouble.is_some_and(|trouble| trouble.code == Code::DiskFull.word()) {
+    if trouble.is_some_and(|trouble| trouble.code == Code::DiskFull) {
         let message = format!("this could not be written to the journal of {id}: {cause}");
         return Refusal::new(Code::DiskFull, message)
             .hint("it will be as soon as there is space; look with `outlast show`");
@@ -151,13 +151,15 @@ pub(crate) fn refuse_full(run: &Run) -> Answer<()> {
 
 #[cfg(test)]
 mod tests {
+    use outlast_wire::words::TroubleCode;
+
     use super::*;
 
     #[test]
     fn news_that_waits_for_a_locked_journal_is_not_said_to_wait_for_space() {
         let refused = |trouble: Option<(Code, &str)>| {
             let trouble = trouble.map(|(code, message)| Trouble {
-                code: code.word().to_owned(),
+                code: TroubleCode::Of(code).into(),
                 message: message.to_owned(),
                 since: String::new(),
             });

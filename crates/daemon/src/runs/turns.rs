@@ -109,7 +109,7 @@ impl Looking<'_> {
                 if let Some(attempt) = self.last_attempt(*turn) {
                     attempt.ended_at = Some(at);
                     attempt.outcome = Some(outcome.word().to_owned());
-                    attempt.exit = outcome.exit().map(view::exit);
+                    attempt.exit = outcome.exit();
                     attempt.output_bytes = *output_bytes;
                     attempt.usage = charge.as_ref().map(usage);
                 }
@@ -128,7 +128,7 @@ impl Looking<'_> {
                 if let Some(known) = known {
                     known.ended_at = Some(at);
                     known.outcome = Some(outcome.word().to_owned());
-                    known.exit = outcome.exit().map(view::exit);
+                    known.exit = outcome.exit();
                     known.output_tail.clone_from(tail);
                 }
             }

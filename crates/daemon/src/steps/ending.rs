@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_agents::{must_answer, tools};
-use outlast_conduct::steps::{Ending, Trouble, TroubleCode};
+use outlast_conduct::steps::{Ending, Trouble};
 use outlast_engine::{Answer, Exit, RefusedCall, Run, RunSpec, Step};
 use outlast_wire::layout::AttemptDir;
 
@@ -45,16 +45,15 @@ impl Driver {
             match look(&run, step, &dir, exit) {
                 Ok(found) => {
                     if is_suspended {
-                        self.post(Message::Trouble { trouble: None, is_unreachable: false }).await;
+                        self.post(Message::Trouble { trouble: None }).await;
                     }
                     return Ending { workspace, ..found };
                 }
                 // What it answered is there, and is read when the host lets us.
                 Err(error) => {
                     is_suspended = true;
-                    let code =
-                        host::failure(&error).map_or(TroubleCode::Unreadable, TroubleCode::Host);
-                    self.say_trouble(Trouble { code, message: error.to_string() }).await;
+                    let trouble = Trouble::of_file(host::failure(&error), error.to_string());
+                    self.say_trouble(trouble).await;
                     tokio::time::sleep(READ_AGAIN).await;
                 }
             }

@@ -96,7 +96,7 @@ fn told(run: &Run, purpose: &Purpose) -> Vec<EnvVar> {
     // How the run is ending, for the hook that cleans up after it.
     if let State::Finishing { verdict, .. } | State::Ended { verdict } = run.state {
         told.push(set("OUTLAST_OUTCOME", verdict.name().word().to_owned()));
-        told.push(set("OUTLAST_REASON_CODE", run.why.reason_code.clone()));
+        told.push(set("OUTLAST_REASON_CODE", run.why.reason_code.to_string()));
     }
     told
 }

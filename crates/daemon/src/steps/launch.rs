@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use outlast_conduct::records as meaning;
-use outlast_conduct::steps::{Launched, Say, Trouble, TroubleCode};
+use outlast_conduct::steps::{Launched, Say, Trouble};
 use outlast_engine::{Place, Run, Step};
 use outlast_wire::again;
 use outlast_wire::layout::{AttemptDir, RunDir};
@@ -79,10 +79,8 @@ impl Driver {
     pub(super) fn fence(&self, code: NeverStarted, why: String) -> Result<(), Trouble> {
         let at_ms = self.ground.world.now().0;
         tracing::error!(run = %self.task.run.id, %why, "step not launched");
-        fence(&self.dir, at_ms, code, why).map_err(|error| {
-            let code = host::failure(&error).map_or(TroubleCode::Unreadable, TroubleCode::Host);
-            Trouble { code, message: error.to_string() }
-        })
+        fence(&self.dir, at_ms, code, why)
+            .map_err(|error| Trouble::of_file(host::failure(&error), error.to_string()))
     }
 
     /// Gives a new shim a scope of its own, so that nothing of the step ever lives in the daemon's.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use outlast_conduct::steps::{
     Effect, Greeting, Hello, Left, News, Owner, Say, StepMonitor, Surroundings, Task, Trouble,
-    TroubleCode, Unreadable, UnreadableKind,
+    Unreadable, UnreadableKind,
 };
 use outlast_engine::{
     Answer, BootId, Custody, Exit, Input, Report, Run, RunSpec, Step, StopMode, Time,
@@ -324,7 +324,7 @@ impl Driver {
             }
             Effect::Trouble(Some(trouble)) => self.say_trouble(trouble).await,
             Effect::Trouble(None) => {
-                self.post(Message::Trouble { trouble: None, is_unreachable: false }).await;
+                self.post(Message::Trouble { trouble: None }).await;
             }
         }
         None
@@ -428,9 +428,8 @@ impl Driver {
     }
 
     async fn say_trouble(&self, trouble: Trouble) {
-        let Trouble { code, message } = trouble;
-        let is_unreachable = code == TroubleCode::Unreachable;
-        let trouble = self.ground.trouble(code.word(), message);
+        let Trouble { code, message, .. } = trouble;
+        let trouble = self.ground.trouble(code, message);
         let is_told = |known: &mailbox::Trouble| {
             known.code == trouble.code && known.message == trouble.message
         };
@@ -438,8 +437,8 @@ impl Driver {
         if self.handle.snapshot.borrow().trouble.as_ref().is_some_and(is_told) {
             return;
         }
-        tracing::error!(run = %self.task.run.id, code = code.word(), message = %trouble.message, "trouble");
-        self.post(Message::Trouble { trouble: Some(trouble), is_unreachable }).await;
+        tracing::error!(run = %self.task.run.id, code = %trouble.code, message = %trouble.message, "trouble");
+        self.post(Message::Trouble { trouble: Some(trouble) }).await;
     }
 
     async fn post(&self, message: Message) {

@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use outlast_conduct::steps::{Evidence, Note as Known, Trouble, TroubleCode, Who as Main};
+use outlast_conduct::steps::{Evidence, Note as Known, Trouble, Who as Main};
 use outlast_engine::Step;
 use outlast_wire::layout::RunDir;
 use serde::{Deserialize, Serialize};
@@ -142,10 +142,8 @@ impl Driver {
 
     /// What says that a step without a record was launched.
     pub(super) fn gather_evidence(&self) -> Result<Evidence, Trouble> {
-        self.try_gather().map_err(|error| {
-            let code = host::failure(&error).map_or(TroubleCode::Unreadable, TroubleCode::Host);
-            Trouble { code, message: error.to_string() }
-        })
+        self.try_gather()
+            .map_err(|error| Trouble::of_file(host::failure(&error), error.to_string()))
     }
 
     fn try_gather(&self) -> io::Result<Evidence> {

@@ -16,6 +16,7 @@ use outlast_engine::{Input, Run, RunId, RunSpec, Slot, Time};
 use outlast_store::Entry;
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
+use outlast_wire::words::TroubleCode;
 use outlast_workflow::{Config, Problem};
 
 use crate::ground::Ground;
@@ -249,7 +250,7 @@ impl Supervisor {
         self.handles().into_iter().find_map(|(_, handle)| {
             let trouble = handle.snapshot.borrow().trouble.clone()?;
             let is_of_journal =
-                trouble.code == Code::DiskFull.word() || trouble.code == "journal_unwritable";
+                trouble.code == Code::DiskFull || trouble.code == TroubleCode::JournalUnwritable;
             is_of_journal.then_some(trouble)
         })
     }

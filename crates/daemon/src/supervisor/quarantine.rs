@@ -1,6 +1,8 @@
 //! Runs that cannot be read: shown, left alone, and read again later.
 
 use outlast_engine::RunId;
+use outlast_wire::codes::Code;
+use outlast_wire::words::TroubleCode;
 
 use super::Supervisor;
 use crate::sync::lock;
@@ -9,11 +11,11 @@ use outlast_conduct::reconcile::{Desired, Readiness};
 impl Supervisor {
     /// Leaves a run alone that cannot be read, until it is read again.
     pub(crate) fn quarantine(&self, id: &RunId, message: String) {
-        self.quarantine_as(id, "unreadable", message);
+        self.quarantine_as(id, Code::Unreadable, message);
     }
 
     /// The same for another reason than that it cannot be read.
-    pub(crate) fn quarantine_as(&self, id: &RunId, code: &str, message: String) {
+    pub(crate) fn quarantine_as(&self, id: &RunId, code: impl Into<TroubleCode>, message: String) {
         let trouble = self.ground.trouble(code, message);
         let mut quarantine = lock(&self.quarantine);
         let known = quarantine.entry(id.clone()).or_insert_with(|| {

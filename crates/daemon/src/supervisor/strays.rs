@@ -9,7 +9,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
-use outlast_engine::{Agent, Event, Fact, Row, Run, RunId, RunSpec, StateName, Time};
+use outlast_engine::{Agent, Event, Fact, ReasonCode, Row, Run, RunId, RunSpec, StateName, Time};
 use outlast_store::{Error, Filter, Resolved};
 use outlast_wire::again;
 use outlast_wire::api::Trouble;
@@ -22,9 +22,6 @@ use crate::refusal::Refusal;
 use crate::steps;
 use crate::sync::lock;
 use crate::world::files;
-
-/// The word for a run whose directory is there and whose journal is not.
-const NOT_IN_JOURNAL: &str = Code::NotInJournal.word();
 
 /// Everything that a creation writes before the journal has its run.
 const OF_CREATION: [&str; 7] = [
@@ -198,7 +195,7 @@ impl Supervisor {
     fn keep_stray(&self, id: &RunId) {
         let dir = self.ground.layout.run(id.as_str());
         let contents = Contents::read(&dir).unwrap_or_default();
-        let trouble = self.ground.trouble(NOT_IN_JOURNAL, describe(&dir, &contents));
+        let trouble = self.ground.trouble(Code::NotInJournal, describe(&dir, &contents));
         let row = row(id, &dir, &contents);
         tracing::warn!(run = %id, message = trouble.message, "the journal does not know this directory; it is kept");
         lock(&self.strays.0).insert(id.clone(), Stray { trouble, row });
@@ -288,7 +285,7 @@ fn row(id: &RunId, dir: &RunDir, contents: &Contents) -> Row {
     let phase = if is_alive(dir, contents) { "alive" } else { "not in the journal" };
     Row {
         state: StateName::Blocked,
-        reason_code: Some(NOT_IN_JOURNAL.to_owned()),
+        reason_code: Some(ReasonCode::NotInJournal.into()),
         turn,
         attempt,
         phase: Some(phase.to_owned()),

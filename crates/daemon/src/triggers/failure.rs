@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outlast_engine::Time;
 use outlast_store::{Error, TriggerChange};
 use outlast_wire::codes::Code;
+use outlast_wire::words::TroubleCode;
 
 use super::progress::Progress;
 use super::{Triggers, change};
@@ -13,26 +14,26 @@ use crate::refusal::Refusal;
 
 /// Why a trigger cannot go on just now.
 pub(super) struct Failure {
-    pub(super) code: String,
+    pub(super) code: TroubleCode,
     pub(super) message: String,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let refusal = Refusal::from(error);
-        Self { code: refusal.code.word().to_owned(), message: refusal.message }
+        Self { code: refusal.code.into(), message: refusal.message }
     }
 }
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        Self { code: refusal.code.word().to_owned(), message: refusal.message }
+        Self { code: refusal.code.into(), message: refusal.message }
     }
 }
 
 /// True if another daemon has taken over.
 pub(super) fn is_fenced(triggers: &Triggers, failure: &Failure) -> bool {
-    let is_fenced = failure.code == Code::DaemonLeaving.word();
+    let is_fenced = failure.code == TroubleCode::Of(Code::DaemonLeaving);
     if is_fenced {
         triggers.ground.leave(Leaving::Fenced);
     }
@@ -50,12 +51,12 @@ pub(super) async fn failed(
         return None;
     }
     let now = triggers.ground.world.now();
-    let trouble = triggers.ground.trouble(&failure.code, failure.message);
+    let trouble = triggers.ground.trouble(failure.code, failure.message);
     let progress = triggers.table.with(name, |entry| {
         let is_news = entry.trouble.as_ref().is_none_or(|known| known.message != trouble.message);
         if is_news {
             let (code, message) = (&trouble.code, &trouble.message);
-            tracing::error!(trigger = name, code, message, "nothing can be heard of what comes");
+            tracing::error!(trigger = name, %code, message, "nothing can be heard of what comes");
             entry.trouble = Some(trouble);
         }
         entry.progress = entry.progress.failed(now, least_ms);

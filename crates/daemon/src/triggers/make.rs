@@ -7,6 +7,7 @@ use outlast_engine::RunId;
 use outlast_store::{Delivery, TriggerChange};
 use outlast_wire::api::{AddTrigger, CreateRun, TriggerSource, Trouble, WorkflowFile};
 use outlast_wire::codes::Code;
+use outlast_wire::words::TroubleCode;
 use outlast_workflow::LARGEST_FILE;
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ pub(crate) enum Unmade {
     /// Of this there can be none, whoever tries.
     Never(String),
     /// There may be one later.
-    NotNow { code: String, message: String },
+    NotNow { code: TroubleCode, message: String },
 }
 
 impl From<Refusal> for Unmade {
@@ -33,7 +34,7 @@ impl From<Refusal> for Unmade {
         if refusal.code == Code::TemplateRenderError {
             return Self::Never(refusal.message);
         }
-        Self::NotNow { code: refusal.code.word().to_owned(), message: refusal.message }
+        Self::NotNow { code: refusal.code.into(), message: refusal.message }
     }
 }
 
@@ -74,7 +75,7 @@ pub(crate) async fn make(
     run.workflow = Some(known.clone());
     let id = create(triggers, run, occasion).await?;
     let message = format!("{why}; runs are made with the file as it was last right");
-    note(triggers, &spec.name, Some(triggers.ground.trouble("workflow_broken", message)));
+    note(triggers, &spec.name, Some(triggers.ground.trouble(TroubleCode::WorkflowBroken, message)));
     Ok(id)
 }
 
@@ -102,7 +103,7 @@ async fn take(item: Value) -> Result<(), Unmade> {
             Unmade::Never(why.to_string())
         }
         folder::Untaken::Io(_) => {
-            Unmade::NotNow { code: "folder".to_owned(), message: why.to_string() }
+            Unmade::NotNow { code: TroubleCode::Folder, message: why.to_string() }
         }
     })
 }

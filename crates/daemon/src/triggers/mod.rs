@@ -213,7 +213,7 @@ impl TriggerTable {
 
     fn quarantine(&self, ground: &Ground, trigger: &Trigger, what: String) {
         tracing::error!(trigger = trigger.name, %what, "cannot read this trigger; it is left alone");
-        let trouble = ground.trouble("unreadable", what);
+        let trouble = ground.trouble(Code::Unreadable, what);
         lock(&self.unreadable).insert(trigger.name.clone(), (trigger.kind.clone(), trouble));
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use outlast_engine::Time;
 use outlast_wire::api::TriggerSource;
+use outlast_wire::words::TroubleCode;
 use tokio::task::JoinSet;
 
 use super::agenda::Line;
@@ -96,7 +97,7 @@ async fn ask(triggers: &Arc<Triggers>, entry: &Entry, now: Time) -> Result<Progr
         return Ok(entry.progress);
     }
     let items = printed.and_then(|printed| poll::items(&printed, now));
-    let items = items.map_err(|message| Failure { code: "poll_failed".to_owned(), message })?;
+    let items = items.map_err(|message| Failure { code: TroubleCode::PollFailed, message })?;
     let progress = Progress { cursor_ms: now.0, ..entry.progress }.succeeded();
     keep(triggers, entry.name(), items, Some(progress)).await?;
     Ok(progress)

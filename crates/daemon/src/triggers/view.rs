@@ -4,6 +4,7 @@ use outlast_engine::Time;
 use outlast_engine::duration::typed;
 use outlast_store::{Error, Tally};
 use outlast_wire::api::{CreateRun, Overlap, TriggerSource, TriggerView, Trouble, When};
+use outlast_wire::words::TroubleCode;
 
 use super::{Entry, Known, Triggers};
 use crate::view::rfc3339;
@@ -42,9 +43,10 @@ fn readable(triggers: &Triggers, entry: &Entry, tally: Tally) -> TriggerView {
     let Tally { open, waiting, made, skipped, refused, last_made, last_refused } = tally;
     let is_schedule = matches!(brief.source, TriggerSource::Schedule { .. });
     let (last_at, last_run) = last_made.unzip();
-    let refusal = last_refused
-        .filter(|_| refused > 0)
-        .map(|message| Trouble { since: rfc3339(entry.created_at), ..told("refused", &message) });
+    let refusal = last_refused.filter(|_| refused > 0).map(|message| Trouble {
+        since: rfc3339(entry.created_at),
+        ..told(TroubleCode::Refused, &message)
+    });
     TriggerView {
         id: Some(entry.id()),
         name: brief.name.to_string(),
@@ -74,8 +76,8 @@ fn trouble(entry: &Entry) -> Option<Trouble> {
     stuck.or_else(|| entry.trouble.clone()).or_else(|| entry.note.clone())
 }
 
-fn told(code: &str, message: &str) -> Trouble {
-    Trouble { code: code.to_owned(), message: message.to_owned(), since: String::new() }
+fn told(code: TroubleCode, message: &str) -> Trouble {
+    Trouble { code: code.into(), message: message.to_owned(), since: String::new() }
 }
 
 fn unreadable(name: &str, kind: &str, trouble: &Trouble) -> TriggerView {

@@ -11,6 +11,7 @@ use outlast_engine::Time;
 use outlast_store::{Delivery, Error, Settlement, TriggerChange};
 use outlast_wire::api::TriggerSource;
 use outlast_wire::hook;
+use outlast_wire::words::TroubleCode;
 
 use super::agenda::Agenda;
 use super::failure::{Failure, failed, is_fenced, recovered};
@@ -183,13 +184,13 @@ impl Worker {
         if is_fenced(&self.triggers, &failure) {
             return None;
         }
-        let trouble = self.triggers.ground.trouble(&failure.code, failure.message);
+        let trouble = self.triggers.ground.trouble(failure.code, failure.message);
         // Since when it is so stays as it was.
         let known = before.map(|before| &before.trouble);
         let known = known.filter(|known| known.message == trouble.message);
         if known.is_none() {
             let (code, message) = (&trouble.code, &trouble.message);
-            tracing::error!(trigger = name, code, message, "no run can be made");
+            tracing::error!(trigger = name, %code, message, "no run can be made");
         }
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let retry_at = now.plus_ms(backoff_ms(failures));
@@ -224,7 +225,7 @@ impl Worker {
     /// Looks into a folder, if there is something to look at.
     async fn look(&mut self, name: &Arc<str>, dir: &str, leave: bool, now: Time) -> Step {
         let stuck = |error: std::io::Error| Failure {
-            code: "folder".to_owned(),
+            code: TroubleCode::Folder,
             message: format!("cannot look into {dir}: {error}"),
         };
         self.watch.listen(name, dir.as_ref()).map_err(stuck)?;

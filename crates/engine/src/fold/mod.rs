@@ -12,7 +12,8 @@ use crate::run::{
 use crate::state::state_of;
 use crate::{
     BootId, Charge, Condition, Decision, Errand, Event, Fact, Held, Inbox, Limit, Message, Outcome,
-    Process, Reason, Run, RunId, Spend, State, StopMode, Survivor, Time, TurnStatus, WaitCause,
+    Process, Reason, ReasonCode, Run, RunId, Spend, State, StopMode, Survivor, Time, TurnStatus,
+    WaitCause, limits,
 };
 
 #[cfg(debug_assertions)]
@@ -52,7 +53,7 @@ impl Run {
         }
         let why = Reason {
             reason: "created".to_owned(),
-            reason_code: "created".to_owned(),
+            reason_code: ReasonCode::Created.into(),
             evidence: Vec::new(),
             actor: crate::Actor::User,
         };
@@ -142,7 +143,7 @@ impl Run {
             }
             Fact::StateChanged { to, why, cause, until, verdict, .. } => {
                 self.state_seq = event.seq;
-                self.change_state(state_of(*to, *cause, at, *until, *verdict), why, at);
+                self.change_state(state_of(*to, why, *cause, at, *until, *verdict), why, at);
             }
             Fact::TurnStarted { turn, attempt, boot, messages } => {
                 self.begin_attempt(*turn, *attempt, boot, *messages);
@@ -279,7 +280,9 @@ impl Run {
         }
         match &to {
             State::Verifying if self.claim.is_none() => self.claim = Some(Claim::default()),
-            State::Blocked if self.claim.is_some_and(|claim| claim.has_failed) => self.claim = None,
+            State::Blocked { .. } if self.claim.is_some_and(|claim| claim.has_failed) => {
+                self.claim = None;
+            }
             State::Running => {
                 self.claim = None;
                 self.preparation.before_run = Done::Well;
@@ -304,7 +307,7 @@ impl Run {
     fn wind(&mut self, at: Time) {
         self.clock.used_ms = self.clock.used_ms(at);
         let is_waiting = matches!(self.state, State::Waiting { .. });
-        let rests = is_waiting && (self.is_to_rest() || self.waits_for_budget());
+        let rests = is_waiting && self.is_to_rest();
         let is_ticking = is_ticking(&self.state) && !rests && !self.awaits_look();
         self.clock.ticking_since = is_ticking.then_some(at);
     }
@@ -396,13 +399,16 @@ impl Run {
             refused,
             wait,
             workspace,
+            progress,
             ..
         } = committed
         else {
             unreachable!("asked for a TurnCommitted")
         };
         let now = Previous::new(*turn, *status, summary, next_task.as_ref(), tool_calls, refused);
-        let is_progress = self.is_progress(&now, workspace.as_deref(), wait.is_some());
+        let is_progress = progress.unwrap_or_else(|| {
+            limits::is_progress(self, &now, workspace.as_deref(), wait.is_some())
+        });
         self.counters.no_progress = if is_progress { 0 } else { self.counters.no_progress + 1 };
         if *status != TurnStatus::Done {
             self.counters.failed_claims = 0;
@@ -439,28 +445,6 @@ impl Run {
         });
     }
 
-    /// Whether a turn changed anything: in the workspace, or in what it asks for. Prose does not count, and
-    /// what cannot be told is not held against it.
-    pub(crate) fn is_progress(
-        &self,
-        now: &Previous,
-        workspace: Option<&str>,
-        is_waiting: bool,
-    ) -> bool {
-        let is_changed = match (&self.digest, workspace) {
-            (Some(before), Some(after)) => before != after,
-            (None, _) | (_, None) => true,
-        };
-        let asks_anew = match &self.previous {
-            Some(before) => {
-                (before.status, &before.next_task, &before.calls)
-                    != (now.status, &now.next_task, &now.calls)
-            }
-            None => now.next_task.is_some() || !now.calls.is_empty(),
-        };
-        is_changed || asks_anew || is_waiting
-    }
-
     fn answer(&mut self, decision: Decision) {
         if let Some(settling) = &mut self.settling
             && settling.emission == Emission::Undecided
@@ -481,7 +465,7 @@ impl Run {
         let was_awaiting_look = self.awaits_look();
         let is_bound = answers.is_some();
         let stays_blocked = self.state_seq > answered || self.needs_decision();
-        if !(is_bound && self.state == State::Blocked && stays_blocked) {
+        if !(is_bound && self.state.is_blocked() && stays_blocked) {
             self.release();
         }
         // Until now, an attempt of a rebuilt run is counted once it has ended.
@@ -494,7 +478,7 @@ impl Run {
 
     /// A person lets the run go on: what had it blocked is counted anew.
     fn release(&mut self) {
-        self.is_released = self.state == State::Blocked;
+        self.is_released = self.state.is_blocked();
         if let Some(recovered) = &mut self.recovered {
             recovered.awaits_look = false;
         }
@@ -504,7 +488,7 @@ impl Run {
         if let Some(settling) = &mut self.settling {
             settling.needs_person = false;
         }
-        if self.state == State::Blocked && !self.is_prepared() {
+        if self.state.is_blocked() && !self.is_prepared() {
             self.preparation.ready = 0;
             self.preparation.has_asked = false;
         }
@@ -539,10 +523,15 @@ fn is_ticking(state: &State) -> bool {
         State::Preparing | State::Running | State::Verifying => true,
         State::Waiting { cause, .. } => match cause {
             WaitCause::Backoff | WaitCause::Timer | WaitCause::Children => true,
-            WaitCause::Slot | WaitCause::RateLimit | WaitCause::Message | WaitCause::Paused => {
-                false
-            }
+            WaitCause::Slot
+            | WaitCause::RestartPacing
+            | WaitCause::RateLimit
+            | WaitCause::Budget
+            | WaitCause::Message
+            | WaitCause::Paused => false,
         },
-        State::Queued | State::Blocked | State::Finishing { .. } | State::Ended { .. } => false,
+        State::Queued | State::Blocked { .. } | State::Finishing { .. } | State::Ended { .. } => {
+            false
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! has it, so both are safe to hear twice and in either order.
 
 use crate::handle::Draft;
-use crate::{Fact, Moment, RunId, Verdict, children};
+use crate::{Fact, Moment, ReasonCode, RunId, Verdict, Word, children};
 
 /// The end of a child, and what it has to say to its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct ChildEnd {
     pub child: RunId,
     pub key: Option<String>,
     pub state: Verdict,
-    pub reason_code: Option<String>,
+    pub reason_code: Option<Word<ReasonCode>>,
     /// In words: how it ended, what it said, the last lines that it wrote.
     pub text: String,
 }

@@ -31,7 +31,7 @@ use crate::{
 pub use child::ChildEnd;
 pub use created::{create, decide_new};
 pub use recovered::{CannotRecover, Found, FoundAttempt, FoundEnd, recover};
-pub use reported::{Custody, End, EndCause, Report, Started, TreeNews};
+pub use reported::{Custody, End, Report, Started, TreeNews};
 
 /// When, on which boot and with what room something is decided.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,9 @@
 use crate::advance::Facts;
 use crate::handle::{Draft, Report, reported, restored};
 use crate::{
-    Answer, BootId, Custody, End, Event, Exit, Fact, Illegal, Line, Moment, Outcome, Reason,
-    RefusedCall, Run, RunId, RunSpec, State, StateName, Time, Verdict, line, reason,
+    Answer, BlockReason, BootId, Custody, End, Event, Exit, Fact, Illegal, Line, Moment, Outcome,
+    Reason, ReasonCode, RefusedCall, Run, RunId, RunSpec, State, StateName, Time, Verdict, line,
+    reason,
 };
 
 /// So many attempts of one turn may be missing in a row.
@@ -170,7 +171,7 @@ fn attempts(
 ) -> Result<(), CannotRecover> {
     let Some(at) = newer.first().map(|it| it.at.min(moment.now)) else { return Ok(()) };
     if draft.run().state != State::Running {
-        let why = reason::of("rebuilt from its directory", "recovered");
+        let why = reason::of("rebuilt from its directory", ReasonCode::Recovered);
         let running = reason::to_state(draft.run(), StateName::Running, why);
         draft.try_push(at, running)?;
     }
@@ -267,7 +268,7 @@ fn unknown_calls(answer: &Answer) -> Vec<RefusedCall> {
     let Answer::Given(response) = answer else { return Vec::new() };
     let refused = |call| RefusedCall {
         call,
-        reason_code: "unknown_call_outcome".to_owned(),
+        reason_code: ReasonCode::UnknownCallOutcome.word().to_owned(),
         why: "the journal that knew what came of this call was lost".to_owned(),
     };
     (0..).take(response.tool_calls.len()).map(refused).collect()
@@ -281,7 +282,7 @@ pub(crate) fn awaits_look(run: &Run) -> bool {
         | State::Running
         | State::Waiting { .. }
         | State::Verifying => true,
-        State::Blocked | State::Finishing { .. } | State::Ended { .. } => false,
+        State::Blocked { .. } | State::Finishing { .. } | State::Ended { .. } => false,
     };
     let is_ending = run.stop.is_some() || run.limit.is_some();
     is_going && !is_ending && run.recovered.as_ref().is_some_and(|it| it.awaits_look)
@@ -309,5 +310,5 @@ fn may_follow(run: &Run, fact: &Fact) -> bool {
 /// Why a rebuilt run rests.
 pub(crate) fn rest(run: &Run, moment: &Moment) -> Facts {
     let text = "rebuilt from its directory; a person has to look at it before it goes on";
-    reason::blocked(run, moment, reason::of(text, "recovered"))
+    reason::blocked(run, moment, reason::block(text, BlockReason::Recovered))
 }

@@ -7,8 +7,8 @@ use crate::emit;
 use crate::handle::{Draft, matched};
 use crate::run::Previous;
 use crate::{
-    Answer, Attempt, Exit, Fact, Held, Matched, Moment, NeverStarted, Outcome, RefusedCall,
-    Response, Run, Step, Survivor, Time, TurnStatus, spend,
+    Answer, Attempt, EndCause, Exit, Fact, Held, Matched, Moment, NeverStarted, Outcome,
+    RefusedCall, Response, Run, Step, Survivor, Time, TurnStatus, limits, spend,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,14 +80,6 @@ pub struct Started {
 pub enum End {
     Exited { at: Time, exit: Exit, cause: Option<EndCause> },
     NeverStarted { at: Time, code: NeverStarted, why: String },
-}
-
-/// Why the shim ended the tree, if it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndCause {
-    Stopped,
-    TimedOut,
-    Stalled,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,7 +209,7 @@ fn done() -> Response {
 fn committed(run: &Run, (turn, attempt): (u32, u32), report: &Report, response: Response) -> Fact {
     let Response { status, summary, next_task, tool_calls, wait, .. } = response;
     let now = Previous::new(turn, status, &summary, next_task.as_ref(), &tool_calls, &[]);
-    let is_progress = run.is_progress(&now, report.workspace.as_deref(), wait.is_some());
+    let is_progress = limits::is_progress(run, &now, report.workspace.as_deref(), wait.is_some());
     let outcome = emit::classify(&run.spec.output, status, tool_calls.len(), is_progress);
     Fact::TurnCommitted {
         turn,
@@ -230,6 +222,7 @@ fn committed(run: &Run, (turn, attempt): (u32, u32), report: &Report, response: 
         refused: report.refused.clone(),
         wait,
         workspace: report.workspace.clone(),
+        progress: Some(is_progress),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A person lets a paused or blocked run go on. What came after what the person saw stays as it is.
 
 use crate::handle::Draft;
-use crate::{Actor, Fact, Moment, Order, Run, State};
+use crate::{Actor, Fact, Moment, Order, Run, State, Wants};
 
 pub(super) fn handle(draft: &mut Draft, order: &Order, moment: &Moment) {
     if draft.run().orders.has(order) {
@@ -16,6 +16,6 @@ pub(super) fn handle(draft: &mut Draft, order: &Order, moment: &Moment) {
 impl Run {
     /// True if a person has to approve or deny before the run can go on.
     pub fn needs_decision(&self) -> bool {
-        self.state == State::Blocked && self.why.reason_code == "needs_approval"
+        matches!(&self.state, State::Blocked { reason } if reason.wants() == Wants::Decision)
     }
 }

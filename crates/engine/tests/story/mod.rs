@@ -6,8 +6,8 @@ use std::sync::Arc;
 use outlast_engine::{
     Agent, Answer, BootId, Budget, Custody, End, EndCause, Event, Exit, Fact, Hold, Input, Limits,
     Moment, Nearing, NeverStarted, OnInterrupt, Order, Report, Response, Retry, Run, RunId,
-    RunSpec, Seen, Slot, Started, Step, Survivor, Time, TreeNews, TurnStatus, Workflow, check,
-    create,
+    RunSpec, Seen, Slot, Started, Step, Survivor, Time, TreeNews, TurnStatus, Word, Workflow,
+    check, create,
 };
 
 pub(crate) struct Story {
@@ -188,7 +188,7 @@ fn line(fact: &Fact) -> String {
             format!("AttemptEnded t{turn}.a{attempt} {outcome:?}")
         }
         Fact::RunEnded { state, reason_code } => {
-            format!("RunEnded {state:?} {}", reason_code.as_deref().unwrap_or("-"))
+            format!("RunEnded {state:?} {}", reason_code.as_ref().map_or("-", Word::as_str))
         }
         Fact::HealthDegraded { health, .. } => format!("HealthDegraded {}", health.word()),
         Fact::HealthRecovered { from } => format!("HealthRecovered {}", from.word()),

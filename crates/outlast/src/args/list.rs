@@ -1,6 +1,8 @@
 //! What the verbs take that show what is on record: `ps`, `show`, `tree`, `logs`, `events`.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use outlast_wire::words::StateName;
 
 use super::parse_label;
 use crate::duration::{self, Since};
@@ -21,8 +23,8 @@ pub(crate) struct Ps {
     #[arg(short, long)]
     pub(crate) all: bool,
     /// Only runs in this state
-    #[arg(long, value_name = "STATE")]
-    pub(crate) state: Option<State>,
+    #[arg(long, value_name = "STATE", value_parser = state())]
+    pub(crate) state: Option<StateName>,
     /// Only runs with this label; may be given more than once
     #[arg(long, value_name = "K=V", value_parser = parse_label)]
     pub(crate) label: Vec<(String, String)>,
@@ -133,41 +135,9 @@ pub(crate) struct Events {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum State {
-    Queued,
-    Preparing,
-    Running,
-    Waiting,
-    Verifying,
-    Blocked,
-    Finishing,
-    Completed,
-    Failed,
-    Stopped,
-    Exhausted,
-}
-
-impl State {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Preparing => "preparing",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Verifying => "verifying",
-            Self::Blocked => "blocked",
-            Self::Finishing => "finishing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::Exhausted => "exhausted",
-        }
-    }
-
-    pub(crate) fn is_terminal(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Stopped | Self::Exhausted)
-    }
+fn state() -> impl TypedValueParser<Value = StateName> {
+    let words = PossibleValuesParser::new(StateName::WORDS);
+    words.map(|word| StateName::of(&word).expect("the parser lets only these words pass"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -16,7 +16,7 @@ pub(crate) use daemon::{
     Daemon, DaemonCommand, DaemonInstall, DaemonLogs, DaemonRun, DaemonStatus, DaemonUninstall,
     Doctor, LogLevel,
 };
-pub(crate) use list::{Events, Logs, Ps, Show, Sort, State, Stream, Tree};
+pub(crate) use list::{Events, Logs, Ps, Show, Sort, Stream, Tree};
 pub(crate) use loop_file::{Check, Import, ImportFrom, Schema};
 pub(crate) use program::{Completions, Man, Version};
 pub(crate) use run::Run;

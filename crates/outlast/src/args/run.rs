@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use outlast_wire::words::Strategy;
 
 use super::parse_label;
 use crate::duration;
@@ -52,8 +54,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Where the turns work: here, in a directory of their own, or in a git worktree
-    #[arg(long, value_name = "STRATEGY")]
-    pub(crate) workspace: Option<Workspace>,
+    #[arg(long, value_name = "STRATEGY", value_parser = strategy())]
+    pub(crate) workspace: Option<Strategy>,
     /// End the run after this many turns
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
@@ -107,20 +109,7 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Where the turns of a run work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Workspace {
-    Inplace,
-    Dir,
-    Worktree,
-}
-
-impl Workspace {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Inplace => "inplace",
-            Self::Dir => "dir",
-            Self::Worktree => "worktree",
-        }
-    }
+fn strategy() -> impl TypedValueParser<Value = Strategy> {
+    let words = PossibleValuesParser::new(Strategy::WORDS);
+    words.map(|word| Strategy::of(&word).expect("the parser lets only these words pass"))
 }

@@ -15,7 +15,7 @@ pub(crate) async fn attach(world: &World, args: Attach) -> Answer {
     let detach = Detach::listen()?;
     let mut session = Session::new(&world.client);
     let view: RunView = session.call(&Ask::get(&run_path(&args.run, ""))).await?;
-    let goes_on = exit_status(&view.state, view.reason_code.as_deref()).is_none();
+    let goes_on = exit_status(&view.state, view.reason_code.as_ref()).is_none();
     // From here on by id: a name may pass to another run.
     if view.tty && goes_on && terminal::is_there() {
         tty::attach(world, session, &view.id, detach).await

@@ -1,6 +1,7 @@
 //! `outlast check`: what a loop file amounts to, without running it.
 
 use outlast_client::problem::REFUSED;
+use outlast_workflow::Code;
 use outlast_workflow::{Explained, Loaded, Origin, Overrides, Problem};
 use serde_json::{Value, json};
 
@@ -55,7 +56,7 @@ fn tell(
         }
     };
     for problem in &loaded.warnings {
-        let word = if problem.code == "no_effect" { "note" } else { "warning" };
+        let word = if problem.code == Code::NoEffect { "note" } else { "warning" };
         loop_file::tell(word, problem);
     }
     if args.explain {

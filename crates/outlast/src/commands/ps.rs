@@ -9,12 +9,13 @@ use outlast_client::rows;
 use outlast_client::session::{Session, unreadable};
 use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, LINES, Trouble};
 use outlast_wire::shim::Exit;
+use outlast_wire::words::{Health, ReasonCode, StateName, Word};
 use outlast_workflow::duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Answer;
-use crate::args::{Ps, Sort, State};
+use crate::args::{Ps, Sort};
 use crate::attention::Group;
 use crate::builds;
 use crate::output::state::Condition;
@@ -95,9 +96,9 @@ struct Listed<'a> {
     id: &'a str,
     #[serde(borrow)]
     name: Option<Cow<'a, str>>,
-    state: &'a str,
-    reason_code: Option<&'a str>,
-    health: &'a str,
+    state: Word<StateName>,
+    reason_code: Option<Word<ReasonCode>>,
+    health: Word<Health>,
     #[serde(borrow)]
     what: Cow<'a, str>,
     turn: u32,
@@ -121,9 +122,9 @@ struct Listed<'a> {
 impl Listed<'_> {
     fn condition(&self) -> Condition<'_> {
         Condition {
-            state: self.state,
-            reason_code: self.reason_code,
-            health: self.health,
+            state: &self.state,
+            reason_code: self.reason_code.as_ref(),
+            health: &self.health,
             exit: self.exit,
             survivors: self.survivors as usize,
             trouble: self.trouble.as_ref(),
@@ -162,10 +163,10 @@ fn forgotten(count: &str) -> String {
 
 fn ask(args: &Ps) -> Ask {
     let mut ask = Ask::get("/v1/runs")
-        .query_if("state", args.state.map(State::word))
+        .query_if("state", args.state.map(StateName::word))
         .query_if("trigger", args.trigger.as_ref());
     // Runs in a state that ends them are not among those that have not ended.
-    if args.all || args.state.is_some_and(State::is_terminal) {
+    if args.all || args.state.is_some_and(|state| state.verdict().is_some()) {
         ask = ask.query("all", true);
     }
     for (key, value) in &args.label {
@@ -195,7 +196,7 @@ fn cells(row: &Listed<'_>, now: Timestamp) -> Vec<Cell> {
         Cell::new(row.name.as_deref().unwrap_or_default()),
         Cell::coloured(
             &row.condition().words_at(row.phase.as_deref()),
-            colour::of_state(row.state),
+            colour::of_state(&row.state),
         ),
         Cell::new(&age),
         Cell::new(&runtime(row, now)),
@@ -313,7 +314,7 @@ mod tests {
             json: false,
         };
         assert_eq!(
-            ask(&args(Some(State::Failed))).target,
+            ask(&args(Some(StateName::Failed))).target,
             "/v1/runs?state=failed&all=true&label=a%3Db"
         );
         assert_eq!(ask(&args(None)).target, "/v1/runs?label=a%3Db");

@@ -33,9 +33,8 @@ pub(crate) async fn send(world: &World, args: Send) -> Answer {
 
 /// The message may still be written down later. Under its id it can be sent again and is there once.
 fn unsure(problem: Problem, id: &str, run: &str) -> Problem {
-    let is_unsure = problem.is(Code::DiskFull)
-        || problem.is(Code::TimedOut)
-        || problem.has_code("daemon_unreachable");
+    let is_unsure =
+        problem.is(Code::DiskFull) || problem.is(Code::TimedOut) || problem.is_unreachable();
     if !is_unsure {
         return problem;
     }

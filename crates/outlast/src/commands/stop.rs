@@ -7,8 +7,9 @@ use outlast_client::problem::Problem;
 use outlast_client::run_id;
 use outlast_client::session::Session;
 use outlast_client::wait::{self, For};
-use outlast_wire::api::{RunView, StopRun, Waited, exit_status};
+use outlast_wire::api::{RunView, StopRun, Waited};
 use outlast_wire::codes::Code;
+use outlast_wire::words::{ReasonCode, StateName};
 use tokio::time::Instant;
 
 use super::{each, errors_as};
@@ -61,10 +62,10 @@ async fn stop_one(
         (answer, _) => answer?,
     };
     let view = until_empty(session, ordered).await?;
-    let line = match (had_ended, view.state.as_str()) {
-        (true, _) => format!("stopped what {} had left behind", view.id),
-        (false, "stopped") => format!("stopped {}", view.id),
-        (false, state) => format!("{} ended by itself before: {state}", view.id),
+    let line = match had_ended {
+        true => format!("stopped what {} had left behind", view.id),
+        false if view.state == StateName::Stopped => format!("stopped {}", view.id),
+        false => format!("{} ended by itself before: {}", view.id, view.state),
     };
     Ok((view, line))
 }
@@ -78,14 +79,18 @@ async fn until_empty(session: &mut Session<'_>, ordered: RunView) -> Result<RunV
         if !waited.timed_out && has_ended(&view) && view.survivors.is_empty() {
             return Ok(view);
         }
-        if view.reason_code.as_deref() == Some("stop_incomplete") || Instant::now() >= deadline {
+        if is_incomplete(&view) || Instant::now() >= deadline {
             return Err(incomplete(&view));
         }
     }
 }
 
 fn has_ended(view: &RunView) -> bool {
-    view.state != "blocked" && exit_status(&view.state, view.reason_code.as_deref()).is_some()
+    view.state.has_ended()
+}
+
+fn is_incomplete(view: &RunView) -> bool {
+    view.reason_code.as_ref().is_some_and(|code| *code == ReasonCode::StopIncomplete)
 }
 
 /// "Stopped" is said only of a tree that is proven empty.

@@ -40,7 +40,7 @@ fn branches(children: &[RunTree], before: &str, text: &mut String) {
 fn line(run: &RunRow) -> String {
     let condition = Condition {
         state: &run.state,
-        reason_code: run.reason_code.as_deref(),
+        reason_code: run.reason_code.as_ref(),
         health: &run.health,
         exit: run.exit,
         survivors: usize::try_from(run.survivors).unwrap_or(usize::MAX),

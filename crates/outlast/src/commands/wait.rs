@@ -122,7 +122,7 @@ impl Waiting<'_> {
 }
 
 fn is_at_rest(view: &RunView) -> bool {
-    exit_status(&view.state, view.reason_code.as_deref()).is_some()
+    exit_status(&view.state, view.reason_code.as_ref()).is_some()
 }
 
 /// Its state, what it is at, and what it will not fall behind of.

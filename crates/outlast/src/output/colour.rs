@@ -1,5 +1,7 @@
 //! Colours: a help to the eye, never the only carrier of a meaning.
 
+use outlast_wire::words::{StateName, Word};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Colour {
     #[default]
@@ -34,13 +36,15 @@ impl Colour {
 }
 
 /// The colour of a run's state.
-pub(crate) fn of_state(state: &str) -> Colour {
-    match state {
-        "completed" => Colour::Green,
-        "failed" | "exhausted" => Colour::Red,
-        "blocked" | "waiting" => Colour::Yellow,
-        "stopped" => Colour::Dim,
-        "running" | "preparing" | "verifying" | "finishing" => Colour::Cyan,
-        _ => Colour::Plain,
+pub(crate) fn of_state(state: &Word<StateName>) -> Colour {
+    match state.known() {
+        Some(StateName::Completed) => Colour::Green,
+        Some(StateName::Failed | StateName::Exhausted) => Colour::Red,
+        Some(StateName::Blocked | StateName::Waiting) => Colour::Yellow,
+        Some(StateName::Stopped) => Colour::Dim,
+        Some(
+            StateName::Running | StateName::Preparing | StateName::Verifying | StateName::Finishing,
+        ) => Colour::Cyan,
+        Some(StateName::Queued) | None => Colour::Plain,
     }
 }

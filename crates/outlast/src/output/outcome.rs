@@ -1,7 +1,7 @@
 //! How a run ended, on standard error: said only when it did not complete.
 
 use outlast_wire::api::RunView;
-use outlast_wire::shim::Exit;
+use outlast_wire::words::{Exit, ReasonCode, StateName};
 
 use crate::output::rest::next_steps;
 use crate::output::state::spaced;
@@ -15,12 +15,12 @@ pub(crate) fn report(view: &RunView) {
 }
 
 fn lines(view: &RunView) -> Vec<String> {
-    let mut lines = match (view.state.as_str(), view.outcome.as_deref()) {
-        ("completed", _) => Vec::new(),
-        ("failed", Some("never_started")) => never_started(view),
+    let mut lines = match (view.state.known(), view.outcome.as_deref()) {
+        (Some(StateName::Completed), _) => Vec::new(),
+        (Some(StateName::Failed), Some("never_started")) => never_started(view),
         _ => vec![format!("outlast: run {} {}{}", view.id, view.state, because(view))],
     };
-    if view.state == "blocked" {
+    if view.state == StateName::Blocked {
         lines.extend(at_rest(view));
     }
     if !view.survivors.is_empty() {
@@ -44,8 +44,13 @@ fn at_rest(view: &RunView) -> Vec<String> {
 fn because(view: &RunView) -> String {
     // How the last attempt ended says nothing about why a loop rests, or about one that failed for another
     // reason.
-    let is_about_the_attempt =
-        matches!(view.reason_code.as_deref(), None | Some("exit_code" | "signaled" | "stopped"));
+    let is_about_the_attempt = match &view.reason_code {
+        None => true,
+        Some(code) => matches!(
+            code.known(),
+            Some(ReasonCode::ExitCode | ReasonCode::Signaled | ReasonCode::Stopped)
+        ),
+    };
     match (view.outcome.as_deref().filter(|_| is_about_the_attempt), view.exit) {
         (Some("exited"), Some(Exit::Code(code))) => format!(": exit code {code}"),
         (Some("signaled"), Some(Exit::Signal(signal))) => {
@@ -54,7 +59,7 @@ fn because(view: &RunView) -> String {
         (Some("stopped"), _) => String::new(),
         _ => match (&view.reason, &view.reason_code) {
             (Some(reason), _) => format!(": {}", printable(reason)),
-            (None, Some(code)) => format!(": {}", spaced(code)),
+            (None, Some(code)) => format!(": {}", spaced(code.as_str())),
             (None, None) => String::new(),
         },
     }
@@ -94,11 +99,11 @@ mod tests {
     #[test]
     fn a_loop_does_not_fail_because_its_last_attempt_exited_well() {
         let view = RunView {
-            state: "failed".to_owned(),
+            state: StateName::Failed.into(),
             outcome: Some("exited".to_owned()),
             exit: Some(Exit::Code(0)),
             reason: Some("the agent gave up".to_owned()),
-            reason_code: Some("agent_failed".to_owned()),
+            reason_code: Some(ReasonCode::AgentFailed.into()),
             ..sample::running_loop()
         };
         insta::assert_snapshot!(lines(&view).join("\n"), @"outlast: run k3mx7q9w2r5t failed: the agent gave up");

@@ -1,11 +1,14 @@
 //! Runs that rest: what an order to pause does, and what a person can do about a run that rests.
 
 use outlast_wire::api::RunView;
+use outlast_wire::words::{BlockReason, StateName, Wants, Word};
 
 /// The answer to an order to pause. A turn that has begun is not cut short.
 pub(crate) fn paused(view: &RunView) -> String {
-    match view.state.as_str() {
-        "waiting" | "blocked" | "queued" => format!("paused {}", view.id),
+    match view.state.known() {
+        Some(StateName::Waiting | StateName::Blocked | StateName::Queued) => {
+            format!("paused {}", view.id)
+        }
         _ => format!("{} pauses after the turn it is at", view.id),
     }
 }
@@ -16,39 +19,46 @@ pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
     if view.paused {
         return vec![format!("outlast resume {id}  lets it go on")];
     }
-    let Some(code) = blocked_by(view) else { return Vec::new() };
-    match code {
-        "unknown_call_outcome" => vec![
-            format!("outlast answer {id} TEXT  tells it what became of the call"),
-            format!("outlast resume {id}  lets it find out by itself"),
-        ],
-        "needs_approval" => vec![
+    let Some(reason) = blocked_by(view) else { return Vec::new() };
+    match reason.wants() {
+        Wants::Decision => vec![
             format!("outlast answer {id} --approve  lets it"),
             format!("outlast answer {id} --deny  does not"),
         ],
-        "needs_input" | "agent_blocked" => {
-            vec![format!("outlast answer {id} TEXT  answers it")]
-        }
-        "stall_restarts_exhausted" | "no_progress" => vec![
+        Wants::Answer => vec![format!("outlast answer {id} TEXT  answers it")],
+        Wants::Look => after_a_look(id, &reason),
+    }
+}
+
+/// What lets a run go on that asks no question.
+fn after_a_look(id: &str, reason: &Word<BlockReason>) -> Vec<String> {
+    match reason.known() {
+        Some(BlockReason::UnknownCallOutcome) => vec![
+            format!("outlast answer {id} TEXT  tells it what became of the call"),
+            format!("outlast resume {id}  lets it find out by itself"),
+        ],
+        Some(BlockReason::StallRestartsExhausted | BlockReason::NoProgress) => vec![
             format!("outlast send {id} TEXT  gives it a word on the way"),
             format!("outlast resume {id}  lets it try again"),
         ],
-        "recovered" => vec![
+        Some(BlockReason::Recovered) => vec![
             format!("outlast logs {id}  shows what it did, then outlast resume {id} lets it go on"),
             format!("outlast stop {id}  ends it"),
         ],
-        "auth_expired" => vec![format!("log the agent in again, then outlast resume {id}")],
+        Some(BlockReason::AuthExpired) => {
+            vec![format!("log the agent in again, then outlast resume {id}")]
+        }
         _ => vec![format!("put right what is wrong, then outlast resume {id}")],
     }
 }
 
-/// Why it is blocked, if it is.
-fn blocked_by(view: &RunView) -> Option<&str> {
-    match &view.blocked {
-        Some(blocked) => Some(&blocked.reason_code),
-        None if view.state == "blocked" => Some(view.reason_code.as_deref().unwrap_or("unknown")),
-        None => None,
+/// Why it is blocked, if it is. An older daemon has the reason in the view alone.
+fn blocked_by(view: &RunView) -> Option<Word<BlockReason>> {
+    if let Some(blocked) = &view.blocked {
+        return Some(blocked.reason_code.clone());
     }
+    let code = view.reason_code.as_ref().map_or("", Word::as_str);
+    (view.state == StateName::Blocked).then(|| Word::of(code))
 }
 
 #[cfg(test)]

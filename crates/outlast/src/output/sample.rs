@@ -1,6 +1,7 @@
 //! Runs for tests to show.
 
 use outlast_wire::api::{AsksView, BlockedView, RunView};
+use outlast_wire::words::{StateName, Word};
 
 /// A loop in its third turn, with some of everything.
 pub(crate) fn running_loop() -> RunView {
@@ -31,12 +32,12 @@ pub(crate) fn running_loop() -> RunView {
 /// The same loop, at rest.
 pub(crate) fn blocked(code: &str, question: Option<&str>) -> RunView {
     RunView {
-        state: "blocked".to_owned(),
+        state: StateName::Blocked.into(),
         reason: Some("it needs a person".to_owned()),
-        reason_code: Some(code.to_owned()),
+        reason_code: Some(Word::of(code)),
         phase: None,
         blocked: Some(BlockedView {
-            reason_code: code.to_owned(),
+            reason_code: Word::of(code),
             question: question.map(str::to_owned),
             since: "2026-11-15T11:59:00Z".to_owned(),
         }),

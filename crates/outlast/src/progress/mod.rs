@@ -92,7 +92,7 @@ impl<'w> Progress<'w> {
 
     /// Says where a loop stands that was under way before we came.
     pub(crate) fn joined(&self, view: &RunView) {
-        let goes_on = exit_status(&view.state, view.reason_code.as_deref()).is_none();
+        let goes_on = exit_status(&view.state, view.reason_code.as_ref()).is_none();
         if self.speaks.get() && goes_on {
             self.screen.say(&news::standing(view));
         }

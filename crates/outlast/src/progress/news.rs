@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use outlast_client::journal::Event;
 use outlast_wire::api::RunView;
+use outlast_wire::words::{StateName, WaitWord};
 use outlast_workflow::duration::short;
 use serde_json::Value;
 
@@ -91,9 +92,10 @@ impl Teller {
     }
 
     fn changed(&mut self, event: &Event) -> Vec<String> {
-        let to = event.text("to").unwrap_or_default();
-        match (to, event.text("cause")) {
-            ("waiting", Some("backoff")) => {
+        let to = event.text("to").and_then(StateName::of);
+        let cause = event.text("cause");
+        match (to, cause.and_then(WaitWord::of)) {
+            (Some(StateName::Waiting), Some(WaitWord::Backoff)) => {
                 let how = match self.ended.take() {
                     Some(Ended { place, how: Some(how) }) => format!("{place} {how}"),
                     Some(Ended { place, how: None }) => {
@@ -103,15 +105,17 @@ impl Teller {
                 };
                 vec![clip(&format!("{how}, again {}", delay(event)))]
             }
-            ("waiting", cause) => {
+            (Some(StateName::Waiting), _) => {
                 let cause = cause.map(|cause| format!(" ({})", spaced(cause))).unwrap_or_default();
                 vec![clip(&format!("waiting{cause}: {}", words(event, "reason")))]
             }
-            ("verifying", _) => vec!["verifying".to_owned()],
+            (Some(StateName::Verifying), _) => vec!["verifying".to_owned()],
             // Any other end is told by whoever watched, with its exit code.
-            ("completed", _) => vec![clip(&format!("completed: {}", words(event, "reason")))],
+            (Some(StateName::Completed), _) => {
+                vec![clip(&format!("completed: {}", words(event, "reason")))]
+            }
             // Why it rests, or what it ended as, is told at the end.
-            ("blocked" | "finishing", _) => {
+            (Some(StateName::Blocked | StateName::Finishing), _) => {
                 self.ended.take().and_then(Ended::badly).into_iter().collect()
             }
             _ => Vec::new(),

@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use outlast_wire::api::RunView;
+use outlast_wire::words::StateName;
 use outlast_workflow::duration::short;
 
 use crate::output::state::{Condition, spaced};
@@ -38,7 +39,7 @@ fn turn(view: &RunView) -> Option<String> {
 /// Of a turn the number is enough.
 fn phase(view: &RunView) -> Option<String> {
     match view.phase.as_deref() {
-        Some(phase) if phase.starts_with("turn ") && view.state == "running" => None,
+        Some(phase) if phase.starts_with("turn ") && view.state == StateName::Running => None,
         Some(phase) if !phase.starts_with("turn ") => Some(printable(&spaced(phase))),
         _ => Some(Condition::from(view).words()),
     }
@@ -53,6 +54,7 @@ fn elapsed(view: &RunView, now: Timestamp) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use outlast_wire::api::{LimitView, Usage};
+    use outlast_wire::words::ReasonCode;
 
     use super::*;
     use crate::output::sample;
@@ -68,11 +70,11 @@ mod tests {
         insta::assert_snapshot!(shown(&view, 80), @"turn 3/20 · 2m 30s · $0.42 · compiling· 3 of 9");
         view.attempt = 2;
         view.phase = Some("check done 2/3".to_owned());
-        view.state = "verifying".to_owned();
+        view.state = StateName::Verifying.into();
         insta::assert_snapshot!(shown(&view, 80), @"turn 3/20 attempt 2 · check done 2/3 · 2m 30s · $0.42 · compiling· 3 of 9");
         view.phase = None;
-        view.state = "waiting".to_owned();
-        view.reason_code = Some("rate_limit".to_owned());
+        view.state = StateName::Waiting.into();
+        view.reason_code = Some(ReasonCode::RateLimit.into());
         view.usage =
             Usage { input_tokens: 120_000, output_tokens: 3456, known: true, ..Usage::default() };
         view.limits.insert("max_turns".to_owned(), LimitView { used: 3, max: 5 });

@@ -4,9 +4,7 @@ use outlast_client::ask::{Ask, run_path};
 use outlast_client::problem::Problem;
 use outlast_client::run_id;
 use outlast_client::session::Session;
-use outlast_wire::api::{
-    Answer, AnswerRun, OrderRun, RunView, SendMessage, Sent, StopRun, exit_status,
-};
+use outlast_wire::api::{Answer, AnswerRun, OrderRun, RunView, SendMessage, Sent, StopRun};
 
 use super::model::{Event, Order, What};
 use super::words;
@@ -69,9 +67,7 @@ async fn give(world: &World, Order { run, what }: Order) -> Result<String, Probl
 /// Returns when the order is durable; the list shows when it has been carried out.
 async fn stop(session: &mut Session<'_>, run: &str, order: StopRun) -> Result<String, Problem> {
     let view: RunView = session.call(&Ask::post(&run_path(run, "/stop"), &order)).await?;
-    let has_ended =
-        view.state != "blocked" && exit_status(&view.state, view.reason_code.as_deref()).is_some();
-    Ok(match has_ended {
+    Ok(match view.state.has_ended() {
         true if view.survivors.is_empty() => format!("{run} has ended: {}", view.state),
         true => format!("stopping what {run} left behind"),
         false => format!("stopping {run}"),

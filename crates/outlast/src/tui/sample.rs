@@ -1,18 +1,20 @@
 //! Rows for tests to show.
 
 use outlast_wire::api::RunRow;
+use outlast_wire::words::{Health, ReasonCode, StateName, Word};
 
 /// A run that was made so many minutes before [`NOW`].
 pub(crate) fn row(id: &str, state: &str, minutes: i64) -> RunRow {
     let now: jiff::Timestamp = NOW.parse().expect("a time");
     let created = now - jiff::SignedDuration::from_mins(minutes);
-    let ended = ["completed", "failed", "stopped", "exhausted"].contains(&state);
+    let state = Word::<StateName>::of(state);
+    let is_blocked = state == StateName::Blocked;
     RunRow {
         id: id.to_owned(),
         name: None,
-        state: state.to_owned(),
-        reason_code: (state == "blocked").then(|| "agent_blocked".to_owned()),
-        health: "healthy".to_owned(),
+        state: state.clone(),
+        reason_code: is_blocked.then(|| ReasonCode::AgentBlocked.into()),
+        health: Health::Healthy.into(),
         health_since: None,
         health_why: None,
         trigger: None,
@@ -22,7 +24,7 @@ pub(crate) fn row(id: &str, state: &str, minutes: i64) -> RunRow {
         attempt: 1,
         created_at: created.to_string(),
         started_at: Some(created.to_string()),
-        ended_at: ended.then(|| NOW.to_owned()),
+        ended_at: state.has_ended().then(|| NOW.to_owned()),
         exit: None,
         labels: std::collections::BTreeMap::new(),
         survivors: 0,

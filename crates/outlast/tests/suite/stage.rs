@@ -11,6 +11,7 @@ use std::time::Duration;
 use outlast_wire::api::{OutputFrame, exit_status};
 use outlast_wire::layout::Layout;
 use outlast_wire::output::Stream;
+use outlast_wire::words::Word;
 use serde_json::{Value, json};
 
 use crate::harness::{Home, until};
@@ -225,7 +226,8 @@ impl Shared {
 
 impl Script {
     fn is_at_rest(&self) -> bool {
-        exit_status(self.state(), self.view["reason_code"].as_str()).is_some()
+        let code = self.view["reason_code"].as_str().map(Word::of);
+        exit_status(&Word::of(self.state()), code.as_ref()).is_some()
     }
 
     fn has_ended(&self) -> bool {

@@ -8,13 +8,14 @@ mod files;
 use outlast_conduct::records as meaning;
 use outlast_conduct::steps::{
     Effect, Evidence, Greeting, Hello, Launched, Left, News, Note, Owner, Say, Seen, Signal,
-    StepMonitor, Surroundings, Task, Trouble, TroubleCode, Who as Main,
+    StepMonitor, Surroundings, Task, Trouble, Who as Main,
 };
 use outlast_engine::{
     Answer, BootId, Custody, End, Exit, Input, NeverStarted, Report, Run, Step, StopMode, Survivor,
     Time, TreeNews,
 };
 use outlast_wire::shim;
+use outlast_wire::words::TroubleCode;
 
 use crate::options::Sabotage;
 use crate::record::Record;
@@ -596,8 +597,8 @@ impl StepDriver {
             return Some(News::Fenced(Ok(())));
         }
         if world.rng.chance(world.faults.launch) {
-            let (code, message) = (TroubleCode::Unreadable, "simulated".to_owned());
-            return Some(News::Fenced(Err(Trouble { code, message })));
+            let trouble = Trouble::of_file(None, "simulated".to_owned());
+            return Some(News::Fenced(Err(trouble)));
         }
         world.site(self.key).exists = true;
         world.record(self.key, Record::NeverStarted { at_ms, code, why }, Durability::Machine);

@@ -155,7 +155,7 @@ impl outlast_conduct::fenced_run::Tell for Unsaid {
 
 fn on_state(world: &mut World, run: RunIndex) {
     match world.runs[run].known.run().map(|known| &known.state) {
-        Some(State::Blocked) => world.stats.blocked += 1,
+        Some(State::Blocked { .. }) => world.stats.blocked += 1,
         Some(State::Waiting { .. }) => world.stats.rests += 1,
         Some(State::Verifying) => world.stats.claims += 1,
         Some(

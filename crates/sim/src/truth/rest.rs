@@ -32,7 +32,7 @@ pub(crate) fn unrest(world: &World, run: RunIndex) -> Option<&'static str> {
     });
     if has_immortals {
         // Nobody can end it. It is enough to say so.
-        let is_said = known.reason_code().as_deref() == Some("stop_incomplete");
+        let is_said = known.is_stop_incomplete();
         return (!is_said).then_some("it cannot be stopped, and nobody says so");
     }
     if !known.has_ended() || known.ended_at.is_none() {

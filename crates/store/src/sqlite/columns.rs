@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use outlast_engine::{Event, Exit, Fact, Health, Row, RunId, StateName, Time};
+use outlast_engine::{Event, Exit, Fact, Health, Row, RunId, StateName, Time, Word};
 use rusqlite::types::FromSql;
 
 use crate::Error;
@@ -76,7 +76,7 @@ impl Reader<'_> {
             name: self.get(1)?,
             key: self.get(2)?,
             state: self.state(3)?,
-            reason_code: self.get(4)?,
+            reason_code: self.get::<Option<String>>(4)?.map(|code| Word::of(&code)),
             health: self.health(5)?,
             what: self.get(6)?,
             turn: self.get(7)?,
@@ -108,19 +108,12 @@ impl Reader<'_> {
 
     fn state(&self, column: usize) -> Result<StateName, String> {
         let word = self.text(column)?;
-        STATES
-            .into_iter()
-            .find(|state| state.word() == word)
-            .ok_or_else(|| format!("there is no state {word:?}"))
+        StateName::of(word).ok_or_else(|| format!("there is no state {word:?}"))
     }
 
-    fn health(&self, column: usize) -> Result<&'static str, String> {
+    fn health(&self, column: usize) -> Result<Health, String> {
         let word = self.text(column)?;
-        Health::ALL
-            .into_iter()
-            .map(Health::word)
-            .find(|known| *known == word)
-            .ok_or_else(|| format!("there is no health {word:?}"))
+        Health::of(word).ok_or_else(|| format!("there is no health {word:?}"))
     }
 
     fn labels(&self, column: usize) -> Result<BTreeMap<String, String>, String> {
@@ -140,17 +133,3 @@ impl Reader<'_> {
 fn from_time(ms: i64) -> Time {
     Time(ms.cast_unsigned())
 }
-
-const STATES: [StateName; 11] = [
-    StateName::Queued,
-    StateName::Preparing,
-    StateName::Running,
-    StateName::Waiting,
-    StateName::Verifying,
-    StateName::Blocked,
-    StateName::Finishing,
-    StateName::Completed,
-    StateName::Failed,
-    StateName::Stopped,
-    StateName::Exhausted,
-];

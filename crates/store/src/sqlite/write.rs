@@ -3,7 +3,7 @@
 //! Every rule is checked before the first statement that writes, so a refused order leaves no trace in the
 //! transaction it was part of.
 
-use outlast_engine::{Row, RunId};
+use outlast_engine::{Row, RunId, Word};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::order::Work;
@@ -102,7 +102,7 @@ impl Group<'_> {
             INSERT_RUN,
             named_params! {
                 ":id": append.run.as_str(), ":seq": last_seq(append), ":open": row.is_open,
-                ":state": row.state.word(), ":reason_code": row.reason_code, ":health": row.health,
+                ":state": row.state.word(), ":reason_code": row.reason_code.as_ref().map(Word::as_str), ":health": row.health.word(),
                 ":turn": row.turn, ":attempt": row.attempt, ":survivors": survivors(row),
                 ":created_at": columns::time(row.created_at), ":started_at": row.started_at.map(columns::time),
                 ":ended_at": row.ended_at.map(columns::time), ":exit_code": exit_code, ":exit_signal": exit_signal,
@@ -122,7 +122,7 @@ impl Group<'_> {
             UPDATE_RUN,
             named_params! {
                 ":no": found.no, ":seq": last_seq(append), ":state": row.state.word(),
-                ":reason_code": row.reason_code, ":health": row.health, ":turn": row.turn, ":attempt": row.attempt,
+                ":reason_code": row.reason_code.as_ref().map(Word::as_str), ":health": row.health.word(), ":turn": row.turn, ":attempt": row.attempt,
                 ":survivors": survivors(row), ":started_at": row.started_at.map(columns::time),
                 ":ended_at": row.ended_at.map(columns::time), ":exit_code": exit_code, ":exit_signal": exit_signal,
                 ":phase": row.phase, ":tokens": row.tokens.cast_signed(),

@@ -51,6 +51,7 @@ pub struct CreateRun {
     pub umask: Option<u32>,
     /// Present for a terminal run: its first window.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<super::schemas::Window>))]
     pub tty: Option<Window>,
     #[serde(default)]
     pub labels: BTreeMap<String, String>,

@@ -12,6 +12,8 @@ mod notices;
 mod orders;
 mod probes;
 mod runs;
+#[cfg(feature = "openapi")]
+mod schemas;
 mod tree;
 mod triggers;
 mod turns;
@@ -31,6 +33,7 @@ pub use triggers::*;
 pub use turns::*;
 pub use watch::*;
 
+use outlast_words::{Code, ReasonCode, StateName, Word};
 use serde::{Deserialize, Serialize};
 
 /// The header by which a client asks for a list one object a line, to be read as it comes.
@@ -53,7 +56,8 @@ pub struct ErrorBody {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorInfo {
     /// Stable: `unknown_run`, `ambiguous_run`, `key_conflict`, …
-    pub code: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub code: Word<Code>,
     pub message: String,
     pub hint: Option<String>,
     /// The id of the run that was meant, if that is known and the run cannot be shown.
@@ -61,15 +65,21 @@ pub struct ErrorInfo {
     pub run: Option<String>,
 }
 
-/// What `run`, `attach` and `wait` exit with for a run in this state; `None` while it goes on.
-pub fn exit_status(state: &str, reason_code: Option<&str>) -> Option<u8> {
-    match (state, reason_code) {
-        ("completed", _) => Some(0),
-        ("failed", Some("lost")) => Some(6),
-        ("failed", _) => Some(1),
-        ("blocked", _) => Some(3),
-        ("exhausted", _) => Some(4),
-        ("stopped", _) => Some(5),
-        _ => None,
+/// What `run`, `attach` and `wait` exit with for a run in this state; `None` while it goes on, and in a state of a newer
+/// daemon.
+pub fn exit_status(state: &Word<StateName>, reason_code: Option<&Word<ReasonCode>>) -> Option<u8> {
+    match state.known()? {
+        StateName::Completed => Some(0),
+        StateName::Failed if reason_code.is_some_and(|code| *code == ReasonCode::Lost) => Some(6),
+        StateName::Failed => Some(1),
+        StateName::Blocked => Some(3),
+        StateName::Exhausted => Some(4),
+        StateName::Stopped => Some(5),
+        StateName::Queued
+        | StateName::Preparing
+        | StateName::Running
+        | StateName::Waiting
+        | StateName::Verifying
+        | StateName::Finishing => None,
     }
 }

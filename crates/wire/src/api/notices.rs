@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::shim::Exit;
+use outlast_words::{Exit, ReasonCode, StateName, Word};
 
 /// What every sink is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,8 +23,11 @@ pub struct Notice {
 pub struct NoticeData {
     pub run: String,
     pub name: Option<String>,
-    pub state: String,
-    pub reason_code: Option<String>,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub state: Word<StateName>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub reason_code: Option<Word<ReasonCode>>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<super::schemas::Exit>))]
     pub exit: Option<Exit>,
     pub summary: Option<String>,
     pub turn: u32,

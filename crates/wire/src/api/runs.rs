@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::shim::{Exit, Survivor};
+use outlast_words::{
+    BlockReason, Exit, Health, ReasonCode, StateName, Survivor, TroubleCode, Word,
+};
 
 /// One row of `GET /v1/runs`, the newest first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -12,9 +14,12 @@ use crate::shim::{Exit, Survivor};
 pub struct RunRow {
     pub id: String,
     pub name: Option<String>,
-    pub state: String,
-    pub reason_code: Option<String>,
-    pub health: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub state: Word<StateName>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub reason_code: Option<Word<ReasonCode>>,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub health: Word<Health>,
     /// Since when, and why, while the run goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_since: Option<String>,
@@ -27,6 +32,7 @@ pub struct RunRow {
     pub created_at: String,
     pub started_at: Option<String>,
     pub ended_at: Option<String>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<super::schemas::Exit>))]
     pub exit: Option<Exit>,
     pub labels: BTreeMap<String, String>,
     pub survivors: u32,
@@ -72,15 +78,18 @@ pub struct RunView {
     pub id: String,
     pub name: Option<String>,
     pub key: Option<String>,
-    pub state: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub state: Word<StateName>,
     /// For people.
     pub reason: Option<String>,
     /// For scripts.
-    pub reason_code: Option<String>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub reason_code: Option<Word<ReasonCode>>,
     /// How the last attempt ended: `exited`, `signaled`, `never_started`, `stalled`, `timed_out`,
     /// `bad_response`, `stopped`, `interrupted` or `lost`.
     pub outcome: Option<String>,
-    pub health: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub health: Word<Health>,
     /// Since when, and why, while the run goes on.
     #[serde(default)]
     pub health_since: Option<String>,
@@ -96,6 +105,7 @@ pub struct RunView {
     pub ended_at: Option<String>,
     pub last_progress_at: Option<String>,
     pub wake_at: Option<String>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<super::schemas::Exit>))]
     pub exit: Option<Exit>,
     pub usage: Usage,
     pub limits: BTreeMap<String, LimitView>,
@@ -116,6 +126,7 @@ pub struct RunView {
     pub restarts: Restarts,
     pub notices: Notices,
     pub summary: Option<String>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<super::schemas::Survivor>))]
     pub survivors: Vec<Survivor>,
     /// How surely `stop` can find the whole tree: `subreaper` or `best_effort`.
     pub containment: String,
@@ -168,7 +179,8 @@ pub struct RecoveredView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BlockedView {
-    pub reason_code: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub reason_code: Word<BlockReason>,
     /// What the person is asked.
     #[serde(default)]
     pub question: Option<String>,
@@ -255,7 +267,8 @@ pub struct Notices {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Trouble {
     /// `disk_full`, `unreadable`, `unreachable`, …
-    pub code: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub code: Word<TroubleCode>,
     pub message: String,
     pub since: String,
 }

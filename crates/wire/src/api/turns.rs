@@ -58,6 +58,7 @@ pub struct AttemptView {
     #[serde(default)]
     pub outcome: Option<String>,
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<super::schemas::Exit>))]
     pub exit: Option<Exit>,
     #[serde(default)]
     pub output_bytes: u64,
@@ -96,6 +97,7 @@ pub struct ErrandView {
     #[serde(default)]
     pub outcome: Option<String>,
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<super::schemas::Exit>))]
     pub exit: Option<Exit>,
     #[serde(default)]
     pub output_tail: String,

@@ -7,7 +7,7 @@ mod emit;
 mod symphony;
 
 use crate::node::{Node, Value};
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 use crate::settle::front_matter;
 use crate::source::{self, Document, Source};
 
@@ -87,5 +87,5 @@ impl Front {
 }
 
 fn refused(source: &Source<'_>, line: usize, key: &str, message: &str, hint: &str) -> Vec<Problem> {
-    vec![Problem::new(code::BAD_VALUE, source.file(), message).at(line).key(key).hint(hint)]
+    vec![Problem::new(Code::BadValue, source.file(), message).at(line).key(key).hint(hint)]
 }

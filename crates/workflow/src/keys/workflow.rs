@@ -1,5 +1,7 @@
 //! The keys of a loop file: ours, and those that files written for Symphony have.
 
+use outlast_engine::Strategy;
+
 use super::{Key, Kind, idle, key};
 
 pub(crate) const WORKFLOW: &[Key] = &[
@@ -48,7 +50,7 @@ pub(crate) const WORKFLOW: &[Key] = &[
     ),
     key(
         "workspace.strategy",
-        Kind::Word(&["inplace", "dir", "worktree"]),
+        Kind::Word(&Strategy::WORDS),
         "inplace, or dir where a root is given",
         "where the turns work",
     ),

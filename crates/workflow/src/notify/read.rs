@@ -7,7 +7,7 @@ use super::{
     signing_key, topic,
 };
 use crate::node::{Entry, Node};
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 
 /// The sinks by their names, or everything that is wrong with them.
 pub(crate) fn sinks(file: &str, root: &Node) -> Result<BTreeMap<String, Sink>, Vec<Problem>> {
@@ -38,13 +38,13 @@ pub(crate) fn settings(
             Some(Err(why)) => why,
             None => format!("there is no sink {name:?}"),
         };
-        let problem = Problem::new(code::UNKNOWN_SINK, file, why).at(line).key("notify.default");
+        let problem = Problem::new(Code::UnknownSink, file, why).at(line).key("notify.default");
         Some(problem.hint("each is the name of a [sinks.NAME] of this file, or an address"))
     };
     let mut problems: Vec<Problem> = default.iter().filter_map(wrong).collect();
     let presence = root.get("notify.presence_file");
     if let Some(node) = presence.filter(|node| !node.text().is_some_and(|it| it.starts_with('/'))) {
-        let problem = Problem::new(code::BAD_VALUE, file, "must be an absolute path");
+        let problem = Problem::new(Code::BadValue, file, "must be an absolute path");
         problems.push(problem.at(node.line).key("notify.presence_file"));
     }
     if !problems.is_empty() {
@@ -102,7 +102,7 @@ impl Table<'_> {
         }
         let why =
             if is_taken { "is a sink that there always is" } else { "is not a name for a sink" };
-        let problem = Problem::new(code::BAD_VALUE, self.file, format!("{name:?} {why}"));
+        let problem = Problem::new(Code::BadValue, self.file, format!("{name:?} {why}"));
         let problem = problem.at(self.entry.node.line).key("sinks");
         Err(Box::new(problem.hint("letters, digits, `-` and `_`")))
     }
@@ -270,7 +270,7 @@ impl Table<'_> {
     /// The value is not quoted, since it may be a secret.
     fn wrong(&self, key: &str, message: String) -> Box<Problem> {
         let line = self.get(key).map_or(self.entry.node.line, |node| node.line);
-        let problem = Problem::new(code::BAD_VALUE, self.file, message).at(line);
+        let problem = Problem::new(Code::BadValue, self.file, message).at(line);
         Box::new(problem.key(format_args!("sinks.{}.{key}", self.entry.key)))
     }
 }

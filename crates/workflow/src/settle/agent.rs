@@ -7,7 +7,7 @@ use super::defaults::ENV;
 use super::sheet::Sheet;
 use super::{Origin, symphony};
 use crate::node::{Node, Value};
-use crate::problem::code;
+use crate::problem::Code;
 
 pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
     let key = "agent.kind";
@@ -21,7 +21,7 @@ pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
     };
     if outlast_agents::kind(&kind).is_none() {
         let problem =
-            sheet.problem(code::UNKNOWN_KIND, key, format_args!("there is no kind {kind:?}"));
+            sheet.problem(Code::UnknownKind, key, format_args!("there is no kind {kind:?}"));
         let names = KINDS.map(|kind| kind.name);
         let problem = problem.hint(format_args!("one of {}", names.join(", ")));
         sheet.errors.push(match origin {
@@ -38,7 +38,7 @@ pub(super) fn agent(sheet: &mut Sheet<'_>, kind: String) -> Agent {
     let is_blank = command.iter().all(|word| word.trim().is_empty());
     if is_blank && is_runnable(&kind) {
         let message = format!("an agent of kind {kind} needs a command");
-        let problem = sheet.problem(code::MISSING_COMMAND, "agent.command", message);
+        let problem = sheet.problem(Code::MissingCommand, "agent.command", message);
         sheet.errors.push(problem.hint("give it in the file, or on the command line after --"));
     }
     sheet.note("agent.command", shown(&command), origin);
@@ -114,7 +114,7 @@ pub(super) fn env(sheet: &mut Sheet<'_>) -> Vec<String> {
         let problem = if !is_pattern(name) {
             sheet
                 .problem(
-                    code::BAD_VALUE,
+                    Code::BadValue,
                     key,
                     format_args!("{name:?} is not the name of a variable"),
                 )
@@ -122,7 +122,7 @@ pub(super) fn env(sheet: &mut Sheet<'_>) -> Vec<String> {
         } else if !is_allowed(sheet, name) {
             sheet
                 .problem(
-                    code::ENV_NOT_ALLOWED,
+                    Code::EnvNotAllowed,
                     key,
                     format_args!("the operator does not allow {name}"),
                 )

@@ -7,7 +7,7 @@ use super::sheet::Sheet;
 use super::{Origin, symphony};
 use crate::config::Ceiling;
 use crate::money;
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 use crate::values;
 
 pub(super) fn limits(sheet: &mut Sheet<'_>, defaults: &Defaults) -> Limits {
@@ -170,7 +170,7 @@ impl<'a> Ask<'a> {
             _ => ("command line", None),
         };
         let problem =
-            Problem::new(code::CEILING_EXCEEDED, file, message).key(self.said_as).hint(hint);
+            Problem::new(Code::CeilingExceeded, file, message).key(self.said_as).hint(hint);
         Problem { line, ..problem }
     }
 }

@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 use crate::config::Config;
 use crate::keys::WORKFLOW;
 use crate::node::{Node, Value};
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 use crate::source::{self, Document, FRONT_LINE, Source};
 use crate::{template, verify, yaml};
 use defaults::Defaults;
@@ -121,7 +121,7 @@ impl Loaded {
         let unknown: Vec<_> = self
             .warnings
             .iter()
-            .filter(|problem| problem.code == code::UNKNOWN_KEY)
+            .filter(|problem| problem.code == Code::UnknownKey)
             .cloned()
             .collect();
         if unknown.is_empty() { Ok(self) } else { Err(unknown) }
@@ -199,7 +199,7 @@ pub fn runnable(effective: &Effective) -> Result<(), Problem> {
     }
     let file = effective.workflow.as_ref().map_or("command line", |workflow| &workflow.path);
     let message = format!("this version cannot run agents of kind {kind}");
-    Err(Problem::new(code::UNSUPPORTED_KIND, file, message)
+    Err(Problem::new(Code::UnsupportedKind, file, message)
         .key("agent.kind")
         .hint("run it as a command: --agent exec -- COMMAND"))
 }
@@ -208,7 +208,7 @@ pub(crate) fn front_matter(file: &str, document: &Document<'_>) -> Result<Node, 
     let Some(text) = document.front else { return Ok(Node::empty_map()) };
     let mut node = yaml::parse(text).map_err(|found| {
         Problem::new(
-            code::WORKFLOW_PARSE,
+            Code::WorkflowParseError,
             file,
             format_args!("the front matter is not YAML: {}", found.message),
         )
@@ -219,7 +219,7 @@ pub(crate) fn front_matter(file: &str, document: &Document<'_>) -> Result<Node, 
         Value::Null => Ok(Node::empty_map()),
         Value::Map(_) => Ok(node),
         _ => Err(Problem::new(
-            code::NOT_A_MAP,
+            Code::WorkflowFrontMatterNotAMap,
             file,
             format_args!("the front matter must be a map of keys, got {}", node.quoted()),
         )

@@ -5,7 +5,7 @@ use outlast_engine::{OnInterrupt, OutputPolicy, Queue};
 use super::Origin;
 use super::sheet::Sheet;
 use crate::notify::{self, LOG, Sink};
-use crate::problem::code;
+use crate::problem::Code;
 
 pub(super) fn policy(sheet: &mut Sheet<'_>) -> OutputPolicy {
     OutputPolicy {
@@ -29,7 +29,7 @@ fn emit_to(sheet: &mut Sheet<'_>) -> Vec<String> {
             Some(Err(why)) => why,
             None => format!("there is no sink {name:?}"),
         };
-        let problem = sheet.problem(code::UNKNOWN_SINK, key, why).at(node.line);
+        let problem = sheet.problem(Code::UnknownSink, key, why).at(node.line);
         let known = known(sheet);
         sheet.errors.push(problem.hint(known));
     }
@@ -62,7 +62,7 @@ pub(super) fn on_interrupt(sheet: &mut Sheet<'_>) -> OnInterrupt {
     };
     if word == "restore" {
         let message = "restore needs snapshots of the workspace, which this version does not make";
-        let problem = sheet.problem(code::NEEDS_SNAPSHOTS, key, message).at(line);
+        let problem = sheet.problem(Code::NeedsSnapshots, key, message).at(line);
         sheet
             .errors
             .push(problem.hint("resume goes on from the workspace as it is; block asks a person"));

@@ -5,10 +5,10 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::Surroundings;
-use crate::problem::code;
+use crate::problem::Code;
 
 /// A code, a message that goes on from the key, and a hint.
-type Refusal = (&'static str, String, String);
+type Refusal = (Code, String, String);
 
 pub(super) fn expand(
     text: &str,
@@ -20,14 +20,14 @@ pub(super) fn expand(
     let root = below(&base, Path::new(&rest)).ok_or_else(|| escapes(text, &base))?;
     if !root.is_absolute() {
         return Err((
-            code::WORKSPACE_ESCAPES,
+            Code::WorkspaceEscapes,
             format!("{text:?} is not an absolute path"),
             "start it with /, ~ or a variable that does".to_owned(),
         ));
     }
     if root.parent().is_none() {
         return Err((
-            code::WORKSPACE_ESCAPES,
+            Code::WorkspaceEscapes,
             format!("{text:?} is the root of the file system"),
             "name a directory of its own".to_owned(),
         ));
@@ -37,7 +37,7 @@ pub(super) fn expand(
 
 fn escapes(text: &str, base: &Path) -> Refusal {
     let message = format!("{text:?} leads out of {}", base.display());
-    (code::WORKSPACE_ESCAPES, message, "name the directory without ..".to_owned())
+    (Code::WorkspaceEscapes, message, "name the directory without ..".to_owned())
 }
 
 /// Where a path starts, and what follows.
@@ -84,7 +84,7 @@ fn is_name(any: char) -> bool {
 fn unset(name: &str) -> Refusal {
     let message = format!("{name} is empty or not set");
     (
-        code::UNSET_VARIABLE,
+        Code::UnsetVariable,
         message,
         format!("set {name} where outlast is started, or write the path out"),
     )
@@ -126,7 +126,7 @@ fn normal(base: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn expanded(text: &str) -> Result<String, &'static str> {
+    fn expanded(text: &str) -> Result<String, Code> {
         let env = |name: &str| match name {
             "ROOM" => Some("/room".to_owned()),
             "UP" => Some("../..".to_owned()),
@@ -165,14 +165,14 @@ mod tests {
         for text in
             ["../runs", "a/../../b", "~/../bob", "$ROOM/..", "/..", "/a/../..", "x/$UP/../y", "/"]
         {
-            assert_eq!(expanded(text), Err("workspace_escapes"), "{text}");
+            assert_eq!(expanded(text), Err(Code::WorkspaceEscapes), "{text}");
         }
     }
 
     #[test]
     fn a_variable_that_is_empty_or_unset_is_no_path() {
         for text in ["$EMPTY", "$NOPE/x", "a/${NOPE}", "$"] {
-            assert_eq!(expanded(text), Err("unset_variable"), "{text}");
+            assert_eq!(expanded(text), Err(Code::UnsetVariable), "{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::{Effective, Explained, Loaded, Origin, Overrides};
 use crate::config::Config;
 use crate::node::Node;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::verify::Findings;
 
 pub(super) struct Sheet<'a> {
@@ -45,7 +45,7 @@ impl<'a> Sheet<'a> {
         Some((u64::try_from(node.whole()?).ok()?, node.line))
     }
 
-    pub(super) fn problem(&self, code: &'static str, key: &str, message: impl Display) -> Problem {
+    pub(super) fn problem(&self, code: Code, key: &str, message: impl Display) -> Problem {
         Problem::new(code, self.file, message).key(key)
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Surroundings;
 use super::sheet::Sheet;
 use crate::node::Node;
-use crate::problem::code;
+use crate::problem::Code;
 
 pub(super) const KIND: &str = "codex";
 pub(super) const COMMAND: &str = "codex app-server";
@@ -44,7 +44,7 @@ pub(super) fn stall_window(sheet: &mut Sheet<'_>) -> Option<(&'static str, (u64,
     let turn = window("codex.turn_timeout_ms");
     if let Some((key, _, line)) = turn {
         let message = "is a window of silence, not a limit of the whole turn: the smaller of it and codex.stall_timeout_ms holds";
-        let note = sheet.problem(code::NO_EFFECT, key, message).at(line);
+        let note = sheet.problem(Code::NoEffect, key, message).at(line);
         sheet.warnings.push(note.hint("limits.turn_timeout_ms bounds the whole turn"));
     }
     let (key, millis, line) = smaller(stall, turn)?;
@@ -85,7 +85,7 @@ fn secret(sheet: &mut Sheet<'_>, key: &'static str, around: &Surroundings<'_>) {
     if !missing {
         return;
     }
-    let warning = sheet.problem(code::MISSING_SECRET, key, "is missing: it is empty or not set");
+    let warning = sheet.problem(Code::MissingSecret, key, "is missing: it is empty or not set");
     sheet.warnings.push(warning.at(line).hint(match text {
         "" => "name the variable that holds it, as $NAME".to_owned(),
         name => format!("set {name} where outlast is started"),

@@ -9,7 +9,7 @@ use super::defaults::TOOL_TIMEOUT_MS;
 use super::sheet::Sheet;
 use super::{Origin, agent};
 use crate::node::Node;
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 
 pub(super) const DENIED: &str = "policy_disabled";
 
@@ -43,7 +43,7 @@ fn tool(sheet: &Sheet<'_>, node: &Node, names: &mut BTreeSet<String>) -> Result<
     let name = name(sheet, node)?;
     if !names.insert(name.clone()) {
         let problem =
-            sheet.problem(code::DUPLICATE_TOOL, "name", format_args!("{name} is given twice"));
+            sheet.problem(Code::DuplicateTool, "name", format_args!("{name} is given twice"));
         return Err(problem.at(node.line).hint("each tool has a name of its own"));
     }
     Ok(Tool {
@@ -70,7 +70,7 @@ fn name(sheet: &Sheet<'_>, node: &Node) -> Result<String, Problem> {
     }
     let line = node.get("name").map_or(node.line, |name| name.line);
     let problem =
-        sheet.problem(code::BAD_VALUE, "name", format_args!("{name:?} is not a tool's name"));
+        sheet.problem(Code::BadValue, "name", format_args!("{name:?} is not a tool's name"));
     Err(problem
         .at(line)
         .hint("a lower case letter, then lower case letters, digits and underscores"))
@@ -82,11 +82,8 @@ fn command(sheet: &Sheet<'_>, node: &Node, name: &str) -> Result<Vec<String>, Pr
         return Ok(command);
     }
     let line = node.get("command").map_or(node.line, |command| command.line);
-    let problem = sheet.problem(
-        code::MISSING_COMMAND,
-        "command",
-        format_args!("tool {name} needs a command"),
-    );
+    let problem =
+        sheet.problem(Code::MissingCommand, "command", format_args!("tool {name} needs a command"));
     Err(problem.at(line).hint("a list of arguments, or a line for sh"))
 }
 
@@ -108,7 +105,7 @@ fn input_schema(sheet: &Sheet<'_>, schema: &Node) -> Result<String, Problem> {
         Wrong::Value(message) => (message, "a JSON Schema of the tool's input".to_owned()),
     };
     let line = line_at(schema, &bad.path);
-    Err(sheet.problem(code::BAD_SCHEMA, &key, message).at(line).hint(hint))
+    Err(sheet.problem(Code::BadSchema, &key, message).at(line).hint(hint))
 }
 
 /// The line of the last key on this path.

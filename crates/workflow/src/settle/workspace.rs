@@ -8,7 +8,7 @@ use super::defaults::{CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
 use super::sheet::Sheet;
 use super::{Origin, Surroundings, paths, symphony};
 use crate::node::Node;
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 use crate::values;
 
 /// The strategy, and the root that it needs.
@@ -18,12 +18,12 @@ pub(super) fn place(
     around: &Surroundings<'_>,
 ) -> (Strategy, Option<PathBuf>) {
     let (strategy, origin) = strategy(sheet);
-    sheet.note("workspace.strategy", word(strategy), origin);
+    sheet.note("workspace.strategy", strategy.word(), origin);
     let root = root(sheet, file, around);
     if strategy == Strategy::Inplace {
         if let Some(node) = sheet.given("workspace.root") {
             let note =
-                sheet.problem(code::NO_EFFECT, "workspace.root", "has no effect on runs in place");
+                sheet.problem(Code::NoEffect, "workspace.root", "has no effect on runs in place");
             sheet.warnings.push(note.at(node.line));
         }
         return (strategy, None);
@@ -37,25 +37,15 @@ fn strategy(sheet: &Sheet<'_>) -> (Strategy, Origin) {
     if let Some(flag) = sheet.overrides.workspace {
         return (flag, Origin::CommandLine);
     }
-    let of_word = |word| match word {
-        "dir" => Strategy::Dir,
-        "worktree" => Strategy::Worktree,
-        _ => Strategy::Inplace,
-    };
     match sheet.text("workspace.strategy") {
-        Some((word, line)) => (of_word(word), Origin::Workflow { line }),
+        Some((word, line)) => {
+            // Any other word has been told as a problem by then.
+            (Strategy::of(word).unwrap_or_default(), Origin::Workflow { line })
+        }
         None if sheet.given("workspace.root").is_some() => (Strategy::Dir, Origin::Default),
         // Its hooks expect an empty directory of their own.
         None if symphony::is_symphony(sheet) => (Strategy::Dir, Origin::Default),
         None => (Strategy::Inplace, Origin::Default),
-    }
-}
-
-fn word(strategy: Strategy) -> &'static str {
-    match strategy {
-        Strategy::Inplace => "inplace",
-        Strategy::Dir => "dir",
-        Strategy::Worktree => "worktree",
     }
 }
 
@@ -103,7 +93,7 @@ fn always_kept(sheet: &mut Sheet<'_>) {
     let Some(node) = sheet.given(key) else { return };
     if values::span(node).is_some_and(|span| span.is_some()) {
         let message = "has no effect: a blocked run has not ended, and its workspace is kept";
-        let note: Problem = sheet.problem(code::NO_EFFECT, key, message);
+        let note: Problem = sheet.problem(Code::NoEffect, key, message);
         sheet.warnings.push(note.at(node.line));
     }
 }
@@ -141,7 +131,7 @@ fn hook_timeout_ms(sheet: &mut Sheet<'_>) -> u64 {
                 "{value} is too much: the operator's ceiling is {} ({}:{})",
                 ceiling.most, sheet.config.file, ceiling.line
             );
-            let problem = sheet.problem(code::CEILING_EXCEEDED, key, message).at(line);
+            let problem = sheet.problem(Code::CeilingExceeded, key, message).at(line);
             sheet.errors.push(problem.hint(format_args!("ask for at most {}", ceiling.most)));
             (ceiling.most, Origin::Ceiling { line: ceiling.line })
         }
@@ -172,7 +162,7 @@ fn commands(sheet: &mut Sheet<'_>, key: &str) -> Vec<String> {
     let commands = Node::texts(node);
     if let Some(blank) = commands.iter().position(|command| command.trim().is_empty()) {
         let message = format!("check {} is blank", blank + 1);
-        let problem = sheet.problem(code::BAD_VALUE, key, message).at(node.line);
+        let problem = sheet.problem(Code::BadValue, key, message).at(node.line);
         sheet
             .errors
             .push(problem.hint("a check is a shell command that fails if the claim is false"));

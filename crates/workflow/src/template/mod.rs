@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use liquid::Template;
 
+use crate::problem::Code;
 pub use crate::problem::Problem;
-use crate::problem::code;
 use meter::Meter;
 use tags::Bounded;
 pub use variables::{
@@ -31,7 +31,7 @@ pub const DEFAULT: &str = "{{ task }}";
 pub const LARGEST_PROMPT: usize = 1024 * 1024;
 
 /// The code of a problem with what a template wants to make, as opposed to what it says.
-pub const OVER_BUDGET: &str = code::TEMPLATE_BUDGET;
+pub const OVER_BUDGET: Code = Code::TemplateBudgetExceeded;
 
 /// What problems call the template when nobody says which file it stands in.
 const FILE: &str = "prompt";
@@ -60,7 +60,7 @@ pub fn render(text: &str, variables: &Variables) -> Result<String, Problem> {
 
 fn too_long(line: Option<usize>) -> Problem {
     let message = "the prompt comes out longer than 1 MiB";
-    Problem { line, ..Problem::new(code::TEMPLATE_RENDER, FILE, message) }
+    Problem { line, ..Problem::new(Code::TemplateRenderError, FILE, message) }
 }
 
 /// What a template came to within so many bytes.
@@ -84,14 +84,15 @@ pub fn render_within(text: &str, variables: &Variables, most: usize) -> Result<R
     }
     rendered.map_err(|error| {
         let problem = match meter.refusal() {
-            Some(refusal) => Problem::new(code::TEMPLATE_BUDGET, FILE, refusal)
+            Some(refusal) => Problem::new(Code::TemplateBudgetExceeded, FILE, refusal)
                 .hint("make the value smaller, or leave it out of the prompt"),
-            None => Problem::new(code::TEMPLATE_RENDER, FILE, summary(&error.to_string()).0),
+            None => Problem::new(Code::TemplateRenderError, FILE, summary(&error.to_string()).0),
         };
         Problem { line: meter.line(), ..problem }
     })?;
-    let prompt = String::from_utf8(prompt.bytes)
-        .map_err(|_| Problem::new(code::TEMPLATE_RENDER, FILE, "the prompt came out as no text"))?;
+    let prompt = String::from_utf8(prompt.bytes).map_err(|_| {
+        Problem::new(Code::TemplateRenderError, FILE, "the prompt came out as no text")
+    })?;
     Ok(Rendered::Whole(prompt))
 }
 
@@ -107,11 +108,12 @@ fn compile(text: &str) -> Result<(Template, Arc<Meter>), Problem> {
     let pieces = scan::scan(text)?;
     names::check(&pieces)?;
     let meter = Arc::default();
-    let parser = language::parser(&meter)
-        .map_err(|error| Problem::new(code::TEMPLATE_PARSE, FILE, summary(&error.to_string()).0))?;
+    let parser = language::parser(&meter).map_err(|error| {
+        Problem::new(Code::TemplateParseError, FILE, summary(&error.to_string()).0)
+    })?;
     let parsed = parser.parse(&scan::marked(text, &pieces)).map_err(|error| {
         let (message, line) = summary(&error.to_string());
-        let problem = Problem::new(code::TEMPLATE_PARSE, FILE, message);
+        let problem = Problem::new(Code::TemplateParseError, FILE, message);
         Problem { line, ..problem }
     })?;
     Ok((parsed, meter))

@@ -6,7 +6,7 @@ use super::scan::{Kind, Piece, parse_error};
 use super::shape::Shape;
 use super::tokens::{Path, Step, Token, tokens};
 use super::variables::NAMES;
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 
 /// Liquid's, without those whose arithmetic can panic.
 pub(super) const FILTERS: [&str; 45] = [
@@ -310,7 +310,7 @@ fn known_filter(filter: &Path<'_>, line: usize) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!("there is no filter {}", filter.root);
-    Err(Problem::new(code::TEMPLATE_RENDER, "prompt", message)
+    Err(Problem::new(Code::TemplateRenderError, "prompt", message)
         .at(line)
         .hint(format_args!("filters are {}", FILTERS.join(", "))))
 }
@@ -320,7 +320,7 @@ fn unknown(name: &str, below: &str, shape: Shape, line: usize) -> Problem {
         "" => (format!("there is no variable {name}"), shape.names()),
         _ => (format!("there is no {name} in {below}"), shape.names()),
     };
-    let problem = Problem::new(code::TEMPLATE_RENDER, "prompt", message).at(line);
+    let problem = Problem::new(Code::TemplateRenderError, "prompt", message).at(line);
     match names.is_empty() {
         true => problem,
         false => problem.hint(format_args!("there are {}", names.join(", "))),

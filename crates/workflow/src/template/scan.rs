@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::tags::MARK;
 use crate::lines::Lines;
-use crate::problem::{Problem, code};
+use crate::problem::{Code, Problem};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Piece<'t> {
@@ -116,7 +116,7 @@ fn unclosed(name: &str, line: usize) -> Problem {
 }
 
 pub(super) fn parse_error(line: usize, message: impl std::fmt::Display) -> Problem {
-    Problem::new(code::TEMPLATE_PARSE, "prompt", message).at(line)
+    Problem::new(Code::TemplateParseError, "prompt", message).at(line)
 }
 
 fn balance<'t>(

@@ -1,7 +1,7 @@
 //! How each event counts. Pure: what the journal has taken in, what to add out.
 
 use outlast_engine::{
-    Charge, Event, Fact, Outcome, Run, State, StateName, Time, TurnOutcome, WaitCause,
+    Charge, Event, Fact, Outcome, Run, State, StateName, Time, TurnOutcome, WaitCause, WaitWord,
 };
 
 /// What one event adds up to.
@@ -78,7 +78,7 @@ impl Tally {
             Fact::StateChanged { to, cause, verdict, .. } => {
                 let waited = self.limited_since.take().map(|since| event.at.ms_since(since));
                 let waited = waited.map(|ms| Count::LimitWaited { ms });
-                let waits = *to == StateName::Waiting && *cause == Some(WaitCause::RateLimit);
+                let waits = *to == StateName::Waiting && *cause == Some(WaitWord::RateLimit);
                 self.limited_since = waits.then_some(event.at);
                 // A run that is over has given up the turn it was at.
                 let given_up = verdict.filter(|_| std::mem::take(&mut self.is_open));

@@ -3,7 +3,7 @@
 //! A run is a workflow, an attempt at a turn an invocation of its agent, a tool call of the host the execution of
 //! a tool. The names are those of OpenTelemetry's GenAI conventions, which still move: they are ours to keep.
 
-use outlast_engine::{Charge, Event, Fact, Outcome, Purpose, RunId, RunSpec, Time, Verdict};
+use outlast_engine::{Charge, Event, Fact, Outcome, Purpose, RunId, RunSpec, Time, Verdict, Word};
 
 use crate::trace;
 
@@ -62,7 +62,7 @@ impl Story<'_> {
     fn span(&self, end: &Event) -> Option<Span> {
         match &end.fact {
             Fact::RunEnded { state, reason_code } => {
-                Some(self.of_run(end.at, *state, reason_code.as_deref()))
+                Some(self.of_run(end.at, *state, reason_code.as_ref().map(Word::as_str)))
             }
             Fact::AttemptEnded { turn, attempt, outcome, charge, .. } => {
                 self.of_attempt(end, (*turn, *attempt), outcome, charge.as_ref())

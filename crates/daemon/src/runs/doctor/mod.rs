@@ -8,6 +8,7 @@ use std::sync::Arc;
 use outlast_engine::{RunId, Time};
 use outlast_wire::again;
 use outlast_wire::api::{DoctorReport, Finding, Holding, Level, TriggerView};
+use outlast_wire::codes::Code;
 
 use crate::custody;
 use crate::notify;
@@ -168,9 +169,10 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = quarantined
         .iter()
         .map(|(id, trouble)| {
-            let hint = Some(match trouble.code.as_str() {
-                recovery::BEHIND => "`outlast recover` takes it on to where its directory is",
-                _ => "it is left alone and read again later; `outlast rm` removes it",
+            let hint = Some(if trouble.code == recovery::BEHIND {
+                "`outlast recover` takes it on to where its directory is"
+            } else {
+                "it is left alone and read again later; `outlast rm` removes it"
             });
             finding(
                 Level::Problem,
@@ -183,7 +185,7 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     for (id, handle) in supervisor.handles() {
         let snapshot = handle.snapshot.borrow();
         if let Some(trouble) = &snapshot.trouble {
-            let hint = (trouble.code == "unreadable")
+            let hint = (trouble.code == Code::Unreadable)
                 .then_some("`outlast stop` ends what is left of it, `outlast rm` then removes it");
             findings.push(finding(
                 Level::Problem,

@@ -30,15 +30,15 @@ fn stale(run: &Run, now: Time) -> Option<Finding> {
     let told =
         |message: String, hint: &str| Some(finding(Level::Warning, "run", message, Some(hint)));
     match &run.state {
-        State::Blocked if rests_ms >= PATIENCE_MS => told(
+        State::Blocked { .. } if rests_ms >= PATIENCE_MS => told(
             format!("{} has waited for a person for {days} days ({})", run.id, run.why.reason_code),
             "`outlast show` says for what; answer it, resume it, or stop it",
         ),
         State::Waiting { cause, until: None, .. } if rests_ms >= PATIENCE_MS => told(
-            format!("{} has waited for {days} days ({})", run.id, cause.word()),
+            format!("{} has waited for {days} days ({})", run.id, cause.written().word()),
             "`outlast send` or `outlast resume` sets it going, `outlast stop` ends it",
         ),
-        State::Blocked | State::Waiting { .. } | State::Queued | State::Ended { .. } => None,
+        State::Blocked { .. } | State::Waiting { .. } | State::Queued | State::Ended { .. } => None,
         State::Preparing | State::Running | State::Verifying | State::Finishing { .. } => {
             let is_idle = run.due().is_empty() && run.wake_at().is_none();
             (is_idle && rests_ms >= IDLE_MS).then(|| {

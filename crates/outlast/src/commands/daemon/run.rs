@@ -119,7 +119,7 @@ fn open_log(layout: &Layout) -> io::Result<File> {
 fn told(ready: OwnedFd, layout: &Layout, error: &io::Error) -> Problem {
     let message = format!("cannot use {}: {error}", layout.state.display());
     let hint = Some("check who owns it and whether the disk is full".to_owned());
-    let info = ErrorInfo { code: Code::StateUnusable.word().to_owned(), message, hint, run: None };
+    let info = ErrorInfo { code: Code::StateUnusable.into(), message, hint, run: None };
     let json = serde_json::to_string(&info).expect("an error is plain data");
     // If they are gone too, the exit code is all there is.
     drop(File::from(ready).write_all(format!("error {json}\n").as_bytes()));

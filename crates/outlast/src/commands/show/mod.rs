@@ -76,13 +76,14 @@ fn page(view: &RunView, now: Timestamp, colours: bool) -> String {
 fn health_words(view: &RunView, now: Timestamp) -> Option<String> {
     let why = view.health_why.as_deref().filter(|_| view.trouble.is_none())?;
     let since = view.health_since.as_deref().map(|since| format!(", since {}", both(since, now)));
-    Some(format!("{}: {why}{}", spaced(&view.health), since.unwrap_or_default()))
+    Some(format!("{}: {why}{}", spaced(view.health.as_str()), since.unwrap_or_default()))
 }
 
 /// Why it rests, and what to do about it.
 fn rest(page: &mut Page, view: &RunView, now: Timestamp) {
     if let Some(blocked) = &view.blocked {
-        let words = format!("{}, {}", spaced(&blocked.reason_code), both(&blocked.since, now));
+        let words =
+            format!("{}, {}", spaced(blocked.reason_code.as_str()), both(&blocked.since, now));
         page.line("blocked", &words);
         page.some("question", blocked.question.as_deref().map(str::trim));
     }

@@ -2,6 +2,7 @@
 
 use outlast_client::follow::Piece;
 use outlast_wire::api::{RunRow, RunView};
+use outlast_wire::words::{StateName, Word};
 
 use super::Followed;
 use super::scrollback::Scrollback;
@@ -17,7 +18,7 @@ pub(crate) struct Detail {
     pub(crate) view: Option<RunView>,
     pub(crate) reading: Reading,
     /// What of the run was known when it was last asked about.
-    looked_at: Option<(String, Option<String>, u32, u32)>,
+    looked_at: Option<(Word<StateName>, Option<String>, u32, u32)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ pub(crate) fn matches(row: &RunRow, filter: &str) -> bool {
 fn searched(row: &RunRow) -> String {
     let state = Condition::from(row).words_at(row.phase.as_deref());
     let mut text =
-        [&row.id, row.name.as_deref().unwrap_or_default(), &state, &row.health, &row.what]
+        [&row.id, row.name.as_deref().unwrap_or_default(), &state, row.health.as_str(), &row.what]
             .join(" ");
     for (key, value) in &row.labels {
         text.push_str(&format!(" {key}={value}"));

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use outlast_client::follow::Piece;
 use outlast_client::journal;
 use outlast_wire::api::{self, RunRow, RunView};
+use outlast_wire::words::Wants;
 
 use super::keys::Key;
 use crate::output::{one_line, printable};
@@ -274,14 +275,14 @@ impl Model {
     fn ask(&mut self, view: &RunView) {
         let run = view.id.clone();
         let Some(blocked) = &view.blocked else {
-            let text = format!("{run} is not blocked; it is {}", printable(&view.state));
+            let text = format!("{run} is not blocked; it is {}", printable(view.state.as_str()));
             self.notice = Some(Notice { text, is_problem: true });
             return;
         };
         let asked = blocked.question.as_deref().or(view.reason.as_deref());
-        let question = one_line(asked.unwrap_or(&blocked.reason_code));
+        let question = one_line(asked.unwrap_or(blocked.reason_code.as_str()));
         let seq = view.asks.as_ref().map(|asked| asked.seq);
-        self.mode = if blocked.reason_code == "needs_approval" {
+        self.mode = if blocked.reason_code.wants() == Wants::Decision {
             Mode::Approve { run, question, seq }
         } else {
             let purpose = Purpose::Answer { run, question, seq };

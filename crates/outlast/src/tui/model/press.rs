@@ -1,6 +1,7 @@
 //! What each key does, in each of the modes.
 
 use outlast_wire::api::{self, RunRow};
+use outlast_wire::words::ReasonCode;
 
 use super::list::{Scope, Shape, Sort, Step};
 use super::{Effect, Input, Mode, Model, Order, Page, Purpose, What};
@@ -119,7 +120,7 @@ impl Model {
         let run = row.id.clone();
         let order = |what| vec![Effect::Order(Order { run: row.id.clone(), what })];
         let seq = row.asks_seq;
-        let is_paused = row.reason_code.as_deref() == Some("paused");
+        let is_paused = row.reason_code.as_ref().is_some_and(|it| *it == ReasonCode::Paused);
         Some(match key {
             Key::Char('s') => self.confirm(row, What::Stop, "stop"),
             Key::Char('S') => self.confirm(row, What::StopNow, "kill"),

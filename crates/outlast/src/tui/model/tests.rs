@@ -3,6 +3,7 @@
 use super::*;
 use crate::output::sample as views;
 use crate::tui::sample::{self, NOW};
+use outlast_wire::words::ReasonCode;
 
 fn model(rows: Vec<RunRow>) -> Model {
     let mut model = Model::new(NOW.parse().expect("a time"), Scope::All);
@@ -84,7 +85,7 @@ fn an_approval_is_a_yes_or_a_no() {
 #[test]
 fn pause_and_resume_are_one_key() {
     let paused = RunRow {
-        reason_code: Some("paused".to_owned()),
+        reason_code: Some(ReasonCode::Paused.into()),
         asks_seq: Some(9),
         ..sample::row("a", "waiting", 1)
     };

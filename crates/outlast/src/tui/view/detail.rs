@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use outlast_wire::api::RunRow;
+use outlast_wire::words::Health;
 use outlast_workflow::duration;
 use ratatui_core::style::Style;
 
@@ -81,8 +82,9 @@ fn about(detail: &Detail) -> Option<String> {
     }
     let reason = view.reason.as_deref().filter(|reason| !reason.is_empty());
     let why = reason.map(|reason| format!("{}: {}", view.state, one_line(reason)));
-    let unwell = view.health_why.as_deref().filter(|_| view.health != "healthy");
-    let unwell = unwell.map(|unwell| format!("{}: {}", spaced(&view.health), one_line(unwell)));
+    let unwell = view.health_why.as_deref().filter(|_| view.health != Health::Healthy);
+    let unwell =
+        unwell.map(|unwell| format!("{}: {}", spaced(view.health.as_str()), one_line(unwell)));
     let why = unwell.or(why);
     why.or_else(|| view.task.as_deref().map(one_line))
 }

@@ -1,6 +1,7 @@
 //! The list of runs: a header with what all of them come to, and a line for each.
 
 use outlast_wire::api::RunRow;
+use outlast_wire::words::{Health, Word};
 use outlast_workflow::duration;
 use ratatui_core::style::Style;
 
@@ -119,7 +120,7 @@ fn indent(depth: usize) -> String {
 
 /// Health has a column of its own.
 pub(super) fn state(row: &RunRow) -> String {
-    let condition = Condition { health: "healthy", ..Condition::from(row) };
+    let condition = Condition { health: &Word::Known(Health::Healthy), ..Condition::from(row) };
     condition.words_at(row.phase.as_deref())
 }
 

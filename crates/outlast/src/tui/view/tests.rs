@@ -4,6 +4,7 @@ use outlast_client::follow::Piece;
 use outlast_client::journal;
 use outlast_wire::api::RunRow;
 use outlast_wire::output::Stream;
+use outlast_wire::words::{Health, Word};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr;
@@ -58,7 +59,7 @@ fn some() -> Vec<RunRow> {
     vec![
         RunRow {
             name: Some("größe-日本語-port".to_owned()),
-            health: "near_limit".to_owned(),
+            health: Health::NearLimit.into(),
             turn: 3,
             attempt: 2,
             max_turns: Some(20),
@@ -69,7 +70,7 @@ fn some() -> Vec<RunRow> {
         },
         RunRow {
             name: Some("nightly".to_owned()),
-            health: "silent".to_owned(),
+            health: Health::Silent.into(),
             phase: Some("turn 1 attempt 1".to_owned()),
             last_line: Some(
                 "\x1b[2J   Compiling 日本語 v0.1.0 and a long line that goes on".to_owned(),
@@ -268,7 +269,7 @@ fn nothing_reaches_the_terminal_that_it_would_obey() {
     row.name = Some(evil.to_owned());
     row.last_line = Some(evil.to_owned());
     row.phase = Some(evil.to_owned());
-    row.health = evil.to_owned();
+    row.health = Word::of(evil);
     let mut model = model(vec![row]);
     for keys in ["", "s", "n\r"] {
         press(&mut model, keys);

@@ -1,5 +1,6 @@
 //! Styles: the terminal's own sixteen colours, or none. What a colour says is also said in words.
 
+use outlast_wire::words::{StateName, Word};
 use ratatui_core::style::{Color, Modifier, Style};
 
 use crate::output::colour::{self, Colour};
@@ -35,7 +36,7 @@ impl Theme {
         self.of(Colour::Yellow)
     }
 
-    pub(crate) fn state(self, state: &str) -> Style {
+    pub(crate) fn state(self, state: &Word<StateName>) -> Style {
         self.of(colour::of_state(state))
     }
 

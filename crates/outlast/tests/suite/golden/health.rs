@@ -32,6 +32,7 @@ fn words() -> Vec<Event> {
         refused: Vec::new(),
         wait: Some(Wait::RateLimit(since)),
         workspace: None,
+        progress: None,
     };
     let mut facts: Vec<Fact> =
         healths.map(|health| Fact::HealthDegraded { health, since, why: why.clone() }).collect();

@@ -3,7 +3,7 @@
 use outlast_engine::{
     Actor, Agent, BootId, Event, Exit, Fact, Limit, Limits, NeverStarted, Outcome, Reason, Retry,
     Run, RunId, RunSpec, StateName, StopMode, Survivor, Time, TurnOutcome, TurnStatus, Verdict,
-    WaitCause, Window, check,
+    WaitWord, Window, Word, check,
 };
 
 use super::{as_lines, assert_takes_more, from_lines, golden, has_all};
@@ -40,7 +40,7 @@ pub(super) fn reason(reason_code: &str, actor: Actor) -> Reason {
     let evidence = vec!["exit code 1".to_owned()];
     Reason {
         reason: format!("because of {reason_code}"),
-        reason_code: reason_code.to_owned(),
+        reason_code: Word::of(reason_code),
         evidence,
         actor,
     }
@@ -88,7 +88,7 @@ fn story() -> Vec<Event> {
             from: StateName::Running,
             to: StateName::Waiting,
             why: reason("signal", Actor::Engine),
-            cause: Some(WaitCause::Backoff),
+            cause: Some(WaitWord::Backoff),
             until: Some(Time(1_790_000_010_000)),
             verdict: None,
         },
@@ -122,7 +122,7 @@ fn story() -> Vec<Event> {
             verdict: Some(Verdict::Stopped),
         },
         changed(StateName::Finishing, StateName::Stopped, "stopped"),
-        Fact::RunEnded { state: Verdict::Stopped, reason_code: Some("stopped".to_owned()) },
+        Fact::RunEnded { state: Verdict::Stopped, reason_code: Some(Word::of("stopped")) },
     ])
 }
 
@@ -139,6 +139,7 @@ pub(super) fn committed(attempt: u32, status: TurnStatus, outcome: TurnOutcome) 
         refused: Vec::new(),
         wait: None,
         workspace: None,
+        progress: None,
     }
 }
 

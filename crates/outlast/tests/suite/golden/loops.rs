@@ -4,7 +4,7 @@ use outlast_engine::{
     Actor, Agent, BootId, Charge, Checks, Decision, Event, Exit, Fact, Hook, Hooks, Limit, Limits,
     ModelClass, OfferedTool, OnInterrupt, Outcome, OutputPolicy, Purpose, Queue, RefusedCall,
     Removal, Retain, Retry, Run, RunId, RunSpec, StateName, Strategy, Time, Tool, ToolCall,
-    ToolClass, ToolCost, TurnOutcome, TurnStatus, UnavailableTool, Verdict, Wait, WaitCause,
+    ToolClass, ToolCost, TurnOutcome, TurnStatus, UnavailableTool, Verdict, Wait, WaitWord,
     Workflow, Workspace, check,
 };
 
@@ -155,7 +155,7 @@ fn ended(turn: u32, attempt: u32, outcome: Outcome, known: bool) -> Fact {
     Fact::AttemptEnded { turn, attempt, outcome, output_bytes: 6, survivors: Vec::new(), charge }
 }
 
-fn waits(from: StateName, cause: WaitCause, until: Option<Time>) -> Fact {
+fn waits(from: StateName, cause: WaitWord, until: Option<Time>) -> Fact {
     Fact::StateChanged {
         from,
         to: StateName::Waiting,
@@ -192,6 +192,7 @@ fn first_commit() -> Fact {
         }],
         wait: Some(Wait::Message),
         workspace: Some(text("cbf29ce484222325cbf29ce484222325")),
+        progress: None,
     }
 }
 
@@ -207,6 +208,7 @@ fn second_commit() -> Fact {
         refused: Vec::new(),
         wait: None,
         workspace: None,
+        progress: None,
     }
 }
 
@@ -259,14 +261,14 @@ fn turns() -> Vec<Fact> {
     facts.extend(begun(1, 1, 0, Some("00000000000000000000000000000000")));
     facts.extend([
         ended(1, 1, bad, false),
-        waits(Running, WaitCause::Backoff, Some(Time(1_790_000_010_000))),
+        waits(Running, WaitWord::Backoff, Some(Time(1_790_000_010_000))),
         Fact::PauseRequested {
             actor: Actor::User,
             all: false,
             now: false,
             order: outlast_engine::Order::default(),
         },
-        waits(Waiting, WaitCause::Paused, None),
+        waits(Waiting, WaitWord::Paused, None),
         Fact::ResumeRequested {
             actor: Actor::User,
             all: false,
@@ -292,7 +294,7 @@ fn turns() -> Vec<Fact> {
             order: outlast_engine::Order::default(),
         },
         changed(Blocked, Running, "released"),
-        waits(Running, WaitCause::Message, None),
+        waits(Running, WaitWord::Message, None),
         message("m1"),
         changed(Waiting, Running, "message"),
     ]);
@@ -332,7 +334,10 @@ fn ending(told: u64) -> Vec<Fact> {
     facts.extend(errand(10, hook(Hook::AfterRun), 2, 0));
     facts.extend([
         changed(Finishing, Completed, "done"),
-        Fact::RunEnded { state: Verdict::Completed, reason_code: Some(text("done")) },
+        Fact::RunEnded {
+            state: Verdict::Completed,
+            reason_code: Some(outlast_engine::ReasonCode::Done.into()),
+        },
         Fact::RemovalRequested { actor: Actor::User },
     ]);
     facts.extend(errand(11, hook(Hook::BeforeRemove), 2, 1));
@@ -376,13 +381,13 @@ fn the_journal_of_a_loop() {
 /// Facts that did not come up in the story, and every word that can stand in one.
 fn words() -> Vec<Event> {
     let causes = [
-        WaitCause::Backoff,
-        WaitCause::Slot,
-        WaitCause::RateLimit,
-        WaitCause::Children,
-        WaitCause::Timer,
-        WaitCause::Message,
-        WaitCause::Paused,
+        WaitWord::Backoff,
+        WaitWord::Slot,
+        WaitWord::RateLimit,
+        WaitWord::Children,
+        WaitWord::Timer,
+        WaitWord::Message,
+        WaitWord::Paused,
     ];
     let limits = [Limit::MaxTurns, Limit::MaxTokens, Limit::MaxCost];
     let decisions = [Decision::Approve, Decision::Deny, Decision::Reply];
@@ -429,6 +434,7 @@ fn waiting_commit(wait: Wait) -> Fact {
             refused: Vec::new(),
             wait: Some(wait),
             workspace: None,
+            progress: None,
         },
         other => panic!("not a commit: {other:?}"),
     }
@@ -496,15 +502,15 @@ fn fact_number(event: &Event) -> usize {
     }
 }
 
-fn cause_number(cause: Option<WaitCause>) -> usize {
+fn cause_number(cause: Option<WaitWord>) -> usize {
     match cause {
-        Some(WaitCause::Backoff) => 19,
-        Some(WaitCause::Slot) => 20,
-        Some(WaitCause::RateLimit) => 21,
-        Some(WaitCause::Children) => 22,
-        Some(WaitCause::Timer) => 23,
-        Some(WaitCause::Message) => 24,
-        Some(WaitCause::Paused) => 25,
+        Some(WaitWord::Backoff) => 19,
+        Some(WaitWord::Slot) => 20,
+        Some(WaitWord::RateLimit) => 21,
+        Some(WaitWord::Children) => 22,
+        Some(WaitWord::Timer) => 23,
+        Some(WaitWord::Message) => 24,
+        Some(WaitWord::Paused) => 25,
         None => 29,
     }
 }

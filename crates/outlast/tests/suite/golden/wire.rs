@@ -181,6 +181,7 @@ fn record_number(record: &Record) -> usize {
             shim::NeverStarted::BadSpec => 13,
             shim::NeverStarted::TooLong => 14,
             shim::NeverStarted::Stopped => 15,
+            shim::NeverStarted::NoShim => unreachable!("the daemon alone says it"),
         },
     }
 }

@@ -3,6 +3,8 @@
 //! One table declares all of them, and `docs/exit-codes.md` repeats the table; `xtask tidy` compares the two. The words
 //! are for scripts and stay as they are. Codes that only a client says, such as `usage`, are not here.
 
+use crate::vocabulary::Vocabulary;
+
 macro_rules! codes {
     ($($variant:ident $word:literal $status:literal $exit:literal $meaning:literal)+) => {
         /// Why the daemon rejects a request, or does not start.
@@ -165,6 +167,16 @@ codes! {
     NoBootId "no_boot_id" 503 7 "the boot id of the host cannot be read"
     NoRuntime "no_runtime" 503 7 "the runtime of the daemon cannot start"
     StateUnusable "state_unusable" 503 7 "the state directory cannot be used"
+}
+
+impl Vocabulary for Code {
+    fn word(self) -> &'static str {
+        Self::word(self)
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        Self::of(word)
+    }
 }
 
 impl Code {
