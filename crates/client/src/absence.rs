@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use outlast_wire::layout::Layout;
+use outlast_home::layout::Layout;
 
 use crate::lock;
 

@@ -6,10 +6,10 @@
 use std::process::Child;
 use std::time::Duration;
 
+use outlast_home::holder::Left;
+use outlast_home::layout::Layout;
 use outlast_wire::api::ErrorInfo;
 use outlast_wire::codes::Code;
-use outlast_wire::holder::Left;
-use outlast_wire::layout::Layout;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep, timeout};

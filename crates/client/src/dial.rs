@@ -5,7 +5,7 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use outlast_wire::layout::Layout;
+use outlast_home::layout::Layout;
 use tokio::net::UnixStream;
 
 use crate::connection::{Connection, Failed};
@@ -64,7 +64,7 @@ fn is_unserved(error: &io::Error) -> bool {
 
 async fn open(socket: &Path) -> io::Result<UnixStream> {
     #[cfg(target_os = "linux")]
-    if socket.as_os_str().len() > outlast_wire::layout::LONGEST_SOCKET_PATH {
+    if socket.as_os_str().len() > outlast_home::layout::LONGEST_SOCKET_PATH {
         return open_through_directory(socket).await;
     }
     UnixStream::connect(socket).await

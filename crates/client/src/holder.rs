@@ -3,8 +3,8 @@
 //! The signal goes to exactly that process: the lock names the daemon's boot, pid and start, and the signal travels
 //! through a pidfd that was opened before boot, pid and start were compared.
 
-use outlast_wire::holder::Holder;
-use outlast_wire::layout::Layout;
+use outlast_home::holder::Holder;
+use outlast_home::layout::Layout;
 use rustix::process::Signal;
 
 use crate::lock;

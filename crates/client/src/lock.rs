@@ -6,9 +6,9 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use outlast_home::holder::Holder;
+use outlast_home::layout::Layout;
 use outlast_wire::again;
-use outlast_wire::holder::Holder;
-use outlast_wire::layout::Layout;
 
 use crate::process;
 

@@ -10,11 +10,11 @@ use std::time::Duration;
 use outlast_engine::{
     Effect, Input, Moment, Outcome, Run, RunId, Seen, State, StopMode, Time, WaitCause,
 };
+use outlast_home::layout::AttemptDir;
 use outlast_store::{Append, Entry, Error};
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
 use outlast_wire::hook;
-use outlast_wire::layout::AttemptDir;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::children;

@@ -12,8 +12,8 @@ use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlast_wire::holder::{Holder, Left};
-use outlast_wire::layout::Layout;
+use outlast_home::holder::{Holder, Left};
+use outlast_home::layout::Layout;
 use rustix::io::Errno;
 #[cfg(target_os = "linux")]
 use rustix::net::SocketFlags;

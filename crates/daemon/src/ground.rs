@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use outlast_engine::{Moment, Run, RunId, Slot, Time};
+use outlast_home::layout::Layout;
 use outlast_store::{Error, Journal};
 use outlast_wire::api::{Mode, Trouble};
-use outlast_wire::layout::Layout;
 use outlast_wire::shim::Revive;
 use tokio::sync::watch;
 

@@ -10,11 +10,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::BootId;
+use outlast_home::holder::Holder;
+use outlast_home::layout::Layout;
 use outlast_wire::again;
 use outlast_wire::codes::Code;
 use outlast_wire::environment::not_inherited;
-use outlast_wire::holder::Holder;
-use outlast_wire::layout::Layout;
 use outlast_wire::shim::EnvVar;
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use outlast_wire::layout::Layout;
+use outlast_home::layout::Layout;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 

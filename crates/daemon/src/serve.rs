@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{RunId, Time};
+use outlast_home::holder::Holder;
+use outlast_home::layout::Layout;
 use outlast_store::Sqlite;
 use outlast_wire::api::{ErrorInfo, Mode};
 use outlast_wire::codes::Code;
-use outlast_wire::holder::Holder;
-use outlast_wire::layout::Layout;
 use outlast_wire::{hook, version};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::{Run, Seen, Step, Time};
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 use tokio::sync::watch;
 
 use crate::mailbox::{Following, Handle};

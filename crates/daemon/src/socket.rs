@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use outlast_wire::layout::LONGEST_SOCKET_PATH;
+use outlast_home::layout::LONGEST_SOCKET_PATH;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::retry_on_intr;
 

@@ -17,9 +17,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use outlast_engine::{Run, RunId};
+use outlast_home::layout::Layout;
 use outlast_wire::again;
 use outlast_wire::api::Mode;
-use outlast_wire::layout::Layout;
 use outlast_wire::shim::{NEEDED, NOT_NEEDED, Revive, Waiter, WaiterIdentity};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};

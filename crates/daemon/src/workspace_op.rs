@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{Effect, Input, Run};
+use outlast_home::layout::RunDir;
 use outlast_wire::api::Trouble;
 use outlast_wire::hook;
-use outlast_wire::layout::RunDir;
 use tokio::task::AbortHandle;
 
 use crate::ground::Ground;

@@ -1,7 +1,7 @@
 //! Which build this is, and whether the daemon is another.
 
 use outlast_client::lock;
-use outlast_wire::holder::Holder;
+use outlast_home::holder::Holder;
 use outlast_wire::version;
 
 use crate::output;

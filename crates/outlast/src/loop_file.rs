@@ -7,8 +7,8 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use outlast_client::problem;
+use outlast_home::layout::Layout;
 use outlast_wire::api::WorkflowFile;
-use outlast_wire::layout::Layout;
 use outlast_workflow::{
     Config, DEFAULT_FILE, LARGEST_FILE, Loaded, Overrides, Problem, Source, Surroundings,
 };

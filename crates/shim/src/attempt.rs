@@ -9,9 +9,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
+use outlast_home::layout::AttemptDir;
 use outlast_wire::again;
 use outlast_wire::hook;
-use outlast_wire::layout::AttemptDir;
 use outlast_wire::shim::{NeverStarted, News, Record, Spec, Window};
 use rustix::event::PollFlags;
 

@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use outlast_wire::layout::{AttemptDir, LONGEST_SOCKET_PATH};
+use outlast_home::layout::{AttemptDir, LONGEST_SOCKET_PATH};
 use outlast_wire::shim::{Frame, News, Order, Refusal};
 
 use crate::clock::earlier;

@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use outlast_home::holder::LOCK_DESCRIPTOR;
 use outlast_wire::again;
-use outlast_wire::holder::LOCK_DESCRIPTOR;
 
 /// A daemon that has not moved its lock took it among the first things it opened.
 const FIRST_DESCRIPTORS: u32 = 64;

@@ -13,9 +13,9 @@ use outlast_agents::{must_answer, tools};
 use outlast_engine::{
     Answer, Custody, End, EndCause, Exit, RefusedCall, Report, Run, RunSpec, Step,
 };
+use outlast_home::layout::AttemptDir;
 use outlast_wire::codes::Code;
 use outlast_wire::hook;
-use outlast_wire::layout::AttemptDir;
 
 use super::Work;
 use crate::lanes::Lane;

@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use outlast_engine::{Place, Run, Step};
+use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::again;
-use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Spec, Spool, Window};
 use outlast_wire::{hook, version};
 

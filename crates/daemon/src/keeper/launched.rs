@@ -184,7 +184,7 @@ impl Work {
         orphans::Marks::new(&self.task.run.id, self.task.step, &self.dir, main)
     }
 
-    fn run_dir(&self) -> outlast_wire::layout::RunDir {
+    fn run_dir(&self) -> outlast_home::layout::RunDir {
         self.ground.layout.run(self.task.run.id.as_str())
     }
 }

@@ -21,9 +21,9 @@ use std::time::Duration;
 use outlast_engine::{
     Answer, BootId, Custody, EndCause, Exit, Input, Run, RunSpec, Step, StopMode,
 };
+use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
-use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{NeverStarted, Record};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use outlast_home::layout::Layout;
 use outlast_store::Error;
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
-use outlast_wire::layout::Layout;
 
 use crate::ground::Ground;
 use crate::world::files;

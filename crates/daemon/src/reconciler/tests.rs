@@ -1,9 +1,9 @@
 //! What no event tells of, and what cannot be read: found, and seen to.
 
 use outlast_engine::{Agent, BootId, Input, Moment, RunSpec};
+use outlast_home::layout::Layout;
 use outlast_store::{Journal, Memory, Remove};
 use outlast_wire::api::Mode;
-use outlast_wire::layout::Layout;
 
 use super::*;
 use crate::ground::{Ground, Parts};

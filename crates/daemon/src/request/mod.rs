@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use outlast_engine::{CallOutcome, CallResult, Fact, Previous, Run, Time, unavailable};
+use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_store::Journal;
-use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_workflow::template::LIMIT_ALIASES;
 use serde_json::{Value, json};
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use outlast_engine::{Fact, RunId, RunSpec, Strategy};
+use outlast_home::layout::RunDir;
 use outlast_store::{Entry, Error};
 use outlast_wire::api::{CreateRun, Created};
 use outlast_wire::codes::Code;
 use outlast_wire::hook;
-use outlast_wire::layout::RunDir;
 
 use super::find::resolve;
 use super::spec::{self, Wanted};

@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use outlast_home::layout::Layout;
 use outlast_store::Sqlite;
 use outlast_wire::api::ErrorBody;
 use outlast_wire::codes::Code;
-use outlast_wire::layout::Layout;
 
 use super::Service;
 use crate::instance::{self, Instance};

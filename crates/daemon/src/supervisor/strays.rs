@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
 use outlast_engine::{Agent, Event, Fact, Row, Run, RunId, RunSpec, StateName, Time};
+use outlast_home::layout::RunDir;
 use outlast_store::{Error, Filter, Resolved};
 use outlast_wire::again;
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
-use outlast_wire::layout::RunDir;
 
 use super::Supervisor;
 use crate::directory::{Contents, word};

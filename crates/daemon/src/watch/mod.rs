@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{Input, Matched, Run, Step};
+use outlast_home::layout::AttemptDir;
 use outlast_wire::hook;
-use outlast_wire::layout::AttemptDir;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::AbortHandle;
 

@@ -10,8 +10,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use outlast_engine::{RunId, Step, Survivor};
+use outlast_home::layout::AttemptDir;
 use outlast_wire::again;
-use outlast_wire::layout::AttemptDir;
 use rustix::process::Signal;
 
 use super::process::{self, Stat, Who};

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use outlast_wire::layout::Layout;
+use outlast_home::layout::Layout;
 
 use crate::harness::{Home, text};
 use crate::stage::hold_lock;

@@ -8,8 +8,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use outlast_home::layout::Layout;
 use outlast_wire::api::{OutputFrame, exit_status};
-use outlast_wire::layout::Layout;
 use outlast_wire::output::Stream;
 use serde_json::{Value, json};
 

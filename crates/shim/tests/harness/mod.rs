@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 use outlast_wire::output::{Chunk, HEADER_BYTES, Header, Stream};
 use outlast_wire::shim::{
     Decoder, EnvVar, Exit, Frame, Limits, NeverStarted, News, Order, Record, Revive, Role,

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use outlast_client::autostart::{self, Said};
 use outlast_client::problem::{Problem, UNREACHABLE};
 use outlast_daemon::Options;
+use outlast_home::layout::Layout;
 use outlast_wire::api::{ErrorInfo, Mode};
 use outlast_wire::codes::Code;
-use outlast_wire::layout::Layout;
 use rustix::pipe::PipeFlags;
 
 use crate::args::DaemonRun;

@@ -5,8 +5,8 @@ use outlast_client::connect::meet;
 use outlast_client::holder;
 use outlast_client::lock::{self, Lock};
 use outlast_client::problem::UNREACHABLE;
+use outlast_home::layout::Layout;
 use outlast_wire::api::{DaemonStatus, Holding, Mode, ServiceStatus};
-use outlast_wire::layout::Layout;
 
 use super::{Heard, ask_status, does_answer};
 use crate::args::DaemonStatus as DaemonStatusArgs;

@@ -9,7 +9,7 @@ use outlast_client::connection::{Connection, Failed};
 use outlast_client::holder::{self, Sent};
 use outlast_client::lock::{self, Lock};
 use outlast_client::problem::Problem;
-use outlast_wire::layout::Layout;
+use outlast_home::layout::Layout;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use outlast_client::absence::{self, Absence};
 use outlast_client::holder;
 use outlast_client::lock::{self, Lock};
+use outlast_home::holder::Holder;
+use outlast_home::layout::{LONGEST_SOCKET_PATH, Layout};
 use outlast_wire::api::{Finding, Level};
-use outlast_wire::holder::Holder;
-use outlast_wire::layout::{LONGEST_SOCKET_PATH, Layout};
 
 use crate::builds;
 use crate::loop_file;

@@ -11,8 +11,8 @@ use outlast_client::problem::Problem;
 use outlast_client::session::unreadable;
 use outlast_client::world::Autostart;
 use outlast_client::{absence, autostart};
+use outlast_home::layout::Layout;
 use outlast_wire::api::{DaemonStatus, DoctorReport, Finding, Level};
-use outlast_wire::layout::Layout;
 
 use self::here::problem;
 use crate::args::Doctor;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use outlast_home::layout::Layout;
 use outlast_wire::again;
-use outlast_wire::layout::Layout;
 use serde_json::{Value, json};
 
 pub(super) fn facts(layout: &Layout) -> Value {
