@@ -3,10 +3,9 @@
 //! Orders are in `orders`, the launch in `launch`, the ends in `finish`. An attempt begins at the gate, lives once it was
 //! started, and is over once its tree is proven empty; it leaves nothing unsaid on disk.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 use outlast_home::layout::AttemptDir;
@@ -378,9 +377,7 @@ fn has_begun(dir: &AttemptDir) -> bool {
 }
 
 fn lock(dir: &AttemptDir) -> Result<File, Unopened> {
-    let options =
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.lock());
-    let file = options.map_err(|_| Unopened::BadFiles)?;
+    let file = outlast_home::lock::open(&dir.lock()).map_err(|_| Unopened::BadFiles)?;
     match again::try_lock(&file) {
         Ok(()) => Ok(file),
         Err(_) => Err(Unopened::Busy),

@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use outlast_home::process::Who;
 use outlast_wire::guard::{Ended, Guarded};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -147,7 +148,7 @@ impl Watch {
 }
 
 /// The living of this tree. A daemon that the command started, for runs of its own, is not the command's to take along.
-fn ours() -> Vec<tree::Process> {
+fn ours() -> Vec<Who> {
     tree::descendants_but(&tree::is_outlast)
 }
 

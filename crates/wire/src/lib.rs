@@ -1,8 +1,8 @@
 //! What crosses a process boundary, as plain data.
 //!
 //! There are three boundaries. `shim` is what a daemon and a shim say to each other and leave on disk for each other;
-//! `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say, and `codes` are the errors of the daemon. Nothing here
-//! decides anything. In a release build `again` alone makes system calls, for its callers, and repeats those that a signal
+//! `guard` is what a daemon and the guard of a command say; `api` is what a client and the daemon say, and `codes` are the
+//! errors of the daemon. Nothing here decides anything. In a release build `again` alone makes system calls, for its callers, and repeats those that a signal
 //! interrupted. `plain` removes terminal sequences from output; daemon and client both use it, so both read output alike.
 
 pub mod again;
@@ -10,9 +10,7 @@ pub mod api;
 pub mod codes;
 pub mod environment;
 pub mod guard;
-pub mod holder;
 pub mod hook;
-pub mod layout;
 pub mod output;
 pub mod plain;
 pub mod pretended;

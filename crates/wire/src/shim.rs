@@ -119,7 +119,7 @@ pub struct Revive {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiter {
     pub revive: Revive,
-    /// Held by the waiter for its life; holds its [`WaiterIdentity`].
+    /// Held by the waiter for its life; names the waiter.
     pub lock: PathBuf,
     /// One byte, kept by the daemon: [`NOT_NEEDED`] while no run needs a daemon. Anything else, and a file
     /// that cannot be read, means that one is needed.
@@ -128,14 +128,6 @@ pub struct Waiter {
 
 pub const NEEDED: u8 = b'1';
 pub const NOT_NEEDED: u8 = b'0';
-
-/// Which process of this boot the waiter is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WaiterIdentity {
-    pub pid: u32,
-    /// Clock ticks since boot at its start.
-    pub start: u64,
-}
 
 /// One line of `events.jsonl`: a fact about the attempt, in the order it became true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

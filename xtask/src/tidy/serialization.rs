@@ -4,8 +4,10 @@ use super::Finding;
 use super::tree::File;
 
 /// Where types may be `Serialize` or `Deserialize`, and why.
-const HOMES: [(&str, &str); 13] = [
+const HOMES: [(&str, &str); 15] = [
     ("crates/wire/src/", "what crosses a process boundary"),
+    ("crates/home/src/holder.rs", "what the daemon's lock says"),
+    ("crates/home/src/process.rs", "what the waiter's lock says"),
     ("crates/engine/src/", "events, which are on disk for good"),
     ("crates/agents/src/response/", "the walk over what an agent wrote, before it is read"),
     ("crates/daemon/src/api/", "the queries of the API"),

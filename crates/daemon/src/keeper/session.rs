@@ -16,8 +16,8 @@ use super::GRACE_MS;
 use super::pulse::{ANSWER_WITHIN_MS, Do, Pulse};
 use super::{Work, orphan, records};
 use crate::mailbox::Message;
-use crate::socket::ShortPath;
 use crate::world::process::Who;
+use outlast_home::socket::ShortPath;
 
 /// A shim answers within this, or it is asked again later.
 const ANSWER_WITHIN: Duration = Duration::from_millis(ANSWER_WITHIN_MS);

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{DirBuilder, Metadata};
+use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use outlast_engine::Time;
@@ -177,7 +177,7 @@ pub(crate) fn take(item: &Value) -> Result<(), Untaken> {
         Ok(_) => {
             return Err(io::Error::other(format!("{} is no directory", taken.display())).into());
         }
-        Err(_) => DirBuilder::new().mode(0o700).create(taken)?,
+        Err(_) => outlast_home::directory::only_private_dir(taken)?,
     }
     match std::fs::rename(found, path) {
         Ok(()) => Ok(()),

@@ -170,7 +170,15 @@ mod tests {
     use super::*;
 
     fn stat(parent: u32, session: u32, start: u64) -> Stat {
-        Stat { command: "x".to_owned(), is_zombie: false, is_frozen: false, parent, session, start }
+        Stat {
+            command: "x".to_owned(),
+            is_zombie: false,
+            is_frozen: false,
+            is_traced: false,
+            parent,
+            session,
+            start,
+        }
     }
 
     fn named(these: &[Survivor]) -> Vec<u32> {

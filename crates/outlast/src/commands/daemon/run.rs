@@ -1,9 +1,9 @@
 //! `outlast daemon run`: be the daemon.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 
 use outlast_client::autostart::{self, Said};
@@ -102,7 +102,7 @@ fn detach(layout: &Layout) -> io::Result<()> {
 }
 
 fn open_log(layout: &Layout) -> io::Result<File> {
-    DirBuilder::new().recursive(true).mode(0o700).create(&layout.state)?;
+    outlast_home::directory::private_dir(&layout.state)?;
     let log = layout.daemon_log();
     match OpenOptions::new().append(true).create(true).mode(0o600).open(log) {
         // What is in its place is set aside by the daemon, which then has a log of its own.

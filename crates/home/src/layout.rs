@@ -2,10 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// The longest path by which a socket is bound and reached directly; a longer one goes through a descriptor of its
-/// directory. `sun_path` holds 108 bytes on Linux and 104 on macOS, the terminating zero among them.
-pub const LONGEST_SOCKET_PATH: usize = 100;
-
 /// The directories of one Outlast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -81,7 +77,7 @@ impl Layout {
         self.state.join("waiter.lock")
     }
 
-    /// What the waiter goes by: a [`crate::shim::Waiter`] as JSON.
+    /// What the waiter goes by: a [`outlast_wire::shim::Waiter`] as JSON.
     pub fn waiter_plan(&self) -> PathBuf {
         self.state.join("waiter.json")
     }
