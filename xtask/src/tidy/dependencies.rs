@@ -5,10 +5,10 @@ use super::manifest::{Section, dependencies};
 use super::tree::File;
 
 /// Our crates, and those of ours that each may be built upon.
-const ALLOWED: [(&str, &[&str]); 12] = [
-    ("outlast", &["wire", "home", "client", "daemon", "shim", "workflow"]),
+const ALLOWED: [(&str, &[&str]); 13] = [
+    ("outlast", &["wire", "home", "program", "client", "daemon", "shim", "workflow"]),
     ("client", &["wire", "home"]),
-    ("daemon", &["conduct", "engine", "store", "agents", "wire", "home", "workflow"]),
+    ("daemon", &["conduct", "engine", "store", "agents", "wire", "home", "program", "workflow"]),
     ("conduct", &["engine", "store", "workflow"]),
     ("workflow", &["engine", "agents"]),
     ("store", &["engine"]),
@@ -16,6 +16,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
     ("shim", &["wire", "home"]),
     ("sim", &["conduct", "engine", "store"]),
     ("engine", &[]),
+    ("program", &[]),
     ("home", &["wire"]),
     ("wire", &[]),
 ];
