@@ -170,7 +170,8 @@ impl RunDir {
         self.0.join("env.json")
     }
 
-    /// The workflow as it was when the run was started.
+    /// The loop file as it was when the run was made. For people (docs/workflow.md): no code reads it, the journal has
+    /// its hash and what follows from it.
     pub fn workflow(&self) -> PathBuf {
         self.0.join("workflow.md")
     }
@@ -180,7 +181,7 @@ impl RunDir {
         self.0.join("trigger.json")
     }
 
-    /// What the run's workspace is, and how far its life has come.
+    /// Where the run works. For people (docs/workflow.md): no code reads it, the journal has it too.
     pub fn workspace(&self) -> PathBuf {
         self.0.join("workspace.json")
     }
