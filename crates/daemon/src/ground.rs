@@ -136,7 +136,7 @@ impl Ground {
         }
     }
 
-    /// Has the daemon go. That it was asked to is on disk before anybody can see it gone.
+    /// Has the daemon go. That it was asked to is on disk before any process can see it gone.
     pub(crate) fn leave(&self, why: Leaving) {
         if why == Leaving::Asked {
             if let Err(error) = instance::mark_stopped(&self.layout) {

@@ -65,7 +65,7 @@ pub(crate) fn read_after_boot(path: &Path) -> Result<Vec<Record>, Unreadable> {
     Ok(before.into_iter().map_while(|line| serde_json::from_slice(line).ok()).collect())
 }
 
-/// True if somebody was told to start this attempt.
+/// True if a shim was told to start this attempt.
 pub(crate) fn is_begun(records: &[Record]) -> bool {
     !records.is_empty()
 }
@@ -97,7 +97,7 @@ pub(crate) fn ending(records: &[Record]) -> Option<engine::EndCause> {
     })
 }
 
-/// How often a stop is known to have been tried in vain.
+/// How often a stop is known to have failed.
 pub(crate) fn failed_stops(records: &[Record]) -> usize {
     records.iter().filter(|record| matches!(record, Record::StopIncomplete { .. })).count()
 }

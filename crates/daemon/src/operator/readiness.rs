@@ -41,7 +41,7 @@ impl Readiness {
         self.is_loaded.store(true, Ordering::Relaxed);
     }
 
-    /// Notes what became of an append, whoever's it was.
+    /// Notes what became of an append, of whichever run.
     pub(crate) fn note_append(
         &self,
         result: &Result<(), Error>,

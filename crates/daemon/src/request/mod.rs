@@ -192,7 +192,7 @@ fn status(outcome: &CallOutcome) -> (&'static str, Option<String>) {
         CallOutcome::Ok => ("ok", None),
         CallOutcome::Failed { why } => ("failed", Some(why.clone())),
         CallOutcome::Unknown => {
-            ("unknown", Some("nobody saw how it ended; check before you repeat it".to_owned()))
+            ("unknown", Some("its end was not observed; check before you repeat it".to_owned()))
         }
         CallOutcome::Refused { why, .. } => ("refused", Some(why.clone())),
     }

@@ -142,7 +142,7 @@ impl Creation {
         }
     }
 
-    /// The parent's journal has the run before anybody is told of it. If this daemon dies first, the next one
+    /// The parent's journal has the run before any client is told of it. If this daemon dies first, the next one
     /// finds the run and does the same.
     async fn announce(&self, id: &RunId, spec: &RunSpec) -> Answer<()> {
         let Some(parent) = &spec.parent else { return Ok(()) };

@@ -120,7 +120,7 @@ impl Supervisor {
         self.watchers.note(&run.id);
     }
 
-    /// The right to make or remove the directory of a run that no journal knows; `None` while somebody else
+    /// The right to make or remove the directory of a run that no journal knows; `None` while another task
     /// has it.
     pub(crate) fn claim(self: &Arc<Self>, id: &RunId) -> Option<Claim> {
         let is_free = lock(&self.claims).insert(id.clone());
@@ -169,7 +169,7 @@ impl Supervisor {
         self.slots.take(id, spec, since, world::free_memory_mb)
     }
 
-    /// Notes what a run has come to, and asks whoever can have the place it left.
+    /// Notes what a run has come to, and asks the run that can have the place it left.
     pub(crate) fn note_slot(&self, run: &Run) {
         self.needs.note(run);
         let is_held = self.restarts.is_pending(&run.id);
@@ -205,7 +205,7 @@ impl Supervisor {
         Ok(config)
     }
 
-    /// Reads the config again because somebody asked for that.
+    /// Reads the config again because a client asked for that.
     pub(crate) fn reload(&self) {
         match self.config() {
             Ok(_) => tracing::info!("looked at the config again, as asked"),

@@ -205,7 +205,7 @@ impl Supervisor {
         self.watchers.note(id);
     }
 
-    /// Removes every directory that is proven to be nobody's; says which, and how much each held.
+    /// Removes every directory that is proven to be of no run; says which, and how much each held.
     pub(crate) fn sweep_strays(self: &Arc<Self>) -> Result<Vec<(RunId, u64)>, Error> {
         let mut removed = Vec::new();
         for id in self.unknown_directories()? {

@@ -13,7 +13,7 @@ use outlast_wire::again;
 pub(crate) enum Lasting {
     /// Through a crash of the machine.
     Power,
-    /// Through our own death; after a crash of the machine nobody asks for it.
+    /// Through our own death; after a crash of the machine it is not needed.
     Process,
 }
 
@@ -91,7 +91,7 @@ fn try_write_whole(path: &Path, beside: &Path, content: &[u8], lasting: Lasting)
     Ok(())
 }
 
-/// Writes a 0600 file that nobody reads before we are done with it, and that is written again if we die.
+/// Writes a 0600 file that no process reads before we are done with it, and that is written again if we die.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(content)

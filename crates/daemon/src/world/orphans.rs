@@ -84,7 +84,7 @@ fn has_in_environment(pid: u32, marks: &[Vec<u8>]) -> io::Result<bool> {
     Ok(marks.iter().all(|mark| has(mark)))
 }
 
-/// Everybody alive whom any attempt of this run has started.
+/// Every living process that any attempt of this run has started.
 pub(crate) fn of_run(run: &RunId) -> io::Result<Vec<Survivor>> {
     let mark = format!("OUTLAST_RUN_ID={run}").into_bytes();
     let all = alive()?;
@@ -92,7 +92,7 @@ pub(crate) fn of_run(run: &RunId) -> io::Result<Vec<Survivor>> {
     Ok(all.iter().filter(|(pid, _)| marked.contains(pid)).map(survivor).collect())
 }
 
-/// Everybody alive who carries the marks. That processes cannot be looked at is an error, and no proof that
+/// Every living process that carries the marks. That processes cannot be looked at is an error, and no proof that
 /// there are none.
 pub(crate) fn look(marks: &Marks) -> io::Result<Found> {
     let all = alive()?;
