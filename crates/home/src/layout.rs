@@ -87,7 +87,7 @@ impl Layout {
         self.state.join("daemon.needed")
     }
 
-    /// Exists while the daemon is down because somebody asked for that.
+    /// Exists while the daemon is down because a person asked for that.
     pub fn stopped_marker(&self) -> PathBuf {
         self.state.join("daemon.stopped")
     }

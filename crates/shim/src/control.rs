@@ -1,4 +1,4 @@
-//! `ctl.sock` and everybody connected to it.
+//! `ctl.sock` and every peer connected to it.
 //!
 //! Lets in peers of the same user, up to a number, and as the daemon only the process that holds its lock; keeps
 //! the highest epoch that a daemon came with.

@@ -71,7 +71,7 @@ struct Watch {
     ending: Ending,
 }
 
-/// Whether there is still somebody to tell.
+/// Whether there is still a daemon to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Daemon {
     Waits,
@@ -182,7 +182,7 @@ fn never_started(failure: Failure) -> Ended {
     Ended::NeverStarted { code: failure.code, why: failure.why }
 }
 
-/// A daemon that died meanwhile asks nobody any more.
+/// A daemon that died meanwhile is not told.
 fn say(mut daemon: UnixStream, ended: &Ended) {
     if let Ok(text) = serde_json::to_vec(ended) {
         tolerate(daemon.write_all(&text));

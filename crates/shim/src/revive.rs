@@ -93,7 +93,7 @@ impl Reviver {
         }
     }
 
-    /// Nobody has to start a daemon: one lives, or somebody asked for it to be down.
+    /// No daemon has to be started: one lives, or a person asked for it to be down.
     pub(crate) fn is_cared_for(&self) -> bool {
         self.has_daemon() || self.plan.stopped_marker.exists()
     }

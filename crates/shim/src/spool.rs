@@ -2,7 +2,7 @@
 //!
 //! Keeps the first `head_bytes` and at least the last `tail_bytes`; what is between is punched out of
 //! the file, so that every byte keeps its offset. A filesystem that cannot punch holes keeps the first
-//! `head_bytes + tail_bytes` instead and counts the rest: less useful, bounded all the same, and the
+//! `head_bytes + tail_bytes` instead and counts the rest: less useful, still bounded, and the
 //! header says exactly what is missing.
 //!
 //! Loses nothing when a write fails: the bytes at hand are held, and the caller reads no more until

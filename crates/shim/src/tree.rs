@@ -83,7 +83,7 @@ fn walk(root: u32, children_of: &dyn Fn(u32) -> Vec<u32>) -> Vec<Who> {
         let Some(parent) = parents.pop() else { break };
         for pid in children_of(parent) {
             let Some(stat) = stat(pid) else { continue };
-            // A dead process may still have children that nobody has taken over.
+            // A dead process may still have children that no process has taken over.
             parents.push(pid);
             if !stat.is_zombie {
                 found.push(Who { pid, start: stat.start });
@@ -106,7 +106,7 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Everybody's children, from everybody's parent.
+/// The children of every process, from the parent of every process.
 fn scan() -> HashMap<u32, Vec<u32>> {
     let mut families: HashMap<u32, Vec<u32>> = HashMap::new();
     let Ok(entries) = again::read_dir("/proc") else { return families };

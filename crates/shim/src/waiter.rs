@@ -78,7 +78,7 @@ fn revive(reviver: &mut Reviver) -> bool {
     true
 }
 
-/// Returns when no daemon holds the lock. Whoever wants it gets it at once: ours is let go before we return.
+/// Returns when no daemon holds the lock. A daemon that wants it gets it at once: ours is let go before we return.
 fn until_dead(lock: &Path) -> io::Result<()> {
     again::lock_shared(&File::open(lock)?)
 }

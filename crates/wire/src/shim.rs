@@ -108,7 +108,7 @@ pub struct Revive {
     pub daemon_lock: PathBuf,
     /// Held by the one shim or waiter that is starting a daemon just now.
     pub revive_lock: PathBuf,
-    /// Exists while the daemon is down because somebody asked for that.
+    /// Exists while the daemon is down because a person asked for that.
     pub stopped_marker: PathBuf,
     /// The shim or waiter sets these for itself, and so for its child and for a daemon that it starts.
     #[serde(default, skip_serializing_if = "SoftLimits::are_untouched")]
@@ -147,7 +147,7 @@ pub enum Record {
     NeverStarted { at_ms: u64, code: NeverStarted, why: String },
     /// The shim began to end the tree.
     Ending { at_ms: u64, cause: EndCause },
-    /// The main process is gone. Whoever is left of its tree is listed.
+    /// The main process is gone. The processes that are left of its tree are listed.
     Exited { at_ms: u64, exit: Exit, output_bytes: u64, survivors: Vec<Survivor> },
     /// The tree was to be ended and could not be proven empty.
     StopIncomplete { at_ms: u64, survivors: Vec<Survivor> },

@@ -44,7 +44,7 @@ impl Attempt {
         let under = |name: &str| temp.path().join(name);
         let path = EnvVar { name: "PATH".into(), value: "/usr/local/bin:/usr/bin:/bin".into() };
         put(&under("env.json"), &serde_json::to_vec(&[path]).expect("serializes"));
-        // Somebody asked for no daemon, so that no test starts one unless it wants to.
+        // As after `daemon stop`, so that no test starts a daemon unless it wants to.
         put(&under("stopped"), b"");
         let spec = Spec {
             proto: 1,
