@@ -1,4 +1,4 @@
-//! A run's events as lines for somebody who watches. Kinds that are not known here are passed over.
+//! A run's events as lines for a person who watches. Kinds that are not known here are passed over.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ impl Teller {
                 vec![clip(&format!("waiting{cause}: {}", words(event, "reason")))]
             }
             ("verifying", _) => vec!["verifying".to_owned()],
-            // Any other end is told by whoever watched, with its exit code.
+            // Any other end is told by the command that watched, with its exit code.
             ("completed", _) => vec![clip(&format!("completed: {}", words(event, "reason")))],
             // Why it rests, or what it ended as, is told at the end.
             ("blocked" | "finishing", _) => {

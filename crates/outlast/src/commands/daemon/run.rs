@@ -75,7 +75,7 @@ fn tell_start(said: OwnedFd) {
     }
 }
 
-/// Gives up the session, directory and output of whoever started us. What was standard output carries
+/// Gives up the session, directory and output of the process that started us. What was standard output carries
 /// the line that says how the start went; the log takes its place.
 fn leave_terminal(layout: &Layout) -> Result<OwnedFd, Problem> {
     let stdout = rustix::stdio::stdout();
@@ -88,7 +88,7 @@ fn leave_terminal(layout: &Layout) -> Result<OwnedFd, Problem> {
 }
 
 fn detach(layout: &Layout) -> io::Result<()> {
-    // Whoever leads a process group has its own session already, or cannot have one.
+    // The leader of a process group has its own session already, or cannot have one.
     if let Err(error) = rustix::process::setsid()
         && error != rustix::io::Errno::PERM
     {
@@ -115,7 +115,7 @@ fn open_log(layout: &Layout) -> io::Result<File> {
     }
 }
 
-/// Nobody sees our standard error any more, so the reason goes where the start is awaited.
+/// Our standard error is not seen any more, so the reason goes where the start is awaited.
 fn told(ready: OwnedFd, layout: &Layout, error: &io::Error) -> Problem {
     let message = format!("cannot use {}: {error}", layout.state.display());
     let hint = Some("check who owns it and whether the disk is full".to_owned());

@@ -45,7 +45,7 @@ pub(crate) async fn status(world: &World, args: &DaemonStatusArgs) -> Answer {
     Ok(if status.running { 0 } else { UNREACHABLE })
 }
 
-/// No daemon answers. Who holds the lock, if a daemon does, can be said all the same.
+/// No daemon answers. The status still says which process holds the lock, if one does.
 fn absent(layout: &Layout) -> DaemonStatus {
     let holder = holder::current(&layout.daemon_lock());
     DaemonStatus {

@@ -148,10 +148,10 @@ pub(super) fn no_daemon(layout: &Layout, lock: Lock, now: Timestamp) -> Finding 
     }
 }
 
-/// Somebody should know that nobody was watching.
+/// A person should know that no daemon was watching.
 pub(super) fn was_down(absence: &Absence, now: Timestamp) -> Finding {
     let since = both(&absence.since.to_string(), now);
-    let message = format!("nobody asked it to stop, and its last sign of life was {since}");
+    let message = format!("it was not asked to stop, and its last sign of life was {since}");
     warning("daemon", message, "outlast daemon logs --tail 50 shows its last words")
 }
 

@@ -1,6 +1,6 @@
-//! `outlast doctor --bundle`: what somebody who helps needs, in one file, and nothing that is private.
+//! `outlast doctor --bundle`: what a person who helps needs, in one file, and nothing that is private.
 //!
-//! Everything in it is chosen: words of our own, numbers and times. Text that anybody else has written (tasks,
+//! Everything in it is chosen: words of our own, numbers and times. Text that a person or a program has written (tasks,
 //! arguments, output, labels, settings) is never looked through for secrets, because it is not taken at all.
 //! Nothing is sent anywhere.
 
@@ -131,7 +131,7 @@ fn doctor(report: &DoctorReport, scrub: &Scrub) -> Value {
 
 fn message(finding: &Finding, scrub: &Scrub) -> String {
     match finding.subject.as_str() {
-        // Says in plain words what somebody wrote.
+        // Quotes what a person wrote.
         "config" => place(&finding.message),
         "run" => scrub.text(without_detail(&finding.message)),
         _ => scrub.text(&finding.message),
