@@ -6,7 +6,6 @@
 
 mod graph;
 mod mentions;
-mod tokens;
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is written down or sent has a home, because changing it breaks somebody.
+//! What is written down or sent has a home, because a change of it breaks another process or release.
 
 use super::Finding;
 use super::tree::File;
