@@ -34,7 +34,7 @@ pub(crate) fn interrupted(
     let _lock = hold_lock(&layout);
     let proxy = Proxy {
         daemon: home.path().join("run/daemon.sock"),
-        listener: UnixListener::bind(layout.socket()).expect("nobody else listens there"),
+        listener: UnixListener::bind(layout.socket()).expect("no other process listens there"),
         verb,
         loses: AtomicUsize::new(lost),
         meanwhile,

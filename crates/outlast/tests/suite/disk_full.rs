@@ -200,7 +200,7 @@ fn an_end_that_cannot_be_written_down_is_written_down_later() {
     gate.open();
     until("the command has ended", || (!is_alive(pid)).then_some(()));
     assert_eq!(str_of(&until_trouble(&home, &id), "code"), "disk_full");
-    // Nobody is told of an end that is not durable.
+    // No client is told of an end that is not durable.
     let run = home.show(&id);
     assert_eq!((str_of(&run, "state"), &run["exit"]), ("running", &Value::Null));
     assert_eq!(home.fails(124, &["wait", &id, "--timeout", "1ms"]).lines().count(), 1);
