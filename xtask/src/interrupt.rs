@@ -29,7 +29,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Sleeps unless and until somebody wants us gone.
+/// Sleeps unless and until a signal asks this process to end.
 pub(crate) fn pause(time: Duration) {
     let end = Instant::now() + time;
     while !is_asked() && Instant::now() < end {

@@ -16,7 +16,7 @@ pub(crate) fn target() -> PathBuf {
     repository().join(target)
 }
 
-/// Cargo as whoever started us uses it, in the repository.
+/// Cargo as the caller uses it, in the repository.
 pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

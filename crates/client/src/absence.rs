@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use outlast_wire::layout::Layout;
-
-use crate::lock;
+use outlast_home::holder;
+use outlast_home::layout::Layout;
 
 /// A daemon that is no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub struct Absence {
 
 /// `None` if there has never been a daemon here.
 pub fn absence(layout: &Layout) -> Option<Absence> {
-    lock::last_holder(&layout.daemon_lock())?;
+    holder::last(&layout.daemon_lock())?;
     if let Some(since) = modified(layout.stopped_marker()) {
         return Some(Absence { since, was_asked: true });
     }
@@ -74,6 +73,6 @@ mod tests {
         assert_eq!(absence(&layout), Some(Absence { since: at(500), was_asked: false }));
         put(layout.stopped_marker(), "", 400);
         assert_eq!(absence(&layout), Some(Absence { since: at(400), was_asked: true }));
-        assert_eq!(lock::last_holder(&layout.daemon_lock()).map(|it| it.pid), Some(7));
+        assert_eq!(holder::last(&layout.daemon_lock()).map(|it| it.pid), Some(7));
     }
 }

@@ -6,18 +6,18 @@
 use std::process::Child;
 use std::time::Duration;
 
+use outlast_home::holder::{self, Left};
+use outlast_home::layout::Layout;
+use outlast_home::lock::{self, Lock};
 use outlast_wire::api::ErrorInfo;
 use outlast_wire::codes::Code;
-use outlast_wire::holder::Left;
-use outlast_wire::layout::Layout;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::Connection;
 use crate::dial::try_connect;
-use crate::holder;
-use crate::lock::{self, Lock};
+use crate::nudge;
 use crate::problem::{Problem, REFUSED, UNREACHABLE};
 use crate::world::World;
 
@@ -81,7 +81,7 @@ pub async fn start(world: &World) -> Result<Connection, Problem> {
                 // A daemon that has not listened for a while may not know that its socket is gone.
                 if pause == LONGEST_PAUSE && nudges < NUDGES_MAX {
                     nudges += 1;
-                    holder::nudge(world, layout);
+                    nudge::nudge(layout);
                 }
                 sleep(pause).await;
             }
@@ -109,7 +109,7 @@ pub async fn replace(world: &World) -> Result<(), Problem> {
 }
 
 fn was_replaced(layout: &Layout) -> bool {
-    let last = lock::last_holder(&layout.daemon_lock());
+    let last = holder::last(&layout.daemon_lock());
     last.is_some_and(|holder| holder.left == Some(Left::Replaced))
 }
 
@@ -153,7 +153,7 @@ fn stuck(layout: &Layout) -> Problem {
     match lock::probe(&lock) {
         Lock::Held => {
             let who =
-                lock::holder(&lock).map(|it| format!(", pid {},", it.pid)).unwrap_or_default();
+                holder::current(&lock).map(|it| format!(", pid {},", it.pid)).unwrap_or_default();
             let lock = lock.display();
             Problem::unreachable(format_args!(
                 "it holds {lock}{who} and has not answered for {seconds} s"

@@ -4,13 +4,14 @@
 
 use std::time::Duration;
 
+use outlast_home::lock::{self, Lock};
+use outlast_home::process::Sent;
 use tokio::time::{Instant, sleep};
 
 use crate::autostart;
 use crate::connection::Connection;
 use crate::dial::try_connect;
-use crate::holder::{self, Sent};
-use crate::lock::{self, Lock};
+use crate::nudge;
 use crate::problem::Problem;
 use crate::world::{Autostart, World};
 
@@ -43,7 +44,7 @@ pub async fn connect(world: &World) -> Result<Connection, Problem> {
 pub async fn reconnect(world: &World, deadline: Instant) -> Result<Connection, Problem> {
     let layout = world.layout()?;
     // A daemon that lives and lost its socket is told so.
-    holder::nudge(world, layout);
+    nudge::nudge(layout);
     let mut stopped_until = None;
     loop {
         if let Some(connection) = try_connect(layout).await? {
@@ -78,7 +79,7 @@ pub async fn meet(world: &World) -> Result<Option<Connection>, Problem> {
     if let Some(connection) = try_connect(layout).await? {
         return Ok(Some(connection));
     }
-    if holder::nudge(world, layout) != Sent::Yes {
+    if nudge::nudge(layout) != Sent::Yes {
         return Ok(None);
     }
     let deadline = Instant::now() + MEND_WITHIN;

@@ -5,18 +5,19 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use outlast_wire::layout::Layout;
+use outlast_home::address::{self, Address};
+use outlast_home::layout::Layout;
+use outlast_home::socket::ShortPath;
 use tokio::net::UnixStream;
 
 use crate::connection::{Connection, Failed};
-use crate::lock::{self, Door};
 use crate::problem::Problem;
 
 /// A connection if a daemon listens; `None` if none does.
 pub async fn try_connect(layout: &Layout) -> Result<Option<Connection>, Problem> {
     let lock = layout.daemon_lock();
-    match lock::door(layout) {
-        Some(door) => connect_to(&door).await,
+    match address::address(layout) {
+        Some(address) => connect_to(&address).await,
         None => match std::fs::File::open(&lock) {
             // The lock is another user's: to say that no daemon runs would be a guess.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -27,11 +28,11 @@ pub async fn try_connect(layout: &Layout) -> Result<Option<Connection>, Problem>
     }
 }
 
-async fn connect_to(door: &Door) -> Result<Option<Connection>, Problem> {
-    let socket = &door.socket;
+async fn connect_to(address: &Address) -> Result<Option<Connection>, Problem> {
+    let socket = &address.socket;
     let stream = match open(socket).await {
         // If the kernel names the holder's pid at the other end, the start need not be compared.
-        Ok(stream) if is_at(&stream, door.pid) || door.is_its_holders() => stream,
+        Ok(stream) if is_at(&stream, address.pid) || address.is_of_holder() => stream,
         Ok(_another) => return Ok(None),
         Err(error) if is_unserved(&error) => return Ok(None),
         Err(error) => {
@@ -63,35 +64,16 @@ fn is_unserved(error: &io::Error) -> bool {
 }
 
 async fn open(socket: &Path) -> io::Result<UnixStream> {
-    #[cfg(target_os = "linux")]
-    if socket.as_os_str().len() > outlast_wire::layout::LONGEST_SOCKET_PATH {
-        return open_through_directory(socket).await;
-    }
-    UnixStream::connect(socket).await
-}
-
-#[cfg(target_os = "linux")]
-async fn open_through_directory(socket: &Path) -> io::Result<UnixStream> {
-    use std::os::fd::AsRawFd;
-
-    use rustix::fs::{Mode, OFlags};
-
-    let (Some(directory), Some(name)) = (socket.parent(), socket.file_name()) else {
-        return Err(ErrorKind::InvalidInput.into());
-    };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let open = || rustix::fs::open(directory, flags, Mode::empty());
-    let directory = rustix::io::retry_on_intr(open)?;
-    let short = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name);
-    UnixStream::connect(&short).await
+    let short = ShortPath::of(socket)?;
+    UnixStream::connect(short.path()).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(layout: &Layout) -> Door {
-        Door { socket: layout.socket(), pid: std::process::id(), start: None }
+    fn at(layout: &Layout) -> Address {
+        Address { socket: layout.socket(), pid: std::process::id(), start: None }
     }
 
     fn runtime() -> tokio::runtime::Runtime {
@@ -105,17 +87,13 @@ mod tests {
         std::fs::create_dir_all(&layout.runtime).expect("directories");
         runtime().block_on(async {
             assert!(matches!(connect_to(&at(&layout)).await, Ok(None)));
-            // The socket is bound by way of a short link, as the daemon does.
-            let link = home.path().join("link");
-            std::os::unix::fs::symlink(&layout.runtime, &link).expect("a link");
-            let _listener =
-                tokio::net::UnixListener::bind(link.join("daemon.sock")).expect("a socket");
+            let _listener = outlast_home::socket::bind(&layout.socket()).expect("a socket");
             assert!(matches!(connect_to(&at(&layout)).await, Ok(Some(_))));
         });
     }
 
     #[test]
-    fn a_socket_that_nobody_serves_counts_as_no_daemon() {
+    fn a_socket_that_no_process_serves_counts_as_no_daemon() {
         let home = tempfile::tempdir().expect("a directory");
         let layout = Layout::under(home.path());
         std::fs::create_dir_all(&layout.runtime).expect("a directory");

@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use outlast_wire::layout::Environment;
+use outlast_home::layout::Environment;
 
 /// The value of a variable; `None` if the variable is not set, or is empty.
 pub fn lookup<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {

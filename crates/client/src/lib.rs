@@ -13,9 +13,7 @@ pub mod world;
 
 // Find: which daemon lives, from the files that it holds.
 pub mod absence;
-pub mod holder;
-pub mod lock;
-pub mod process;
+pub mod nudge;
 
 // Start: a connection, with a daemon behind it.
 pub mod ask;

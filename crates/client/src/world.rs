@@ -10,8 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use outlast_home::layout::Layout;
 use outlast_wire::environment::not_inherited;
-use outlast_wire::layout::Layout;
 
 use crate::environment::{directories, lookup};
 use crate::problem::Problem;

@@ -29,11 +29,11 @@ pub enum Readiness {
     Resting,
     /// It would start something now: its next step, or one that was meant and may never have been launched.
     Eager,
-    /// Nobody knows. What may be at work is not given up because of that.
+    /// It is not known. A run that may be at work is not given up because of that.
     Unreadable,
 }
 
-/// What is there, and how far everybody is.
+/// What is there, and how far every run is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Who has a conductor.
@@ -74,7 +74,7 @@ pub struct Rules {
     pub at_once: usize,
     /// Before the next so many.
     pub gap_ms: u64,
-    /// Whoever was let go counts for so long, at most.
+    /// A run that was let go counts for so long, at most.
     pub start_within_ms: u64,
     /// After a failure; it doubles with each.
     pub first_delay_ms: u64,
@@ -146,7 +146,7 @@ pub fn reconcile(desired: &[Desired], observed: &Observed, backoff: &Backoff, no
             Readiness::Resting | Readiness::Eager => {}
         }
         if !observed.seated.contains(run) {
-            // Whoever is at work is met again at once; but not for ever, if that is what fails.
+            // A run that is at work is met again at once; but not for ever, if that is what fails.
             match backoff.until(run, now).filter(|_| !is_alive || backoff.has_repeated(run)) {
                 None => plan.seat.push(run.clone()),
                 Some(until) => {
@@ -195,7 +195,7 @@ impl Plan {
         self.start = go.iter().map(|run| (*run).clone()).collect();
         recent.extend(go.iter().map(|_| now.plus_ms(rules.gap_ms)));
         under_way.extend(go.iter().map(|_| now.plus_ms(rules.start_within_ms)));
-        // Whoever is on the way is there before its time is over, and then this is asked again.
+        // A run that is on the way is there before its time is over, and then this is asked again.
         let full = if recent.len() >= most { recent } else { under_way };
         let next = full.into_iter().min().unwrap_or(now);
         for run in stay {

@@ -35,7 +35,7 @@ pub fn ending(records: &[Record]) -> Option<EndCause> {
     })
 }
 
-/// How often a stop is known to have been tried in vain.
+/// How often a stop is known to have failed.
 pub fn failed_stops(records: &[Record]) -> usize {
     records.iter().filter(|record| matches!(record, Record::StopIncomplete { .. })).count()
 }

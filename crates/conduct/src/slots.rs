@@ -40,7 +40,7 @@ struct Rank {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queueing {
     Joins,
-    /// It is held back, and nobody is to wait behind it.
+    /// It is held back, and no run is to wait behind it.
     StaysOut,
 }
 
@@ -96,7 +96,7 @@ impl Slots {
         table.next()
     }
 
-    /// True if somebody waits who may have to be asked again without anybody leaving.
+    /// True if a run waits that may have to be asked again although no other has left.
     pub fn waits_for_memory(&self) -> bool {
         let table = self.lock();
         table.rules.min_free_memory_mb.is_some() && table.next().is_some()

@@ -54,7 +54,7 @@ pub(crate) fn refuse_removal(supervisor: &Supervisor, id: &RunId) -> Result<(), 
         return Err(Refusal::new(Code::HasChildren, message)
             .hint(format!("`outlast stop {first}` ends one")));
     }
-    // One that cannot be read can be removed all the same.
+    // A run that cannot be read can be removed too.
     let row = supervisor.ground.store.row(id).ok().flatten();
     let is_unheard = row.is_some_and(|row| {
         let parent = row.parent.as_ref().and_then(|parent| supervisor.handle(parent));
@@ -72,7 +72,7 @@ pub(crate) fn made(child: &RunId, key: Option<&String>) -> Input {
     Input::ChildMade { child: child.clone(), key: key.cloned() }
 }
 
-/// Has the parent of an ended run hear of it, and holds nobody up.
+/// Has the parent of an ended run hear of it. Does not wait for the parent.
 pub(crate) fn ended(supervisor: &Arc<Supervisor>, run: Arc<Run>) {
     let Some(parent) = run.spec.parent.clone() else { return };
     let supervisor = supervisor.clone();
@@ -83,7 +83,7 @@ pub(crate) fn ended(supervisor: &Arc<Supervisor>, run: Arc<Run>) {
     });
 }
 
-/// Has the runs that were just loaded hear of whatever happened to their children while nobody was there.
+/// Has the runs that were just loaded hear of what happened to their children while no daemon was there.
 pub(crate) fn catch_up(supervisor: &Arc<Supervisor>, parents: &[Run]) -> Result<(), Error> {
     let mut unheard: Vec<(RunId, Row)> = Vec::new();
     for parent in parents.iter().filter(|run| !run.has_ended()) {

@@ -9,11 +9,11 @@ use std::time::Duration;
 use outlast_conduct::conductor::{Conductor, Due, Next, Over as Ended, Shared, Taken};
 use outlast_conduct::fenced_run::{FencedRun, Tell};
 use outlast_engine::{Input, Moment, Outcome, Run, RunId, Seen, State, Time, WaitCause};
+use outlast_home::layout::AttemptDir;
 use outlast_store::{Append, Entry, Error};
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
 use outlast_wire::hook;
-use outlast_wire::layout::AttemptDir;
 use outlast_wire::words::TroubleCode;
 use tokio::sync::{mpsc, oneshot, watch};
 

@@ -10,9 +10,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use outlast_home::layout::Layout;
 use outlast_store::{Depth, Error};
 use outlast_wire::codes::Code;
-use outlast_wire::layout::Layout;
 
 use crate::ground::Ground;
 use crate::lanes::Lane;

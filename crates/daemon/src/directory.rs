@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::io;
 
 use outlast_engine::Step;
+use outlast_home::layout::RunDir;
 use outlast_wire::again;
-use outlast_wire::layout::RunDir;
 
 /// The entries of one run directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,13 +7,13 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlast_wire::holder::{Holder, Left};
-use outlast_wire::layout::Layout;
+use outlast_home::holder::{Holder, Left};
+use outlast_home::layout::Layout;
 use rustix::io::Errno;
 #[cfg(target_os = "linux")]
 use rustix::net::SocketFlags;
@@ -25,9 +25,9 @@ use crate::ground::Ground;
 use crate::instance::Instance;
 use crate::leaving::Leaving;
 use crate::refusal::Refusal;
-use crate::socket::ShortPath;
 use crate::world::file_watch::{FileWatch, Heed};
 use crate::world::{files, limits};
+use outlast_home::socket::ShortPath;
 
 /// A removal that has begun may go on with the directory, so nothing is put back in the middle of it.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -220,7 +220,7 @@ async fn bind(socket: &Path, rival: Rival) -> io::Result<(UnixListener, Bound)> 
 /// Makes the directory, but none above it: a runtime directory is its session's to make. Others must not be able
 /// to put their own socket in the place of ours.
 fn own_dir(dir: &Path) -> io::Result<()> {
-    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+    match files::only_private_dir(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
     }

@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 
 use outlast_engine::{BootId, FoundEnd, Reason, Run, State, Time, Verdict};
-use outlast_wire::layout::RunDir;
+use outlast_home::layout::RunDir;
 use serde::{Deserialize, Serialize};
 
 use crate::world::World;

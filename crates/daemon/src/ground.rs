@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use outlast_engine::{Moment, Run, RunId, Slot, Time};
+use outlast_home::layout::Layout;
 use outlast_store::{Error, Journal};
 use outlast_wire::api::{Mode, Trouble};
-use outlast_wire::layout::Layout;
 use outlast_wire::shim::Revive;
 use outlast_wire::words::{TroubleCode, Word};
 use tokio::sync::watch;
@@ -141,7 +141,7 @@ impl Ground {
         }
     }
 
-    /// Has the daemon go. That it was asked to is on disk before anybody can see it gone.
+    /// Has the daemon go. That it was asked to is on disk before any process can see it gone.
     pub(crate) fn leave(&self, why: Leaving) {
         if why == Leaving::Asked {
             if let Err(error) = instance::mark_stopped(&self.layout) {

@@ -44,12 +44,12 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// Posts, and answers with what the server says or why nobody does.
+/// Posts, and answers with what the server says, or why no server does.
 pub(crate) async fn post(post: &Post<'_>, within: Duration) -> Result<Answer, String> {
     bounded(exchange(Method::POST, post), within).await
 }
 
-/// Asks for a URL, likewise.
+/// Asks for a URL in the same way.
 pub(crate) async fn get(url: &str, within: Duration) -> Result<Answer, String> {
     let nothing = Post { url, headers: Vec::new(), body: String::new() };
     bounded(exchange(Method::GET, &nothing), within).await
@@ -145,7 +145,7 @@ fn request(method: Method, post: &Post<'_>, uri: &Uri) -> Result<Request<Full<By
     request.body(Full::new(body)).map_err(|_| "the request cannot be made".to_owned())
 }
 
-/// What is not printed by anybody who prints headers.
+/// A value that is not printed when headers are printed.
 fn secret(text: &str) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::from_str(text)
         .map_err(|_| "the value of a header is not one line of text".to_owned())?;
@@ -198,7 +198,7 @@ async fn lookup(host: &str, port: u16) -> Result<Vec<std::net::SocketAddr>, Stri
     let ask = move || {
         use std::net::ToSocketAddrs;
         let found = (name.as_str(), port).to_socket_addrs().map(Iterator::collect);
-        // Whoever asked may have run out of time; the thread has its room until it ends.
+        // The caller may have run out of time; the thread has its room until it ends.
         drop(answer.send(found));
         drop(room);
     };
@@ -254,7 +254,7 @@ fn read_roots() -> Result<Arc<ClientConfig>, String> {
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found.errors.first().map(ToString::to_string).unwrap_or_default();
-        return Err(format!("this machine trusts nobody: no root certificates found {why}"));
+        return Err(format!("this machine trusts no server: no root certificates found {why}"));
     }
     let config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -3,18 +3,19 @@
 //! The lock file names the daemon and its socket. Its content counts while the lock is held. We never unlink the
 //! file.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::BootId;
+use outlast_home::holder::{self, Holder};
+use outlast_home::layout::Layout;
+use outlast_home::lock;
 use outlast_wire::again;
 use outlast_wire::codes::Code;
 use outlast_wire::environment::not_inherited;
-use outlast_wire::holder::Holder;
-use outlast_wire::layout::Layout;
 use outlast_wire::shim::EnvVar;
 use serde::{Deserialize, Serialize};
 
@@ -35,9 +36,9 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Takes the lock, or says who has it.
+    /// Takes the lock, or says which process has it.
     pub(crate) fn take(path: &Path) -> Result<Self, Refusal> {
-        let mut lock = open(path)?;
+        let lock = open(path)?;
         for _ in 0..LOOKS {
             match again::try_lock(&lock) {
                 Ok(()) => return Ok(Self::holding(lock)),
@@ -45,10 +46,10 @@ impl Instance {
                 Err(TryLockError::Error(error)) => return Err(cannot(path, &error)),
             }
         }
-        Err(already_running(&mut lock, path))
+        Err(already_running(path))
     }
 
-    /// Takes the lock if nobody has it.
+    /// Takes the lock if no process has it.
     pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, Refusal> {
         let lock = open(path)?;
         match again::try_lock(&lock) {
@@ -69,20 +70,14 @@ impl Instance {
         Self { lock: limits::closed_first(lock) }
     }
 
-    /// Written over what was there, so that a disk without room takes it too.
+    /// Writes into the lock which process holds it.
     pub(crate) fn say_who(&mut self, holder: &Holder) -> io::Result<()> {
-        let text = serde_json::to_vec(holder).map_err(io::Error::other)?;
-        self.lock.seek(SeekFrom::Start(0))?;
-        self.lock.write_all(&text)?;
-        self.lock.set_len(text.len() as u64)
+        holder::write(&mut self.lock, holder)
     }
 
-    /// True if the file holds these words and no others.
+    /// True if the lock says exactly this.
     pub(crate) fn says(&self, holder: &Holder) -> io::Result<bool> {
-        let text = serde_json::to_vec(holder).map_err(io::Error::other)?;
-        let mut there = vec![0; text.len() + 1];
-        let read = self.lock.read_at(&mut there, 0)?;
-        Ok(there[..read] == text)
+        holder::is_written(&self.lock, holder)
     }
 
     /// True while `path` is the file whose lock this is; another process may have removed or replaced it.
@@ -96,33 +91,19 @@ impl Instance {
     }
 }
 
-/// What the lock's file says of its holder.
-pub(crate) fn holder(path: &Path) -> Option<Holder> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
-}
-
 fn open(path: &Path) -> Result<File, Refusal> {
-    match try_open(path) {
+    match lock::open(path) {
         // No daemon holds a directory.
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
-            files::set_aside(path).and_then(|_| try_open(path))
+            files::set_aside(path).and_then(|_| lock::open(path))
         }
         opened => opened,
     }
     .map_err(|error| cannot(path, &error))
 }
 
-fn try_open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
-}
-
-fn already_running(lock: &mut File, path: &Path) -> Refusal {
-    let mut text = String::new();
-    let holder = lock
-        .read_to_string(&mut text)
-        .ok()
-        .and_then(|_| serde_json::from_str::<Holder>(&text).ok());
-    let who = match holder {
+fn already_running(path: &Path) -> Refusal {
+    let who = match holder::last(path) {
         Some(holder) => {
             format!("pid {}, version {}, since {}", holder.pid, holder.version, holder.started_at)
         }

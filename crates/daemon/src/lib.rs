@@ -58,7 +58,6 @@ mod lineage;
 mod log;
 mod service;
 mod settings;
-mod socket;
 mod starts;
 mod timekeeper;
 mod waiter;

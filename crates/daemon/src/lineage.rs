@@ -10,9 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_engine::{RunId, Time};
+use outlast_home::layout::Layout;
 use outlast_store::{Error, Journal};
 use outlast_wire::api::JournalView;
-use outlast_wire::layout::Layout;
 use serde::{Deserialize, Serialize};
 
 use crate::sync::lock;

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use outlast_home::layout::Layout;
 use outlast_wire::api::Mode;
-use outlast_wire::layout::Layout;
 
 pub struct Options {
     pub layout: Layout,

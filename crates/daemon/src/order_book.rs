@@ -128,7 +128,7 @@ impl Page {
         serde_json::to_string(&*self.0).expect("plain data")
     }
 
-    /// The word for all that holds.
+    /// The `pause --all` that holds.
     pub(crate) fn word(&self) -> Option<Arc<Order>> {
         self.last_word().map(|taken| Arc::new(taken.order()))
     }
@@ -137,7 +137,7 @@ impl Page {
         self.0.iter().rev().find(|taken| taken.verb.is_for_all())
     }
 
-    /// The page after one more order. The word for all that holds is not forgotten.
+    /// The page after one more order. The `pause --all` that holds is not forgotten.
     fn with(&self, taken: Taken) -> Self {
         let mut all = (*self.0).clone();
         all.push_back(taken);

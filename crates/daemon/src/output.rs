@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use outlast_engine::Time;
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 use outlast_wire::output::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Stream};
 
 /// How much one piece holds: little at first, so that it is there at once, and more when more is wanted.

@@ -173,9 +173,11 @@ async fn look_for_missed(supervisor: &Arc<Supervisor>) {
     let open = match open {
         Ok(Ok(open)) => open,
         Ok(Err(error)) => {
-            return tracing::error!(%error, "cannot look for runs that have nobody");
+            return tracing::error!(%error, "cannot look for runs without a conductor");
         }
-        Err(error) => return tracing::error!(%error, "looking for runs that have nobody died"),
+        Err(error) => {
+            return tracing::error!(%error, "the search for runs without a conductor died");
+        }
     };
     for id in open {
         let has_somebody = supervisor.handle(&id).is_some_and(|it| !it.mailbox.is_closed());
@@ -183,7 +185,7 @@ async fn look_for_missed(supervisor: &Arc<Supervisor>) {
         {
             continue;
         }
-        tracing::warn!(run = %id, "open, and conducted by nobody");
+        tracing::warn!(run = %id, "open, and has no conductor");
         supervisor.unseat(&id);
         let since = supervisor.ground.world.steady();
         supervisor.restarts.found(Desired {

@@ -11,10 +11,10 @@ use outlast_engine::{
     Agent, Answer, BootId, Custody, End, Event, Found, FoundAttempt, FoundEnd, Input, Report, Run,
     RunId, RunSpec, Slot, Step, Time, recover,
 };
+use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_store::{Amount, Append, Entry, Error, day};
 use outlast_wire::api::{RecoverItem, RecoverReport};
 use outlast_wire::codes::Code;
-use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{self, Record};
 
 use crate::conductor::{self, append_to};

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use outlast_wire::layout::Layout;
+use outlast_home::layout::Layout;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -46,7 +46,7 @@ pub(crate) fn make(layout: &Layout) {
     }
     if let Err(error) = allocate(&layout.state, &path) {
         tracing::warn!(%error, "there is no reserve for a full disk");
-        // A part of it helps nobody.
+        // A part of it does not help.
         if let Err(error) = files::remove(&path) {
             tracing::error!(%error, "cannot remove a part of the reserve");
         }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{RunId, Time};
+use outlast_home::holder::Holder;
+use outlast_home::layout::Layout;
 use outlast_store::Sqlite;
 use outlast_wire::api::{ErrorInfo, Mode};
 use outlast_wire::codes::Code;
-use outlast_wire::holder::Holder;
-use outlast_wire::layout::Layout;
 use outlast_wire::{hook, version};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -323,7 +323,7 @@ async fn answer(
         operator: supervisor.operator.clone(),
         above: above(supervisor),
     });
-    // The server ends by itself once it was told to and nobody is being answered; or the time is over.
+    // The server ends by itself once it was told to and no client is being answered; or the time is over.
     tokio::select! {
         () = serving => {}
         () = operator::follow(tasks) => {}
@@ -385,7 +385,7 @@ fn sweep(supervisor: Arc<Supervisor>) {
 fn tell(ready: Option<OwnedFd>, line: &str) {
     let Some(ready) = ready else { return };
     if let Err(error) = File::from(ready).write_all(line.as_bytes()) {
-        tracing::warn!(%error, "nobody waits for us to be ready");
+        tracing::warn!(%error, "no process waits for this daemon to be ready");
     }
 }
 

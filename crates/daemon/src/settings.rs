@@ -75,7 +75,7 @@ impl Settings {
         }
     }
 
-    /// Wakes whoever follows the config when another one has been taken.
+    /// Wakes the tasks that follow the config when another one has been taken.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::{Run, Seen, Step, Time};
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 use tokio::sync::watch;
 
 use crate::mailbox::{Following, Handle};
@@ -81,7 +81,7 @@ impl SilenceProbe {
     }
 
     /// When to look again if nothing is heard. An attempt that is silent already is looked at again only if it
-    /// has ever touched its heartbeat, of which nobody tells.
+    /// has ever touched its heartbeat, of which there is no news.
     pub(crate) fn wait(&self, run: &Run, world: &World) -> Option<Duration> {
         let window_ms = run.silent_after_ms()?;
         let observed = self.of.as_ref()?;
@@ -112,7 +112,7 @@ impl SilenceProbe {
         }
     }
 
-    /// Comes back when there is new output; never if nobody listens.
+    /// Comes back when there is new output; never if no task listens.
     pub(crate) async fn output(&mut self) {
         match &mut self.listening {
             Some(listening) => {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::world::files::{self, Lasting};
 
-/// So long a start that nobody asked for is remembered.
+/// So long a start after an unasked end is remembered.
 pub(crate) const WINDOW_MS: u64 = 120_000;
 const FIRST_HOLD_MS: u64 = 30_000;
 const LONGEST_HOLD_MS: u64 = 600_000;
@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 64 << 10;
 /// What one daemon leaves for the next.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Starts {
-    /// Starts after an end that nobody asked for, the latest last.
+    /// Starts after an unasked end, the latest last.
     unclean_ms: Vec<u64>,
     hold: Option<Hold>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Hold {
 /// How the daemon before this one ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// By somebody's order, or there was none.
+    /// By an order, or there was none.
     Asked,
     Unasked,
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 use outlast_wire::plain::{plain_text, without_sequences};
 
 use crate::world::host;

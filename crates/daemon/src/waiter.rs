@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -17,10 +17,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use outlast_engine::{Run, RunId};
-use outlast_wire::again;
+use outlast_home::layout::Layout;
+use outlast_home::waiter::holder;
 use outlast_wire::api::Mode;
-use outlast_wire::layout::Layout;
-use outlast_wire::shim::{NEEDED, NOT_NEEDED, Revive, Waiter, WaiterIdentity};
+use outlast_wire::shim::{NEEDED, NOT_NEEDED, Revive, Waiter};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -30,7 +30,7 @@ use crate::leaving::Leaving;
 use crate::sync::lock;
 use crate::world::files::{self, Lasting};
 use crate::world::limits;
-use crate::world::process::{self, Who};
+use crate::world::process;
 use crate::world::spawn;
 
 /// Before a waiter that has died is started again: longer each time, unless it lived for longer. Never long, because
@@ -196,17 +196,6 @@ pub(crate) fn end(layout: &Layout) {
     if let Some(who) = holder(&layout.waiter_lock()) {
         process::signal(who, Signal::TERM);
     }
-}
-
-/// Who holds the waiter's lock. A process that wrote its name and is gone holds nothing.
-fn holder(path: &Path) -> Option<Who> {
-    let file = File::open(path).ok()?;
-    match again::try_lock_shared(&file) {
-        Err(TryLockError::WouldBlock) => {}
-        Ok(()) | Err(TryLockError::Error(_)) => return None,
-    }
-    let said: WaiterIdentity = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-    Some(Who { pid: said.pid, start: said.start })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(crate) struct Watchers {
     all: Mutex<Vec<Weak<Watcher>>>,
 }
 
-/// Somebody who looks, until it is dropped.
+/// A client that watches, until this is dropped.
 #[derive(Default)]
 pub(crate) struct Watcher {
     unseen: Mutex<BTreeSet<RunId>>,
@@ -30,7 +30,7 @@ impl Watchers {
         watcher
     }
 
-    /// Tells everybody that this run looks different now. Called after it does.
+    /// Tells every watcher that this run looks different now. Called after it does.
     pub(crate) fn note(&self, id: &RunId) {
         lock(&self.all).retain(|one| {
             one.upgrade().is_some_and(|watcher| {

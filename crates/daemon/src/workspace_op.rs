@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use outlast_conduct::conductor::WorkspaceOp;
 use outlast_engine::{Input, Run};
+use outlast_home::layout::RunDir;
 use outlast_wire::api::Trouble;
 use outlast_wire::hook;
-use outlast_wire::layout::RunDir;
 use tokio::task::AbortHandle;
 
 use crate::ground::Ground;

@@ -26,7 +26,7 @@ const BEFORE_WATCHING: Duration = Duration::from_millis(250);
 const QUIET_REST: Duration = Duration::from_millis(300);
 const QUIET_END: Duration = Duration::from_secs(5);
 
-/// Shows the output of a run until it ends, rests, or somebody wants us gone; and of a loop how it gets on.
+/// Shows the output of a run until it ends, rests, or a signal asks the client to leave; and of a loop how it gets on.
 pub(crate) async fn attach(
     world: &World,
     session: Session<'_>,

@@ -1,6 +1,6 @@
 //! Which runs a person should look at first.
 //!
-//! Judges by what the daemon says of a run, and asks nobody.
+//! Judges by what the daemon says of a run, and asks nothing itself.
 
 use outlast_wire::words::{Health, ReasonCode, StateName, Word};
 
@@ -9,7 +9,7 @@ use crate::output::state::Condition;
 /// Groups of runs, the one to look at first first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Group {
-    /// It goes no further, or not well, until somebody acts.
+    /// It goes no further, or not well, until a person acts.
     NeedsMe,
     Running,
     Waiting,

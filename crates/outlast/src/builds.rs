@@ -1,7 +1,7 @@
 //! Which build this is, and whether the daemon is another.
 
-use outlast_client::lock;
-use outlast_wire::holder::Holder;
+use outlast_home::holder;
+use outlast_home::holder::Holder;
 use outlast_wire::version;
 
 use crate::output;
@@ -19,7 +19,7 @@ pub(crate) const RESTART: &str =
 pub(crate) fn mention(world: &World) {
     let Ok(layout) = world.client.layout() else { return };
     // It has just answered, so what the lock says is said of it.
-    let holder = lock::last_holder(&layout.daemon_lock());
+    let holder = holder::last(&layout.daemon_lock());
     if let Some(what) = holder.as_ref().and_then(difference) {
         output::tell(&format!("outlast: {what}\nhint: {RESTART}"));
     }

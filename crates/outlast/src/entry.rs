@@ -23,7 +23,7 @@ pub(crate) fn guard() -> ExitCode {
 
 /// `outlast daemon run`
 pub(crate) fn daemon(options: outlast_daemon::Options) -> ExitCode {
-    // Started by way of /proc/self/exe we would be called `exe`; a name that cannot be set is only a name.
+    // Started through /proc/self/exe we would be called `exe`; a name that cannot be set is only a name.
     #[cfg(target_os = "linux")]
     let _is_only_a_name = rustix::thread::set_name(c"outlast");
     outlast_daemon::run(options)

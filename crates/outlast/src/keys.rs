@@ -7,7 +7,7 @@ const LEAVE: [&[u8]; 3] = [b"\x1c", b"\x1b[92;5u", b"\x1b[27;5;92~"];
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Keys<'a> {
     Typed(&'a [u8]),
-    /// These, and then somebody wanted to leave.
+    /// These, and then the person wanted to leave.
     Leave(&'a [u8]),
 }
 

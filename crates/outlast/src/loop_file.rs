@@ -7,8 +7,8 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use outlast_client::problem;
+use outlast_home::layout::Layout;
 use outlast_wire::api::WorkflowFile;
-use outlast_wire::layout::Layout;
 use outlast_workflow::{
     Config, DEFAULT_FILE, LARGEST_FILE, Loaded, Overrides, Problem, Source, Surroundings,
 };
@@ -24,7 +24,7 @@ pub(crate) fn named(here: &Path, file: &Path) -> Result<WorkflowFile, problem::P
     let text = read(&path).map_err(|found| refusal(&found))?;
     let path = path.into_os_string().into_string().map_err(|path| {
         let message = format!("the path {} is not UTF-8", path.display());
-        problem::Problem::refusal("not_utf8", message).hint("reach it by way of a symbolic link")
+        problem::Problem::refusal("not_utf8", message).hint("reach it through a symbolic link")
     })?;
     Ok(WorkflowFile { path, text })
 }

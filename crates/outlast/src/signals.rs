@@ -23,7 +23,7 @@ impl Detach {
         })
     }
 
-    /// Returns when somebody wants us gone.
+    /// Returns when a signal asks this process to leave.
     pub(crate) async fn asked(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -33,7 +33,7 @@ impl Detach {
         }
     }
 
-    /// Returns when somebody wants us gone by other means than the keyboard's, whose keys are for
+    /// Returns when a signal other than the keyboard's asks this process to leave. The keys are for
     /// another process just now.
     pub(crate) async fn asked_for_good(&mut self) {
         tokio::select! {
@@ -42,7 +42,7 @@ impl Detach {
         }
     }
 
-    /// The keyboard's signals up to now were for somebody else.
+    /// The keyboard's signals up to now were for another process.
     pub(crate) fn forget_keys(&mut self) {
         for signal in [&mut self.interrupt, &mut self.quit] {
             while let Some(Some(())) = signal.recv().now_or_never() {}

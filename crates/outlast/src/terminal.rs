@@ -25,7 +25,7 @@ const KEYS_WAITING: usize = 64;
 /// How the terminal was, kept where a panic can find it.
 static ORIGINAL: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Which of its two screens the terminal shows, likewise.
+/// Which of its two screens the terminal shows, for the same purpose.
 static SWITCH: Mutex<Switch> = Mutex::new(Switch::new());
 
 /// True if both ends of a conversation are there.

@@ -1,4 +1,4 @@
-//! Text that a person gives on the command line, or by way of standard input.
+//! Text that a person gives on the command line, or on standard input.
 
 use std::io::Read;
 

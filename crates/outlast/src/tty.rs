@@ -29,7 +29,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
 
-/// Shows a run's terminal until the run ends or rests, or somebody wants us gone.
+/// Shows a run's terminal until the run ends or rests, or a signal asks the client to leave.
 pub(crate) async fn attach(
     world: &World,
     session: Session<'_>,
@@ -185,7 +185,7 @@ fn make_room() -> Result<(), Problem> {
     bytes::write_all(Target::Stdout, lines.as_bytes()).map_err(|error| bytes::unwritable(&error))
 }
 
-/// Sends keys and window sizes until somebody wants to leave.
+/// Sends keys and window sizes until the person wants to leave.
 async fn forward(mut hands: WriteHalf<Duplex>, seat: &mut Seat) -> Left {
     loop {
         let (frame, leaves) = tokio::select! {

@@ -65,8 +65,8 @@ impl World {
 
     /// A tool of the system's, which is asked something and does not outlive us.
     #[expect(clippy::disallowed_methods, reason = "world is where a client starts processes")]
-    pub(crate) fn tool(&self, program: &str) -> tokio::process::Command {
-        tokio::process::Command::new(program)
+    pub(crate) fn tool(&self, program: &str) -> Command {
+        Command::new(program)
     }
 
     /// Another of our own verbs, on the terminal that we have just put back.

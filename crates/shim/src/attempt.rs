@@ -3,15 +3,14 @@
 //! Orders are in `orders`, the launch in `launch`, the ends in `finish`. An attempt begins at the gate, lives once it was
 //! started, and is over once its tree is proven empty; it leaves nothing unsaid on disk.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
+use outlast_home::layout::AttemptDir;
 use outlast_wire::again;
 use outlast_wire::hook;
-use outlast_wire::layout::AttemptDir;
 use outlast_wire::shim::{NeverStarted, News, Record, Spec, Window};
 use rustix::event::PollFlags;
 
@@ -165,7 +164,7 @@ impl Attempt {
         others.into_iter().fold(stage, earlier)
     }
 
-    /// A wait of `asked` took `took`: time in which nobody listened is not the child's silence.
+    /// A wait of `asked` took `took`: time in which the shim did not listen is not the child's silence.
     pub(crate) fn waited(&mut self, asked: Duration, took: Duration, now: Instant) {
         if let Stage::Live(live) = &mut self.stage {
             live.limits.waited(asked, took, now);
@@ -280,7 +279,7 @@ impl Attempt {
         crate::tolerate(self.record(record, now));
     }
 
-    /// Makes an end survive the machine, and before it the answer and the output. Whoever listens is told first. A daemon
+    /// Makes an end survive the machine, and before it the answer and the output. Connected peers are told first. A daemon
     /// writes the end to a journal of its own, so if there is one and nothing was printed, nothing is left to do.
     pub(crate) fn sync_end(&mut self, now: Instant) {
         self.control.tick(now);
@@ -337,7 +336,7 @@ impl Attempt {
         self.noted(settled, now);
     }
 
-    /// Paints whoever has taken everything else by now, and sends that too.
+    /// Paints each viewer that has taken everything else by now, and sends that too.
     fn paint(&mut self, now: Instant) {
         let Stage::Live(live) = &self.stage else { return };
         let Some(terminal) = &live.terminal else { return };
@@ -355,8 +354,8 @@ impl Attempt {
         self.reviver.tick(now);
     }
 
-    /// Somebody will read what was written down. A daemon that has its lock will, and one that is
-    /// connected without it is believed if it stays so for a moment: it may be dying just now.
+    /// True if a daemon will read what was written down. A daemon that holds the lock will; a daemon that is connected
+    /// without the lock is believed if it stays so for a moment: it may be dying just now.
     fn is_noticed(&self, over_since: Instant, now: Instant) -> bool {
         let has_stayed = self.control.has_daemon() && now >= over_since + FLUSH_WITHIN;
         self.reviver.is_cared_for() || has_stayed || now >= over_since + FAREWELL
@@ -378,9 +377,7 @@ fn has_begun(dir: &AttemptDir) -> bool {
 }
 
 fn lock(dir: &AttemptDir) -> Result<File, Unopened> {
-    let options =
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.lock());
-    let file = options.map_err(|_| Unopened::BadFiles)?;
+    let file = outlast_home::lock::open(&dir.lock()).map_err(|_| Unopened::BadFiles)?;
     match again::try_lock(&file) {
         Ok(()) => Ok(file),
         Err(_) => Err(Unopened::Busy),

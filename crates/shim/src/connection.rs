@@ -2,7 +2,7 @@
 //!
 //! Knows who is at the other end, not what they may ask for. Never blocks: what a slow peer does not
 //! take is queued up to a bound, beyond which a viewer loses its backlog (and is painted anew) and
-//! anybody else loses the connection (and may come back and ask).
+//! any other peer loses the connection (and may come back and ask).
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -16,7 +16,7 @@ use crate::peer::Door;
 
 /// What a viewer may be behind by before its backlog is dropped.
 const SCREEN_MAX: usize = 256 << 10;
-/// What anybody may be behind by: the longest message and some.
+/// What a peer may be behind by: the longest message and some.
 const QUEUE_MAX: usize = FRAME_MAX + SCREEN_MAX;
 /// What is taken from one connection in one round.
 const RECEIVE_MAX: usize = 64 << 10;

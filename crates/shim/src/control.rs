@@ -1,4 +1,4 @@
-//! `ctl.sock` and everybody connected to it.
+//! `ctl.sock` and every peer connected to it.
 //!
 //! Lets in peers of the same user, up to a number, and as the daemon only the process that holds its lock; keeps
 //! the highest epoch that a daemon came with.
@@ -10,7 +10,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use outlast_wire::layout::{AttemptDir, LONGEST_SOCKET_PATH};
+use outlast_home::layout::AttemptDir;
+use outlast_home::socket;
 use outlast_wire::shim::{Frame, News, Order, Refusal};
 
 use crate::clock::earlier;
@@ -41,7 +42,7 @@ impl Control {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        let listener = bind(&dir.socket())?;
+        let listener = socket::bind(&dir.socket())?;
         listener.set_nonblocking(true)?;
         let door = Door::of(daemon_lock);
         Ok(Self { listener, connections: Vec::new(), epoch: 0, next_id: 0, door })
@@ -217,30 +218,4 @@ fn is_same_user(stream: &UnixStream) -> bool {
         let _ = stream;
         true
     }
-}
-
-/// A path that is too long for a socket's address is bound by way of its directory.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    if path.as_os_str().len() <= LONGEST_SOCKET_PATH {
-        return UnixListener::bind(path);
-    }
-    bind_through_directory(path)
-}
-
-#[cfg(target_os = "linux")]
-fn bind_through_directory(path: &Path) -> io::Result<UnixListener> {
-    use rustix::fs::{Mode, OFlags, open};
-    use std::os::fd::AsRawFd;
-
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = open(parent, flags, Mode::empty())?;
-    UnixListener::bind(Path::new(&format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn bind_through_directory(path: &Path) -> io::Result<UnixListener> {
-    UnixListener::bind(path)
 }

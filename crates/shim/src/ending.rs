@@ -1,7 +1,7 @@
 //! The end of a tree as a plan in time: TERM, a grace, KILL in rounds, and at last the admission that it
 //! did not work.
 //!
-//! Pure: it is told the time and answers with what is due. Whoever asks sends the signals.
+//! Pure: it is told the time and answers with what is due. The caller sends the signals.
 
 use std::time::{Duration, Instant};
 
@@ -34,12 +34,12 @@ pub(crate) enum Ending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     Kill,
-    /// KILL, and if somebody is left even so, say who.
+    /// KILL, and if a process is left even so, say which.
     KillAndAdmit,
 }
 
 impl Ending {
-    /// Somebody asks for the end. True if this is the first time, and TERM is due.
+    /// A peer or a limit asks for the end. True if this is the first time, and TERM is due.
     pub(crate) fn ask(&mut self, now: Instant, grace: Duration) -> bool {
         let kill_at = now + grace;
         match *self {

@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use outlast_home::process::Who;
 use outlast_wire::guard::{Ended, Guarded};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -70,7 +71,7 @@ struct Watch {
     ending: Ending,
 }
 
-/// Whether there is still somebody to tell.
+/// Whether there is still a daemon to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Daemon {
     Waits,
@@ -147,7 +148,7 @@ impl Watch {
 }
 
 /// The living of this tree. A daemon that the command started, for runs of its own, is not the command's to take along.
-fn ours() -> Vec<tree::Process> {
+fn ours() -> Vec<Who> {
     tree::descendants_but(&tree::is_outlast)
 }
 
@@ -181,7 +182,7 @@ fn never_started(failure: Failure) -> Ended {
     Ended::NeverStarted { code: failure.code, why: failure.why }
 }
 
-/// A daemon that died meanwhile asks nobody any more.
+/// A daemon that died meanwhile is not told.
 fn say(mut daemon: UnixStream, ended: &Ended) {
     if let Ok(text) = serde_json::to_vec(ended) {
         tolerate(daemon.write_all(&text));

@@ -59,7 +59,7 @@ pub use waiter::main as wait;
 use std::path::Path;
 use std::process::ExitCode;
 
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 
 use crate::attempt::Attempt;
 

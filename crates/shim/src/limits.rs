@@ -31,7 +31,7 @@ impl Limits {
         }
     }
 
-    /// There was a sign of life at that time, or nobody listened until then.
+    /// There was a sign of life at that time, or the shim did not listen until then.
     pub(crate) fn heard(&mut self, at: Instant) {
         self.heard = self.heard.max(at);
     }

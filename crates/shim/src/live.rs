@@ -151,7 +151,7 @@ impl Live {
         }
     }
 
-    /// Moves up to `budget` bytes of one stream to the spool and to whoever watches.
+    /// Moves up to `budget` bytes of one stream to the spool and to the viewers.
     pub(crate) fn pump(
         &mut self,
         stream: Stream,

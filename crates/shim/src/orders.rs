@@ -23,7 +23,7 @@ impl Attempt {
             ) => {
                 self.hello(id, epoch, role, now);
             }
-            // What a viewer says comes from a client, by way of the daemon: it does not speak for the daemon.
+            // What a viewer says comes from a client, through the daemon: it does not speak for the daemon.
             (Peer::Viewer(_) | Peer::Daemon { .. }, Frame::Message(Order::Hello { .. })) => {
                 self.control.dismiss(id, Refusal::Protocol, "you have said who you are", now);
             }

@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use outlast_home::holder::LOCK_DESCRIPTOR;
 use outlast_wire::again;
-use outlast_wire::holder::LOCK_DESCRIPTOR;
 
 /// A daemon that has not moved its lock took it among the first things it opened.
 const FIRST_DESCRIPTORS: u32 = 64;
@@ -130,13 +130,13 @@ mod tests {
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
         let door = Door::of(&path);
         assert!(!door.lets_in(&ours), "the file is open and not locked");
-        again::lock_shared(&lock).expect("nobody has it");
+        again::lock_shared(&lock).expect("it is free");
         assert!(!door.lets_in(&ours), "others may hold it, too");
         lock.unlock().expect("it is ours");
-        again::lock(&lock).expect("nobody has it");
+        again::lock(&lock).expect("it is free");
         assert!(door.lets_in(&ours));
         std::fs::remove_file(&path).expect("it is ours");
-        assert!(door.lets_in(&ours), "a lock without its name is held all the same");
+        assert!(door.lets_in(&ours), "a lock without its name is still held");
         drop(lock);
         assert!(!door.lets_in(&ours));
     }
@@ -146,7 +146,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("daemon.lock");
         let old = std::fs::File::create(&path).expect("creates");
-        again::lock(&old).expect("nobody has it");
+        again::lock(&old).expect("it is free");
         let door = Door::of(&path);
         std::fs::remove_file(&path).expect("it is ours");
         std::fs::File::create(&path).expect("creates");

@@ -1,7 +1,7 @@
-//! Reaping: who has ended, and whether anybody is left.
+//! Reaping: which children have ended, and whether any process is left.
 //!
 //! As the subreaper of its tree the shim is told of every end in it. "No child" from the kernel is then
-//! the proof that the tree is empty. Signals nobody.
+//! the proof that the tree is empty. Sends no signal.
 
 use outlast_wire::shim::Exit;
 use rustix::io::Errno;
@@ -21,7 +21,7 @@ pub(crate) struct Reaped {
     pub(crate) tree: Tree,
 }
 
-/// Reaps everybody who has ended.
+/// Reaps every child that has ended.
 pub(crate) fn reap(main: Option<Pid>) -> Reaped {
     let mut main_exit = None;
     loop {

@@ -4,14 +4,13 @@
 //! lives, and not while another shim or the waiter is at it. The new daemon is made a sibling of the shim: as a
 //! descendant it would be ended together with the run, and every other run's shim with it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use outlast_wire::again;
+use outlast_home::lock::{self, Lock};
 use outlast_wire::shim::{EnvVar, Revive as Plan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -94,7 +93,7 @@ impl Reviver {
         }
     }
 
-    /// Nobody has to start a daemon: one lives, or somebody asked for it to be down.
+    /// No daemon has to be started: one lives, or a person asked for it to be down.
     pub(crate) fn is_cared_for(&self) -> bool {
         self.has_daemon() || self.plan.stopped_marker.exists()
     }
@@ -149,7 +148,7 @@ impl Reviver {
             return None;
         }
         // Only who holds this lock looks at the daemon's before starting one, so that two never do.
-        let turn = take(&self.plan.revive_lock)?;
+        let turn = lock::try_take(&self.plan.revive_lock).ok()??;
         if is_held(&self.plan.daemon_lock) {
             return None;
         }
@@ -171,17 +170,8 @@ fn jittered(pause: Duration) -> Duration {
     pause + pause * 2 * u32::from(u16::from_le_bytes(random)) / u32::from(u16::MAX)
 }
 
-/// The lock, if it is free.
-pub(crate) fn take(path: &Path) -> Option<File> {
-    let options =
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = options.ok()?;
-    again::try_lock(&file).is_ok().then_some(file)
-}
-
 fn is_held(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    matches!(again::try_lock_shared(&file), Err(TryLockError::WouldBlock))
+    lock::probe(path) == Lock::Held
 }
 
 /// A process can be read from when it has ended.

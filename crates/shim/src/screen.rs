@@ -1,4 +1,4 @@
-//! What a terminal would show, kept so that whoever attaches late sees it at once.
+//! What a terminal would show, kept so that a viewer that attaches late sees it at once.
 //!
 //! A model of the visible screen without scrollback (that is in the log), which also answers the
 //! questions that programs ask their terminal while no real one is attached. Touches no descriptor.

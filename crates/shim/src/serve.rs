@@ -26,7 +26,7 @@ pub(crate) fn serve(mut attempt: Attempt) -> ExitCode {
         }
         attempt.tick(clock::now());
     }
-    // The socket stays where it is: whoever tries it is refused, and removing it would cost every launch
+    // The socket stays where it is: a client that tries it is refused, and removing it would cost every launch
     // after it (ext4 steps around inodes that were just freed).
     ExitCode::SUCCESS
 }

@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::tolerate;
 
 /// Signals that must not end a shim: only orders do. TERM is among them because a service manager that
-/// stops the daemon's group sends it to everybody, and XFSZ because a file size limit is to be met as a
+/// stops the daemon's group sends it to every process, and XFSZ because a file size limit is to be met as a
 /// write that fails.
 const IGNORED: [libc::c_int; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM, libc::SIGXFSZ];
@@ -88,7 +88,7 @@ pub(crate) fn restore_limits(before: SoftLimits) {
     }
 }
 
-/// Started by way of /proc/self/exe we would be called `exe`.
+/// Started through /proc/self/exe we would be called `exe`.
 fn take_name() {
     #[cfg(target_os = "linux")]
     tolerate(rustix::thread::set_name(c"outlast"));

@@ -2,7 +2,7 @@
 //!
 //! Keeps the first `head_bytes` and at least the last `tail_bytes`; what is between is punched out of
 //! the file, so that every byte keeps its offset. A filesystem that cannot punch holes keeps the first
-//! `head_bytes + tail_bytes` instead and counts the rest: less useful, bounded all the same, and the
+//! `head_bytes + tail_bytes` instead and counts the rest: less useful, still bounded, and the
 //! header says exactly what is missing.
 //!
 //! Loses nothing when a write fails: the bytes at hand are held, and the caller reads no more until
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 use outlast_wire::output::Stream;
 use outlast_wire::shim::Spool as Keep;
 

@@ -91,7 +91,7 @@ impl Terminal {
                 Ok(count) => drop(self.keys.drain(..count)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                // Nobody has the terminal open any more.
+                // No process has the terminal open any more.
                 Err(_) => self.keys.clear(),
             }
         }
@@ -100,7 +100,7 @@ impl Terminal {
     fn set_kernel_size(&self, window: Window) {
         let Window { rows, cols } = clamp(window);
         let size = Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
-        // Only a terminal that is gone refuses, and then nobody minds its size.
+        // Only a terminal that is gone refuses, and then its size does not matter.
         tolerate(rustix::termios::tcsetwinsize(&self.master, size));
     }
 }

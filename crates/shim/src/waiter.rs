@@ -6,16 +6,17 @@
 //! run needs one: then it ends. One daemon after the other finds the same waiter by its lock.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use outlast_home::waiter::announce;
 use outlast_wire::again;
-use outlast_wire::shim::{NOT_NEEDED, Waiter, WaiterIdentity};
+use outlast_wire::shim::{NOT_NEEDED, Waiter};
 
-use crate::revive::{self, Reviver};
-use crate::{EXIT_BAD_FILES, EXIT_BUSY, clock, setup, tolerate, tree, trim};
+use crate::revive::Reviver;
+use crate::{EXIT_BAD_FILES, EXIT_BUSY, clock, setup, trim};
 
 /// A daemon that lived so long did not die of its start: the next pause is the shortest again.
 const STEADY: Duration = Duration::from_secs(5);
@@ -77,7 +78,7 @@ fn revive(reviver: &mut Reviver) -> bool {
     true
 }
 
-/// Returns when no daemon holds the lock. Whoever wants it gets it at once: ours is let go before we return.
+/// Returns when no daemon holds the lock. A daemon that wants it gets it at once: ours is let go before we return.
 fn until_dead(lock: &Path) -> io::Result<()> {
     again::lock_shared(&File::open(lock)?)
 }
@@ -91,21 +92,10 @@ fn read(plan: &Path) -> Option<Waiter> {
     serde_json::from_slice(&std::fs::read(plan).ok()?).ok()
 }
 
-/// Takes the lock that makes this the only waiter, and says in it who that is. `None` if there is another.
-fn announce(path: &Path) -> Option<File> {
-    let mut lock = revive::take(path)?;
-    let pid = std::process::id();
-    // A daemon that cannot read who holds the lock cannot end this waiter; the marker of a stop still does.
-    if let Some(start) = tree::start_of(pid)
-        && let Ok(text) = serde_json::to_vec(&WaiterIdentity { pid, start })
-    {
-        tolerate(lock.set_len(0).and_then(|()| lock.write_all(&text)));
-    }
-    Some(lock)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -117,18 +107,6 @@ mod tests {
             File::create(&path).unwrap().write_all(bytes).unwrap();
             assert_eq!(is_needed(&path), needed, "{bytes:?}");
         }
-    }
-
-    #[test]
-    fn there_is_one_waiter_and_its_lock_says_who() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("waiter.lock");
-        let first = announce(&path).expect("the lock is free");
-        assert!(announce(&path).is_none());
-        let said: WaiterIdentity = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        assert_eq!(said.pid, std::process::id());
-        drop(first);
-        assert!(announce(&path).is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 
 use harness::{Attempt, EPOCH, exit_of, is_alive, never_started, put};
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 use outlast_wire::output::Stream;
 use outlast_wire::shim::{
     EndCause, Exit, NeverStarted, News, Order, Record, Refusal, Role, Spool, Window,

@@ -56,7 +56,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True if the same request may succeed later without anybody changing it.
+    /// True if the same request may succeed later as it is.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Full(_) | Self::Io(_) | Self::Locked(_) | Self::Unsaved { .. })
     }

@@ -52,11 +52,11 @@ pub enum Depth {
 
 /// A store of journals.
 ///
-/// An append is refused without a trace by [`Error::is_refusal`]. After any other error nobody knows
+/// An append is refused without a trace by [`Error::is_refusal`]. After any other error it is not known
 /// whether it was written: the last write before a failed sync may come back after a crash, so the run has
 /// to be read again before it is written to.
 pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
-    /// Raises the fencing number and returns it once it is durable. Whoever holds an older one can write
+    /// Raises the fencing number and returns it once it is durable. A daemon that holds an older one can write
     /// nothing from here on.
     fn take_epoch(&self) -> Result<u64, Error> {
         self.take_epoch_above(0)
@@ -122,7 +122,7 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
     /// The runs for which something still has to be done or watched, the oldest first.
     fn open_runs(&self) -> Result<Vec<RunId>, Error>;
 
-    /// The run that somebody means by `text`: the one with this id, else the newest one of this name, else
+    /// The run that a person means by `text`: the one with this id, else the newest one of this name, else
     /// the only one whose id starts like this (with three characters or more).
     fn resolve(&self, text: &str) -> Result<Resolved, Error>;
 

@@ -30,7 +30,7 @@ pub enum Fault {
     RefuseFull,
     /// The process dies before the commit: nothing is written.
     LoseBeforeCommit,
-    /// The process dies after the commit: it is written, and nobody is told.
+    /// The process dies after the commit: it is written, and no caller is told.
     LoseAfterCommit,
 }
 
@@ -88,7 +88,7 @@ impl Journal for Memory {
     }
 
     fn append(&self, append: Append, done: Done) {
-        // The answer is given without the lock, because whoever gets it may ask the store something.
+        // The answer is given without the lock, because the caller may ask the store something.
         let answer = self.shelf().append_or_fail(append);
         done(answer);
     }
@@ -112,7 +112,7 @@ impl Journal for Memory {
         filter: &Filter,
         visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        // Copied first: whoever visits may ask this store something else.
+        // Copied first: the visitor may ask this store something else.
         let rows: Vec<Row> = {
             let shelf = self.shelf();
             let passing = shelf.rows().rev().filter(|row| filter.passes(row));

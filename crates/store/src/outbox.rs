@@ -57,7 +57,7 @@ pub enum Change {
     Refused { sink: String, ids: Vec<String>, at: Time, next_at: Time, problem: String },
     /// The sink cannot be told anything just now.
     Failed { sink: String, ids: Vec<String>, at: Time, next_at: Time, problem: String },
-    /// Nothing is told to the sink until somebody enables it.
+    /// Nothing is told to the sink until a person enables it.
     Disable { sink: String, at: Time, problem: String },
     /// Whatever was wrong with the sink is forgotten; what waits for it may go at once.
     Enable { sink: String },

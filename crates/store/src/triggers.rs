@@ -1,6 +1,6 @@
 //! Triggers, and what has come to them: an occurrence of a schedule, a delivery, a file, an item.
 //!
-//! Remembers only. Whatever comes is kept before anybody makes a run of it, and is known for good once it is
+//! Remembers only. Whatever comes is kept before a run is made of it, and is known for good once it is
 //! kept, so that nothing that comes twice makes a second run.
 
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ pub enum TriggerChange {
     Remove {
         trigger: String,
     },
-    /// What has come, and how far the trigger has come thereby. What is known already is left as it is.
+    /// What has come, and how far the trigger has come with it. What is known already is left as it is.
     Keep {
         trigger: String,
         deliveries: Vec<Delivery>,

@@ -289,7 +289,7 @@ fn pages_are_the_list<P: Place>() {
                 let page = store.rows_page(&filter, before, most).unwrap();
                 assert!(page.rows.len() <= most.min(13), "long labels end a page before");
                 paged.extend(page.rows);
-                // A run that is removed meanwhile is where the list goes on all the same.
+                // A run that is removed meanwhile is still where the list goes on.
                 before = page.next;
                 if before.is_none() {
                     break;
@@ -410,7 +410,7 @@ fn a_refused_append_harms_nobody_in_its_group<P: Place>() {
     let (_place, store, epoch) = fresh::<P>();
     let (answers, answered) = mpsc::channel();
     for n in 0..300_u64 {
-        // Every third one has a key that is taken, and every third one an epoch that nobody has.
+        // Every third one has a key that is taken, and every third one an epoch that no daemon has.
         let spec = if n % 3 == 1 { keyed("k") } else { spec() };
         let epoch = if n % 3 == 2 { epoch + 1 } else { epoch };
         let (append, _) = creation(&id(&format!("aaaa{n:08}")), spec, epoch);

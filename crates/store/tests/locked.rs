@@ -14,7 +14,7 @@ fn a_journal_that_another_process_has_locked_is_said_to_be_and_nothing_hangs() {
     let path = directory.path().join("outlast.db");
     let store = Sqlite::open(&path).unwrap();
     let epoch = store.take_epoch().unwrap();
-    // Somebody who writes and does not finish.
+    // A connection that writes and does not finish.
     let outsider = Connection::open(&path).unwrap();
     outsider.execute_batch("BEGIN IMMEDIATE; UPDATE fence SET epoch = epoch").unwrap();
     let refused = create_run(&store, "aaaa00000001", spec(), epoch).map(drop);
@@ -24,7 +24,7 @@ fn a_journal_that_another_process_has_locked_is_said_to_be_and_nothing_hangs() {
     outsider.execute_batch("ROLLBACK").unwrap();
     create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
     drop((store, outsider));
-    // Somebody who wants it for themselves alone.
+    // A connection that wants the file for itself alone.
     let outsider = Connection::open(&path).unwrap();
     outsider.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT").unwrap();
     assert_eq!(Sqlite::open(&path).err(), Some(Error::Locked(path.clone())));

@@ -15,9 +15,9 @@ macro_rules! hook {
 
 /// Dies by SIGKILL if this is the point that `OUTLAST_CRASH_AT` names, or its n-th pass for `name@n`.
 ///
-/// `OUTLAST_CRASH_TOKEN` names a file that is used up by the death, so that whoever is started
+/// `OUTLAST_CRASH_TOKEN` names a file that is used up by the death, so that a process that is started
 /// afterwards with the same environment lives. `OUTLAST_CRASH_SIGNAL` names another signal: after a `STOP`
-/// the test decides who dies while somebody stands here. `PANIC` is a bug, which ends less than the process.
+/// the test decides which process dies while another stands here. `PANIC` is a bug, which ends less than the process.
 #[cfg(debug_assertions)]
 pub fn pass(name: &str) {
     let passes = steer("OUTLAST_CRASH_LOG").map_or(1, |log| count_pass(&log, name));

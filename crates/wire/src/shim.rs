@@ -103,7 +103,7 @@ pub struct Revive {
     pub daemon_lock: PathBuf,
     /// Held by the one shim or waiter that is starting a daemon just now.
     pub revive_lock: PathBuf,
-    /// Exists while the daemon is down because somebody asked for that.
+    /// Exists while the daemon is down because a person asked for that.
     pub stopped_marker: PathBuf,
     /// The shim or waiter sets these for itself, and so for its child and for a daemon that it starts.
     #[serde(default, skip_serializing_if = "SoftLimits::are_untouched")]
@@ -114,7 +114,7 @@ pub struct Revive {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiter {
     pub revive: Revive,
-    /// Held by the waiter for its life; holds its [`WaiterIdentity`].
+    /// Held by the waiter for its life; names the waiter.
     pub lock: PathBuf,
     /// One byte, kept by the daemon: [`NOT_NEEDED`] while no run needs a daemon. Anything else, and a file
     /// that cannot be read, means that one is needed.
@@ -123,14 +123,6 @@ pub struct Waiter {
 
 pub const NEEDED: u8 = b'1';
 pub const NOT_NEEDED: u8 = b'0';
-
-/// Which process of this boot the waiter is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WaiterIdentity {
-    pub pid: u32,
-    /// Clock ticks since boot at its start.
-    pub start: u64,
-}
 
 /// One line of `events.jsonl`: a fact about the attempt, in the order it became true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +142,7 @@ pub enum Record {
     NeverStarted { at_ms: u64, code: NeverStarted, why: String },
     /// The shim began to end the tree.
     Ending { at_ms: u64, cause: EndCause },
-    /// The main process is gone. Whoever is left of its tree is listed.
+    /// The main process is gone. The processes that are left of its tree are listed.
     Exited { at_ms: u64, exit: Exit, output_bytes: u64, survivors: Vec<Survivor> },
     /// The tree was to be ended and could not be proven empty.
     StopIncomplete { at_ms: u64, survivors: Vec<Survivor> },

@@ -62,7 +62,7 @@ pub(crate) fn budgets(root: &Node) -> Vec<SharedBudget> {
     day.into_iter().chain(of_labels).filter(SharedBudget::limits_anything).collect()
 }
 
-/// Budgets that limit nothing, which nobody writes on purpose.
+/// Budgets that limit nothing, which no operator writes on purpose.
 pub(crate) fn remarks(file: &str, root: &Node) -> Vec<Problem> {
     let day = root.get("budgets.day").map(|node| ("budgets.day".to_owned(), node));
     let labels = root.get("budgets.labels").map_or(&[][..], Node::entries);

@@ -110,7 +110,7 @@ impl Default for Log {
     }
 }
 
-/// The sign of life that somebody else waits for.
+/// The sign of life that another service waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ping {
     pub url: String,

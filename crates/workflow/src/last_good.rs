@@ -1,6 +1,6 @@
 //! The last good value of a file that may change under us.
 //!
-//! Reads no file: whoever watches hands over what reading gave. New runs get the value; what already runs has
+//! Reads no file: the caller hands over what reading gave. New runs get the value; what already runs has
 //! its own.
 
 use std::io::ErrorKind;

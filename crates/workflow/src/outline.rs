@@ -1,4 +1,4 @@
-//! The config with nothing in it that anybody but us has chosen: for whoever is shown it and must not see it.
+//! The config with nothing in it that a person has chosen: for readers of a bundle, who must not see that.
 //!
 //! Keeps our own keys, numbers, flags and the words of closed lists. Any other text, and any name that the
 //! operator made up, is left out; nothing is recognised as a secret, because nothing has to be.

@@ -1,6 +1,6 @@
 //! A file's text before anything is read into it: how it was got, and where its front matter ends.
 //!
-//! Opens nothing; whoever read the file hands over the bytes or why there are none.
+//! Opens nothing; the caller hands over the bytes of the file, or why there are none.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! A file's tree against the table of its keys: what is unknown, of the wrong type, or without effect.
 //!
-//! Reads no meaning into values; what passed here may still be refused by whoever settles it.
+//! Reads no meaning into values; what passed here may still be refused by `settle`.
 
 use crate::keys::{self, Effect, Key, Kind};
 use crate::node::{Node, Value};

@@ -99,7 +99,7 @@ fn what_is_left_of_a_limit_has_the_names_of_request_json_and_of_the_loop_file() 
 fn a_prompt_of_ours_speaks_of_what_happened() {
     let prompt = "Turn {{ turn }} of {{ name | default: run }} in {{ workspace }} for {{ labels.team }}.\n\
         {% if note %}{{ note.cause }}: {{ note.text }}\n{% endif %}\
-        {% for m in messages %}{{ m.from | default: 'someone' }} says {{ m.text }}{% unless forloop.last %}; {% endunless %}{% endfor %}\n\
+        {% for m in messages %}{{ m.from | default: 'a person' }} says {{ m.text }}{% unless forloop.last %}; {% endunless %}{% endfor %}\n\
         {% for c in previous.failed_checks %}{{ c.command }} said {{ c.output }}{% endfor %}\n\
         {{ previous.status }} {{ limits_left.max_turns | default: 'many' }} left";
     let later = Variables {
@@ -121,7 +121,7 @@ fn a_prompt_of_ours_speaks_of_what_happened() {
     };
     assert_eq!(
         render(prompt, &later).unwrap(),
-        "Turn 2 of login in /w for web.\nstalled: go on\nsomeone says hi; ada says ho\nmake said no\ncontinue many left"
+        "Turn 2 of login in /w for web.\nstalled: go on\na person says hi; ada says ho\nmake said no\ncontinue many left"
     );
     assert!(render(prompt, &run()).is_ok());
 }

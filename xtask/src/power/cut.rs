@@ -39,7 +39,7 @@ const PAGE: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syncs {
     Count,
-    /// A disk that lies. Whoever looks must find that acknowledgements are lost, or cannot look.
+    /// A disk that lies. The audit must find that acknowledgements are lost, or cannot look.
     Lie,
 }
 

@@ -87,7 +87,7 @@ pub(super) struct Disk {
     ended: Vec<usize>,
     entries: HashMap<Inode, Entries>,
     lengths: Vec<usize>,
-    /// Where the next plain write goes, if somebody has said so; at the end otherwise.
+    /// Where the next plain write goes, if a seek has said so; at the end otherwise.
     positions: HashMap<Inode, usize>,
     removed: HashMap<PathBuf, Inode>,
 }

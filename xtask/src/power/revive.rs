@@ -13,7 +13,7 @@ use super::verdict::{Told, begins_with};
 use crate::private::{self, Private};
 use crate::{interrupt, process};
 
-/// Ends of attempts that nobody could have seen under this boot.
+/// Ends of attempts that no process could have observed under this boot.
 const UNTRUE: [&str; 2] = ["never_started", "lost"];
 
 /// Everything that is wrong with what the daemon makes of it.

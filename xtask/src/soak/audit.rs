@@ -51,7 +51,7 @@ fn existence(outlast: &Private, runs: &[Run]) -> Result<Vec<String>> {
     let missing =
         known.difference(&listed).map(|id| format!("run {id} was acknowledged and is gone"));
     let extra =
-        listed.difference(&known).map(|id| format!("run {id} exists and nobody was told of it"));
+        listed.difference(&known).map(|id| format!("run {id} exists and no client was told of it"));
     Ok(missing.chain(extra).collect())
 }
 

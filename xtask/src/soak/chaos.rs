@@ -1,4 +1,4 @@
-//! The killer: a daemon often, a shim now and then, at moments that nobody expects.
+//! The killer: a daemon often, a shim now and then, at random moments.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl<'a> Chaos<'a> {
     }
 
     fn kill_shim(&mut self) -> Result<()> {
-        // Nobody answers while the daemon is down, and then there is nothing to choose from.
+        // No daemon answers while it is down, and then there is nothing to choose from.
         let Ok(live) = self.outlast.ask_json(&["ps", "--state", "running", "--json"]) else {
             return Ok(());
         };
@@ -55,7 +55,7 @@ impl<'a> Chaos<'a> {
         let Some(pid) = view["shim_pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()) else {
             return Ok(());
         };
-        // Noted before the kill, so that nobody can see the loss and not know its cause.
+        // Noted before the kill, so that no auditor sees the loss without its cause.
         self.shared
             .runs()
             .iter_mut()

@@ -80,7 +80,7 @@ struct Shared {
 
 impl Shared {
     fn runs(&self) -> std::sync::MutexGuard<'_, Vec<Run>> {
-        self.runs.lock().expect("nobody panics while holding the list")
+        self.runs.lock().expect("no holder of the list panics")
     }
 
     fn is_over(&self) -> bool {

@@ -96,7 +96,7 @@ impl<'a> Workload<'a> {
         Ok(Self { outlast, seed, counts })
     }
 
-    /// Starts one run, asking again under the same key until somebody acknowledges it.
+    /// Starts one run, asking again under the same key until a daemon acknowledges it.
     pub(super) fn start(&self, number: u64, kind: Kind) -> Result<String> {
         let key = format!("soak-{}-{number}", self.seed);
         let count = r#"echo once >> "$COUNTS/$OUTLAST_RUN_ID.$OUTLAST_TURN.$OUTLAST_ATTEMPT"; "#;
@@ -139,7 +139,7 @@ impl<'a> Workload<'a> {
             }
             interrupt::pause(Duration::from_millis(50));
         }
-        bail!("nobody could be asked about {id} in {TRIES} tries")
+        bail!("no daemon answered about {id} in {TRIES} tries")
     }
 
     pub(super) fn executions(&self) -> Result<Executions> {

@@ -8,7 +8,7 @@
 //! - in the pattern of `matches!`, or of `if let` and `let … else`.
 //!
 //! A word in any other place is data, such as a key of JSON or a column of a table, and is let pass. So is a text that is
-//! compared by way of a variable or of `contains`: the rule prefers to miss a decision over finding what is none.
+//! compared through a variable or with `contains`: the rule prefers to miss a decision over finding what is none.
 
 use outlast_wire::words::{BlockReason, Health, ReasonCode, StateName, TroubleCode};
 

@@ -6,7 +6,6 @@
 
 mod graph;
 mod mentions;
-mod tokens;
 
 use std::collections::BTreeMap;
 
@@ -31,7 +30,7 @@ struct Known {
 const KNOWN: [Known; 1] = [Known {
     crate_name: "sim",
     folder: "",
-    modules: "chore conductor daemon family faults keeper person restarts shim truth workload world",
+    modules: "books conductor daemon family faults person restarts shim step truth workload workspace world",
 }];
 
 pub(super) fn between_modules(files: &[File]) -> Vec<Finding> {

@@ -2,6 +2,7 @@
 //!
 //! Each rule is a function from the text of files to findings. Nothing here compiles or runs anything.
 
+mod actors;
 mod codes;
 mod comparisons;
 mod cycles;
@@ -12,6 +13,7 @@ mod manifest;
 mod purity;
 mod serialization;
 mod shape;
+mod tokens;
 mod tree;
 mod words;
 
@@ -23,13 +25,14 @@ use self::tree::File;
 
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     dependencies::between_our_crates,
     dependencies::kept_out,
     dependencies::have_a_purpose,
     cycles::between_modules,
     words::unfinished,
     words::machine_paths,
+    actors::are_named,
     hooks::are_listed,
     shape::sizes,
     shape::opening_docs,

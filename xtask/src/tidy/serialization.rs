@@ -1,12 +1,14 @@
-//! What is written down or sent has a home, because changing it breaks somebody.
+//! What is written down or sent has a home, because a change of it breaks another process or release.
 
 use super::Finding;
 use super::tree::File;
 
 /// Where types may be `Serialize` or `Deserialize`, and why.
-const HOMES: [(&str, &str); 14] = [
+const HOMES: [(&str, &str); 16] = [
     ("crates/words/src/", "the words in all of the others"),
     ("crates/wire/src/", "what crosses a process boundary"),
+    ("crates/home/src/holder.rs", "what the daemon's lock says"),
+    ("crates/home/src/process.rs", "what the waiter's lock says"),
     ("crates/engine/src/", "events, which are on disk for good"),
     ("crates/agents/src/response/", "the walk over what an agent wrote, before it is read"),
     ("crates/daemon/src/api/", "the queries of the API"),
@@ -14,7 +16,7 @@ const HOMES: [(&str, &str); 14] = [
     ("crates/daemon/src/instance.rs", "what one daemon leaves for the next"),
     ("crates/daemon/src/lineage.rs", "what one daemon leaves for the next"),
     ("crates/daemon/src/order_book.rs", "what one daemon leaves for the next"),
-    ("crates/daemon/src/keeper/launched.rs", "what one daemon leaves for the next"),
+    ("crates/daemon/src/steps/note.rs", "what one daemon leaves for the next"),
     ("crates/daemon/src/ended.rs", "what a run leaves for an older journal"),
     ("crates/daemon/src/starts.rs", "what one daemon leaves for the next"),
     ("crates/outlast/src/commands/events.rs", "the few fields of an event that the table shows"),

@@ -1,4 +1,4 @@
-//! Words that do not belong in the tree: unfinished business, and the paths of somebody's machine.
+//! Words that do not belong in the tree: unfinished business, and the paths of one machine.
 
 use super::Finding;
 use super::tree::File;

@@ -34,7 +34,7 @@ fn held(names: &[&str]) -> Observed {
     Observed { held: ids(names), seated: ids(names), ..Observed::default() }
 }
 
-/// What is there after the plan was carried out. Whoever is read again cannot be read.
+/// What is there after the plan was carried out. A run that is read again cannot be read.
 fn carry_out(
     plan: &Plan,
     observed: &Observed,
@@ -311,7 +311,7 @@ proptest! {
         );
     }
 
-    /// Which is why the daemon asks only about those who are held back, or have nobody.
+    /// Which is why the daemon asks only about runs that are held back, or have no conductor.
     #[test]
     fn whoever_is_conducted_and_free_changes_nothing_for_the_others(
         (desired, observed, backoff) in worlds()

@@ -17,7 +17,7 @@ use super::Daemon;
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
 use crate::runs::find::{resolve, snapshot_of};
-use crate::socket::ShortPath;
+use outlast_home::socket::ShortPath;
 
 #[derive(Deserialize, utoipa::IntoParams)]
 pub(crate) struct AttachQuery {

@@ -15,7 +15,7 @@ use outlast_conduct::budgets::BudgetStatus;
 #[utoipa::path(get, path = "/v1/budgets", responses((status = 200, body = [BudgetView])))]
 pub(crate) async fn list(State(supervisor): Daemon) -> Answer<Json<Vec<BudgetView>>> {
     let standing = blocking(move || {
-        // Whoever looks has perhaps just changed them.
+        // The person who looks has perhaps just changed them.
         let _holds = supervisor.config();
         Ok(supervisor.budgets())
     });

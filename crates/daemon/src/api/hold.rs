@@ -1,4 +1,4 @@
-//! The word for all: everything rests, or goes on. And the orders to the daemon itself that it remembers.
+//! `pause --all` and `resume --all`, and the orders to the daemon itself that it remembers.
 //!
 //! Each has an id and counts once: one that comes again is answered with what it was, and undoes nothing that another
 //! client has ordered since. Of two different orders the later holds, and neither is refused for the other's sake: a
@@ -26,7 +26,7 @@ use crate::runs::tell::order_id;
 use crate::supervisor::Supervisor;
 use crate::view;
 
-/// How long runs may take to follow the word for all. It holds whether or not they have: it is durable.
+/// How long runs may take to follow `pause --all`. The pause holds whether or not they have: it is durable.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(10);
 
 type Done = Answer<(StatusCode, Json<HoldView>)>;
@@ -44,7 +44,7 @@ pub(crate) async fn pause_all(
     order(supervisor, caller, verb, asked.id).await
 }
 
-/// Lets everything go on that only the word for all has rest.
+/// Lets every run go on that rests only because of `pause --all`.
 #[utoipa::path(post, path = "/v1/daemon/resume", request_body(content = ResumeAll, description = "may be left out"),
     responses((status = 202, description = "this order is durable", body = HoldView), (status = 403, description = "the caller is inside a run"), (status = 409, description = "the id is another order's")))]
 pub(crate) async fn resume_all(

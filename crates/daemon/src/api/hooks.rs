@@ -1,6 +1,6 @@
 //! What comes in by webhooks. It is kept before it is answered; the run is made afterwards.
 //!
-//! Whoever may not know what there is, learns nothing here: an unknown name gets the same answer always, and
+//! A caller without the secret learns nothing here: an unknown name gets the same answer always, and
 //! a name that is known says only whether the signature was right.
 
 use std::time::Duration;
@@ -107,7 +107,7 @@ fn too_large() -> Response {
     refuse(Code::TooLarge, "a delivery has up to 1 MiB")
 }
 
-/// Nothing was kept: whoever sent it is to send it again.
+/// Nothing was kept: the sender has to send it again.
 fn later(message: &str, seconds: u32) -> Response {
     let refused = refuse(Code::Overloaded, message);
     ([(RETRY_AFTER, seconds.to_string())], refused).into_response()

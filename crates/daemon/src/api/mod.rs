@@ -183,7 +183,7 @@ impl Listener for OwnUser {
                 }
                 Ok(peer) => tracing::warn!(uid = peer.uid(), "another user was turned away"),
                 Err(error) => {
-                    tracing::warn!(%error, "somebody without credentials was turned away");
+                    tracing::warn!(%error, "refused a connection without credentials");
                 }
             }
         }

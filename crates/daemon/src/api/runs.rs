@@ -118,7 +118,7 @@ fn filter(query: &[(String, String)]) -> Answer<Filter> {
             other => return Err(bad_request(format!("there is no parameter {other:?}"))),
         }
     }
-    // Whoever asks for an ended state means ended runs.
+    // A client that asks for an ended state means ended runs.
     filter.all |= filter.state.is_some_and(|state| state.verdict().is_some());
     Ok(filter)
 }

@@ -228,7 +228,7 @@ pub(crate) async fn run(
     check_seen(&supervisor, &name, asked.trigger_id.as_deref())?;
     let entry = entry(&supervisor, &name)?;
     let delivery = Delivery { id: id.clone(), at: now, body: make::by_hand(asked.item) };
-    // Made first and then written down, since nobody but whoever asked waits for it.
+    // Made first and then written down, since only the client that asked waits for it.
     let run = to_the_end(async move {
         let run = make::make(&supervisor.triggers, &entry, &delivery).await.map_err(unmade)?;
         match record(&supervisor, &name, delivery, run.clone()).await {
@@ -298,7 +298,9 @@ pub(crate) async fn next(
         let entry = entry(&supervisor, &name)?;
         let TriggerSource::Schedule { tz, .. } = entry.brief.source.clone() else {
             let message = format!("{name} is a {}", entry.brief.source.kind());
-            return Err(bad_request(format!("{message}, and nobody knows when something comes")));
+            return Err(bad_request(format!(
+                "{message}, and the time of its next item is not known"
+            )));
         };
         let schedule = entry.schedule.ok_or_else(|| Refusal::no_trigger(&name))?;
         ((*schedule).clone(), entry.progress.cursor().max(now), tz)

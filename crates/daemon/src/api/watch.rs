@@ -1,7 +1,7 @@
 //! The runs as they change, for screens: the whole list first, then a row for each run that looks different.
 //!
 //! A slow reader gets the latest row of each run and none of those between. The last lines of the output are
-//! asked for only while somebody reads this.
+//! asked for only while a client reads this.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ mod line;
 use std::io;
 use std::sync::Arc;
 
-use outlast_wire::layout::Layout;
+use outlast_home::layout::Layout;
 use outlast_workflow::Log;
 use tracing::Level;
 

@@ -2,9 +2,9 @@
 //! a test.
 
 use outlast_engine::{Notice, Run, StateName, Time};
+use outlast_home::layout::Layout;
 use outlast_store::Waiting;
 use outlast_wire::api;
-use outlast_wire::layout::Layout;
 
 use super::text;
 use crate::{tail, view};

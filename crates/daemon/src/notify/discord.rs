@@ -1,4 +1,4 @@
-//! An incoming webhook as Discord has it: `content` of at most 2,000 characters, which mentions nobody.
+//! An incoming webhook as Discord has it: `content` of at most 2,000 characters, which mentions no member.
 
 use std::time::Duration;
 

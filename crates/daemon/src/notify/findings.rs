@@ -28,7 +28,7 @@ fn of_sink(state: &SinkState, now: Time) -> Vec<Finding> {
     let (name, pending) = (quoted(&shown(&state.sink)), state.pending);
     let mut found = Vec::new();
     if let Some(health) = &state.health {
-        let problem = quoted(health.problem.as_deref().unwrap_or("nobody knows why"));
+        let problem = quoted(health.problem.as_deref().unwrap_or("the reason is not known"));
         match health.disabled_at {
             Some(at) => found.push(finding(
                 Level::Problem,
@@ -49,7 +49,7 @@ fn of_sink(state: &SinkState, now: Time) -> Vec<Finding> {
         }
     }
     if let Some(since) = state.refused_since {
-        let problem = quoted(state.refusal.as_deref().unwrap_or("nobody knows why"));
+        let problem = quoted(state.refusal.as_deref().unwrap_or("the reason is not known"));
         found.push(finding(
             Level::Warning,
             format!("{name} refuses {} since {}: {problem}", state.refused, view::rfc3339(since)),
@@ -68,7 +68,7 @@ fn of_sink(state: &SinkState, now: Time) -> Vec<Finding> {
     found
 }
 
-/// What is not ours stands in quotes, so that a report that is sent to somebody can leave it out.
+/// What is not ours stands in quotes, so that a report can leave it out.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "'"))
 }

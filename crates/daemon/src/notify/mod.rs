@@ -70,7 +70,7 @@ pub(crate) enum Outcome {
     Failed { why: String, retry_after_ms: Option<u64> },
     /// The sink wants nothing more, ever.
     Gone { why: String },
-    /// Nobody can ever be told this.
+    /// No sink can ever be told this.
     Hopeless { why: String },
 }
 

@@ -209,7 +209,7 @@ impl SinkWorker {
         told
     }
 
-    /// What is left of it once the sink's level, and whoever is there, have had their say.
+    /// What is left of it after the sink's level and the presence of a person are considered.
     async fn without_unwanted(
         &mut self,
         due: Vec<Waiting>,
@@ -297,7 +297,7 @@ fn ids(notices: &[Waiting]) -> Vec<String> {
     notices.iter().map(|notice| notice.id.clone()).collect()
 }
 
-/// Whether somebody was there a moment ago.
+/// Whether a person was there a moment ago.
 fn is_present(settings: &Settings, now: Time) -> bool {
     let Some(file) = &settings.presence_file else { return false };
     let Ok(touched) = std::fs::metadata(file).and_then(|metadata| metadata.modified()) else {

@@ -35,7 +35,7 @@ pub(super) fn find(ground: &Ground, sink: &str) -> Result<(Sink, Settings), Stri
     Ok((found, config.notify.clone()))
 }
 
-/// What was meant by a name or an address that somebody typed; refused if nothing can be.
+/// What was meant by a name or an address that a person typed; refused if nothing can be.
 pub(crate) fn known(config: &Config, sink: &str) -> Result<Sink, Refusal> {
     if sink.len() > LONGEST_SINK {
         let message = format!("a sink's address has at most {LONGEST_SINK} bytes");

@@ -1,4 +1,4 @@
-//! A notice in words for people, and words cut to what somebody takes.
+//! A notice in words for people, and words cut to what a sink takes.
 
 use outlast_wire::api::Notice;
 use outlast_wire::shim::Exit;

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::Tasks;
 
-/// Connections at once; whoever comes then waits in the kernel's queue.
+/// Connections at once; further clients wait in the kernel's queue.
 const MOST_CONNECTIONS: usize = 64;
 
 /// For one request, from the first byte to the last of its answer.
@@ -78,7 +78,7 @@ impl Listening {
 
 /// Listens where the config says, as long as it says so.
 pub(super) async fn follow(tasks: &Arc<Tasks>) {
-    // Whoever is being answered is answered, also if the listener moves meanwhile.
+    // A client that is being answered is answered, also if the listener moves meanwhile.
     let mut connections = JoinSet::new();
     super::with_each(
         tasks,
@@ -142,7 +142,7 @@ async fn serve(
     let router = (tasks.above.router)(token);
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
-        let place = room.clone().acquire_owned().await.expect("nobody closes it");
+        let place = room.clone().acquire_owned().await.expect("no task closes it");
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, _)) => drop(connections.spawn(answer(stream, router.clone(), place))),

@@ -83,7 +83,7 @@ async fn with_each<T: PartialEq + Clone>(
         let changed = async {
             loop {
                 if changes.changed().await.is_err() {
-                    // Nobody is left who could change it.
+                    // No task is left that could change it.
                     std::future::pending::<()>().await;
                 }
                 let next = now();

@@ -1,4 +1,4 @@
-//! A sign of life that somebody else waits for: only supervision notices that supervision is gone.
+//! A sign of life that another service waits for: only supervision notices that supervision is gone.
 //!
 //! Asks for one URL at each interval while this daemon is ready, and is silent otherwise: silence is the alarm.
 //! Off unless the config names a URL, and then there is no timer.

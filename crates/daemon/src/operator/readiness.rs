@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use outlast_home::layout::Layout;
 use outlast_store::Error;
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
-use outlast_wire::layout::Layout;
 use outlast_wire::words::TroubleCode;
 
 use crate::ground::Ground;
@@ -42,7 +42,7 @@ impl Readiness {
         self.is_loaded.store(true, Ordering::Relaxed);
     }
 
-    /// Notes what became of an append, whoever's it was.
+    /// Notes what became of an append, of whichever run.
     pub(crate) fn note_append(
         &self,
         result: &Result<(), Error>,

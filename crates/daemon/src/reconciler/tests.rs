@@ -1,9 +1,9 @@
 //! What no event tells of, and what cannot be read: found, and seen to.
 
 use outlast_engine::{Agent, BootId, Input, Moment, RunSpec};
+use outlast_home::layout::Layout;
 use outlast_store::{Journal, Memory, Remove};
 use outlast_wire::api::Mode;
-use outlast_wire::layout::Layout;
 
 use super::*;
 use crate::ground::{Ground, Parts};
@@ -53,7 +53,7 @@ impl Stage {
         }
     }
 
-    /// Writes a run into the journal, and tells nobody.
+    /// Writes a run into the journal, and tells no task.
     fn make_run(&self) {
         let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
         let spec = RunSpec::command(agent, "/".to_owned());
@@ -93,7 +93,7 @@ fn a_run_that_is_open_and_has_nobody_is_found_by_the_next_look() {
 fn a_run_that_is_being_made_is_left_to_whoever_makes_it() {
     on_one_thread(async {
         let stage = Stage::new(0);
-        let _claim = stage.supervisor.claim(&stage.id).expect("nobody has it");
+        let _claim = stage.supervisor.claim(&stage.id).expect("no task has it");
         stage.make_run();
         look_for_missed(&stage.supervisor).await;
         reconcile(&stage.supervisor);

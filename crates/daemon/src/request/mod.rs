@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use outlast_engine::{CallOutcome, CallResult, Fact, Previous, Run, Time, unavailable};
+use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_store::Journal;
-use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_workflow::template::LIMIT_ALIASES;
 use serde_json::{Value, json};
 
@@ -192,7 +192,7 @@ fn status(outcome: &CallOutcome) -> (&'static str, Option<String>) {
         CallOutcome::Ok => ("ok", None),
         CallOutcome::Failed { why } => ("failed", Some(why.clone())),
         CallOutcome::Unknown => {
-            ("unknown", Some("nobody saw how it ended; check before you repeat it".to_owned()))
+            ("unknown", Some("its end was not observed; check before you repeat it".to_owned()))
         }
         CallOutcome::Refused { why, .. } => ("refused", Some(why.clone())),
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use outlast_engine::{Fact, RunId, RunSpec, Strategy};
+use outlast_home::layout::RunDir;
 use outlast_store::{Entry, Error};
 use outlast_wire::api::{CreateRun, Created};
 use outlast_wire::codes::Code;
 use outlast_wire::hook;
-use outlast_wire::layout::RunDir;
 
 use super::find::resolve;
 use super::spec::{self, Wanted};
@@ -142,7 +142,7 @@ impl Creation {
         }
     }
 
-    /// The parent's journal has the run before anybody is told of it. If this daemon dies first, the next one
+    /// The parent's journal has the run before any client is told of it. If this daemon dies first, the next one
     /// finds the run and does the same.
     async fn announce(&self, id: &RunId, spec: &RunSpec) -> Answer<()> {
         let Some(parent) = &spec.parent else { return Ok(()) };

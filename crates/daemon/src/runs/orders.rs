@@ -21,7 +21,7 @@ use crate::supervisor::Supervisor;
 /// What is true of a stop that found no room in the journal.
 pub(crate) fn not_written(mut error: Refusal) -> Refusal {
     if error.code == Code::DiskFull {
-        let hint = "its processes are ended all the same, and the order is written down once there is \
+        let hint = "its processes are ended even so, and the order is written down once there is \
                     space; `outlast show` says how far it is";
         error.hint = Some(hint.to_owned());
     }

@@ -3,12 +3,12 @@
 use std::path::Path as FilePath;
 
 use outlast_engine::{Charge, Event, Fact, Purpose, RunId, TurnOutcome};
+use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::api::{
     AttemptView, CommittedView, ErrandView, RefusedCall, ToolsView, TurnView, UnavailableTool,
     Usage,
 };
 use outlast_wire::codes::Code;
-use outlast_wire::layout::{AttemptDir, RunDir};
 use serde_json::{Value, json};
 
 use super::heard::Heard;

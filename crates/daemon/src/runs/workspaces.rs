@@ -89,7 +89,7 @@ pub(crate) fn remove(supervisor: &Arc<Supervisor>, id: &RunId) -> Result<Removed
     if !has_workspace(&run) || is_shared(supervisor, &run).map_err(|error| error.to_string())? {
         return Ok(Removed::Gone);
     }
-    // Before its hook: nobody should clean up what is going to stay.
+    // Before its hook: the hook must not clean up what is going to stay.
     if let Some(why) = obstacle(&run) {
         return Ok(Removed::Kept { why });
     }

@@ -6,21 +6,21 @@
 //! daemon in the background asks for no place otherwise, so two never displace each other.
 
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use outlast_home::address::Address;
+use outlast_home::layout::Layout;
+use outlast_home::{holder, socket};
 use outlast_store::Sqlite;
 use outlast_wire::api::ErrorBody;
 use outlast_wire::codes::Code;
-use outlast_wire::layout::Layout;
 
 use super::Service;
-use crate::instance::{self, Instance};
+use crate::instance::Instance;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::socket::ShortPath;
 
 /// A daemon that has the lock may not listen yet; it is asked this often before it is only waited for.
 const ASKS: u32 = 150;
@@ -139,7 +139,7 @@ impl Queue {
             if let Ok(instance) = self.waited.recv_timeout(BETWEEN_LOOKS) {
                 return Claimed::Lock(instance);
             }
-            let holder = instance::holder(&layout.daemon_lock()).map(|holder| holder.pid);
+            let holder = holder::last(&layout.daemon_lock()).map(|holder| holder.pid);
             if holder.is_none_or(|holder| holder == asked) {
                 continue;
             }
@@ -164,15 +164,9 @@ enum Answer {
 }
 
 fn ask(layout: &Layout) -> io::Result<Answer> {
-    let holder = instance::holder(&layout.daemon_lock()).ok_or(io::ErrorKind::NotFound)?;
-    let socket = match (holder.socket(), &holder.boot) {
-        (Some(socket), _) => socket.to_owned(),
-        (None, Some(_)) => return Err(io::ErrorKind::NotFound.into()),
-        // An earlier daemon does not say where it listens.
-        (None, None) => layout.socket(),
-    };
-    let short = ShortPath::of(&socket)?;
-    let mut stream = UnixStream::connect(short.path())?;
+    let holder = holder::last(&layout.daemon_lock()).ok_or(io::ErrorKind::NotFound)?;
+    let address = Address::of(&holder, layout).ok_or(io::ErrorKind::NotFound)?;
+    let mut stream = socket::connect(&address.socket)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     stream.set_write_timeout(Some(ANSWER_WITHIN))?;
     stream.write_all(

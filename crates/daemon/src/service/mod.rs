@@ -19,7 +19,7 @@ pub(crate) use scope::{Scopes, name as scope_name};
 /// The service that this process is the main process of; all nothing if it is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// Somebody waits to hear that we are ready.
+    /// A service manager waits to hear that we are ready.
     is_awaited: bool,
     /// We are killed unless we say that we are alive within each of these.
     watchdog: Option<Duration>,
@@ -29,7 +29,7 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn of(env: &[(OsString, OsString)], pid: u32, mode: Mode) -> Self {
-        // Whoever was started by a client or a shim has what these had, and is nobody's service.
+        // A daemon that a client or a shim started has their environment, and is no manager's service.
         if mode == Mode::Background || lookup(env, "NOTIFY_SOCKET").is_none() {
             return Self::default();
         }
@@ -56,14 +56,14 @@ fn watchdog(env: &[(OsString, OsString)]) -> Option<Duration> {
     (usec > 0).then(|| Duration::from_micros(usec))
 }
 
-/// The user's bus, by its address or where it is when nobody says.
+/// The user's bus, by its address or where it is by default.
 fn bus(env: &[(OsString, OsString)]) -> Option<String> {
     if let Some(address) = lookup(env, "DBUS_SESSION_BUS_ADDRESS") {
         return address.to_str().map(str::to_owned);
     }
     let runtime = lookup(env, "XDG_RUNTIME_DIR")?.to_str()?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c);
-    // Anything else would have to be escaped in an address; such a directory is nobody's runtime directory.
+    // Anything else would have to be escaped in an address; such a directory is no user's runtime directory.
     runtime.chars().all(is_plain).then(|| format!("unix:path={runtime}/bus"))
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Scopes {
 }
 
 enum Link {
-    /// Nobody has needed it yet.
+    /// No step has needed it yet.
     Unused,
     Open(Connection),
     LeftAlone {

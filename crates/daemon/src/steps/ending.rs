@@ -12,7 +12,7 @@ use std::time::Duration;
 use outlast_agents::{must_answer, tools};
 use outlast_conduct::steps::{Ending, Trouble};
 use outlast_engine::{Answer, Exit, RefusedCall, Run, RunSpec, Step};
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 
 use super::Driver;
 use crate::lanes::Lane;

@@ -1,16 +1,16 @@
 //! Starting a step: its directory, what it is given, its spec, its shim. Starting twice is harmless: the lock decides.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use outlast_conduct::records as meaning;
 use outlast_conduct::steps::{Launched, Say, Trouble};
 use outlast_engine::{Place, Run, Step};
+use outlast_home::layout::{AttemptDir, RunDir};
+use outlast_home::lock;
 use outlast_wire::again;
-use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Spec, Spool, Window};
 use outlast_wire::{hook, version};
 
@@ -322,7 +322,7 @@ fn set(name: &str, value: impl Into<OsString>) -> EnvVar {
 /// What a shim that is gone has left; `None` while one lives. Read with the lock in hand, so that no shim can
 /// begin in between; one that starts in that instant leaves, and the next look launches again.
 pub(super) fn left(dir: &AttemptDir) -> Result<Option<Vec<Record>>, records::Unreadable> {
-    match hold(dir) {
+    match lock::try_take(&dir.lock()) {
         Ok(Some(_lock)) => records::read(&dir.events()).map(Some),
         Ok(None) => Ok(None),
         // Not even a directory. What that means is for the journal and the kernel to say.
@@ -333,7 +333,7 @@ pub(super) fn left(dir: &AttemptDir) -> Result<Option<Vec<Record>>, records::Unr
     }
 }
 
-/// True while a shim holds the lock. One that cannot be looked at may be held; nobody is started for asking.
+/// True while a shim holds the lock. A lock that cannot be looked at may be held; looking starts no process.
 pub(super) fn is_locked(dir: &AttemptDir) -> bool {
     let lock = match File::open(dir.lock()) {
         Ok(lock) => lock,
@@ -345,7 +345,7 @@ pub(super) fn is_locked(dir: &AttemptDir) -> bool {
 /// Writes down that the attempt never started, unless it has or a shim lives that may.
 fn fence(dir: &AttemptDir, at_ms: u64, code: NeverStarted, why: String) -> io::Result<()> {
     files::private_dir(&dir.0)?;
-    let Some(_lock) = hold(dir)? else { return Ok(()) };
+    let Some(_lock) = lock::try_take(&dir.lock())? else { return Ok(()) };
     let known = records::read(&dir.events()).map_err(io::Error::other)?;
     if meaning::is_begun(&known) {
         return Ok(());
@@ -355,16 +355,4 @@ fn fence(dir: &AttemptDir, at_ms: u64, code: NeverStarted, why: String) -> io::R
     line.push(b'\n');
     // Whole, because a part of a line that a shim left is not said, and would spoil ours.
     files::write_whole(&dir.events(), &line, Lasting::Process)
-}
-
-/// The shim's lock, held for a moment; `None` if a shim has it.
-fn hold(dir: &AttemptDir) -> io::Result<Option<File>> {
-    let mut options = OpenOptions::new();
-    let lock =
-        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.lock())?;
-    match again::try_lock(&lock) {
-        Ok(()) => Ok(Some(lock)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
 }

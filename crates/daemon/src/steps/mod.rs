@@ -20,8 +20,8 @@ use outlast_conduct::steps::{
 use outlast_engine::{
     Answer, BootId, Custody, Exit, Input, Report, Run, RunSpec, Step, StopMode, Time,
 };
+use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::hook;
-use outlast_wire::layout::{AttemptDir, RunDir};
 use outlast_wire::shim;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use outlast_conduct::steps::{Evidence, Note as Known, Trouble, Who as Main};
 use outlast_engine::Step;
-use outlast_wire::layout::RunDir;
+use outlast_home::layout::RunDir;
 use serde::{Deserialize, Serialize};
 
 use super::{Driver, conduct_who, who};

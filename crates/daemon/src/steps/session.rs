@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outlast_conduct::steps::{ANSWER_WITHIN_MS, Say};
 use outlast_engine::Step;
+use outlast_home::socket::ShortPath;
 use outlast_wire::hook;
 use outlast_wire::shim::{Decoder, Frame, News, Order, Record, Refusal, Role};
 use outlast_wire::version;
@@ -16,7 +17,6 @@ use tokio::sync::watch;
 
 use crate::ground::Ground;
 use crate::mailbox::OutputWatch;
-use crate::socket::ShortPath;
 
 /// A shim answers within this, or it is asked again later.
 const ANSWER_WITHIN: Duration = Duration::from_millis(ANSWER_WITHIN_MS);

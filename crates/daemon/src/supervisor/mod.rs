@@ -122,7 +122,7 @@ impl Supervisor {
         self.watchers.note(&run.id);
     }
 
-    /// The right to make or remove the directory of a run that no journal knows; `None` while somebody else
+    /// The right to make or remove the directory of a run that no journal knows; `None` while another task
     /// has it.
     pub(crate) fn claim(self: &Arc<Self>, id: &RunId) -> Option<Claim> {
         let is_free = lock(&self.claims).insert(id.clone());
@@ -195,7 +195,7 @@ impl Supervisor {
         Ok(config)
     }
 
-    /// Reads the config again because somebody asked for that.
+    /// Reads the config again because a client asked for that.
     pub(crate) fn reload(&self) {
         match self.config() {
             Ok(_) => tracing::info!("looked at the config again, as asked"),

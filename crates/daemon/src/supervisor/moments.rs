@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     hold: Mutex<Word>,
 }
 
-/// The word for all that holds.
+/// The `pause --all` that holds.
 #[derive(Default)]
 struct Word {
     /// Since when everything rests, while it does.

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
 use outlast_engine::{Agent, Event, Fact, ReasonCode, Row, Run, RunId, RunSpec, StateName, Time};
+use outlast_home::layout::RunDir;
 use outlast_store::{Error, Filter, Resolved};
 use outlast_wire::again;
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
-use outlast_wire::layout::RunDir;
 
 use super::Supervisor;
 use crate::directory::{Contents, word};
@@ -202,7 +202,7 @@ impl Supervisor {
         self.watchers.note(id);
     }
 
-    /// Removes every directory that is proven to be nobody's; says which, and how much each held.
+    /// Removes every directory that is proven to be of no run; says which, and how much each held.
     pub(crate) fn sweep_strays(self: &Arc<Self>) -> Result<Vec<(RunId, u64)>, Error> {
         let mut removed = Vec::new();
         for id in self.unknown_directories()? {

@@ -175,7 +175,7 @@ pub(crate) struct Instants<'a> {
     tz: TimeZone,
     /// The next day to look at.
     date: Option<Date>,
-    /// How many days may still be looked at in vain.
+    /// How many days may still be looked at without a match.
     days_left: u32,
     day: std::vec::IntoIter<Time>,
     last: Time,

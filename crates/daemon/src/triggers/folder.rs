@@ -1,14 +1,14 @@
 //! Files that are put into a folder: which of them are whole, what each is called, and where it goes.
 //!
-//! The kernel says which file was closed or moved in; nothing is polled. What lay there before anybody
+//! The kernel says which file was closed or moved in; nothing is polled. What lay there before the trigger
 //! listened is looked at once, and again shortly after if it was being written a moment ago. Links, hidden
 //! files and half-made ones are left alone.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{DirBuilder, Metadata};
+use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use outlast_engine::Time;
@@ -21,7 +21,7 @@ use super::webhook::sha256;
 
 /// Where files go before a run is made of them.
 const TAKEN: &str = ".taken";
-/// What nobody has written to for this long, and nobody was heard closing, is whole.
+/// A file that no process has written to for this long is whole, also if no close was heard.
 const SETTLED_MS: u64 = 2000;
 /// No name on the file systems that we meet is longer, in bytes.
 const LONGEST_NAME: usize = 255;
@@ -35,7 +35,7 @@ const UNFINISHED: [&str; 7] = ["~", ".tmp", ".part", ".partial", ".crdownload", 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) deliveries: Vec<Delivery>,
-    /// Something may become whole without anybody being told.
+    /// A file may become whole without an event.
     pub(crate) look_again_at: Option<Time>,
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn take(item: &Value) -> Result<(), Untaken> {
         Ok(_) => {
             return Err(io::Error::other(format!("{} is no directory", taken.display())).into());
         }
-        Err(_) => DirBuilder::new().mode(0o700).create(taken)?,
+        Err(_) => outlast_home::directory::only_private_dir(taken)?,
     }
     match std::fs::rename(found, path) {
         Ok(()) => Ok(()),

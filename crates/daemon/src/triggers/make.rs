@@ -22,7 +22,7 @@ use crate::world::files;
 /// Why there is no run.
 #[derive(Debug)]
 pub(crate) enum Unmade {
-    /// Of this there can be none, whoever tries.
+    /// No run can ever be made of this.
     Never(String),
     /// There may be one later.
     NotNow { code: TroubleCode, message: String },

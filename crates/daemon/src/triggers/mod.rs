@@ -328,7 +328,7 @@ impl Known {
     }
 }
 
-/// Keeps what has come, and how far its trigger has come thereby; says how many were new. Whoever asked may go
+/// Keeps what has come, and how far its trigger has come with it; says how many were new. The sender may go
 /// away meanwhile: what is kept is also made.
 pub(crate) async fn keep(
     triggers: &Arc<Triggers>,

@@ -29,7 +29,7 @@ pub(crate) const SAME_BODY_MS: u64 = 30 * 24 * 60 * 60_000;
 /// By what the sender has shown that it knows the secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// A signature over the body and nothing else: whoever has seen one delivery can send it again under any id.
+    /// A signature over the body and nothing else: a sender that has seen one delivery can send it again under any id.
     OfBody,
     /// A signature over id, time and body, or the secret itself.
     OfDelivery,
@@ -115,7 +115,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A secret that nobody can guess, in the form that Standard Webhooks gives it.
+/// A secret that cannot be guessed, in the form that Standard Webhooks gives it.
 pub(crate) fn new_secret(random: [u8; 32]) -> String {
     format!("{SECRET_PREFIX}{}", base64::encode(&random))
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{Input, Matched, Run, Step};
+use outlast_home::layout::AttemptDir;
 use outlast_wire::hook;
-use outlast_wire::layout::AttemptDir;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::AbortHandle;
 
@@ -35,7 +35,7 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Somebody to look at the output of this step, if anybody wants that.
+    /// A watcher of the output of this step, if the run has watches.
     pub(crate) fn start(
         ground: &Arc<Ground>,
         handle: &Handle,
@@ -67,7 +67,7 @@ impl Watcher {
     /// All that is left to tell when the output is over.
     pub(crate) async fn last_words(&self) -> Vec<Matched> {
         let Some(scan) = &self.scan else { return Vec::new() };
-        // Whoever is telling something has the lock until the journal has it, so nothing is told twice.
+        // The task that reports a match has the lock until the journal has it, so nothing is told twice.
         let mut scan = scan.clone().lock_owned().await;
         let read = Lane::Steps.run(move || {
             while scan.read()? == Read::Some {}
@@ -120,7 +120,7 @@ impl Look {
                 }
             };
             let beat = self.heartbeat().await;
-            // Whoever only wants to know whether there is more knows it until that is told.
+            // A watcher that only asks whether there is more output has its answer until that is told.
             let follows = is_looking || (run.spec.heartbeat_ms.is_some() && beat.is_none());
             if follows != following.is_some() {
                 following = follows.then(|| Following::new(self.handle.clone()));

@@ -6,7 +6,7 @@
 use std::io;
 
 use outlast_engine::{Matched, Run};
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 use outlast_wire::output::Stream;
 use regex::bytes::{Regex, RegexBuilder};
 

@@ -35,7 +35,7 @@ fn conformance_17_2_a_missing_directory_is_created() {
     assert_eq!(prepare(&spec).expect("nothing is in the way"), CREATED);
     assert!(Path::new(&spec.dir).is_dir());
     let mode = fs::metadata(fixture.root()).expect("it was made").permissions().mode();
-    assert_eq!(mode & 0o777, 0o700, "a root that we make is nobody else's business");
+    assert_eq!(mode & 0o777, 0o700, "no other user may look into a root that we make");
 }
 
 #[test]

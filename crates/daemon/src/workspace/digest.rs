@@ -1,7 +1,7 @@
 //! A fingerprint of a workspace, by which a turn that changed nothing is told.
 //!
 //! Reads names and what the directory says about files, never their content. What it cannot take in whole
-//! has no fingerprint, so that nobody claims that nothing has changed. It is no security measure: an agent
+//! has no fingerprint, so that no comparison claims that nothing has changed. It is no security measure: an agent
 //! that wants to hide a change can.
 
 use std::fs::{self, Metadata};

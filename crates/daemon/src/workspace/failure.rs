@@ -66,7 +66,7 @@ impl Failure {
         }
     }
 
-    /// True if the same may succeed later without anybody having done anything about it.
+    /// True if the same may succeed later although no person has done anything about it.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Git(error) => !matches!(error, GitError::Missing),

@@ -47,7 +47,7 @@ fn with_underscores(raw: &str, is_kept: impl Fn(char) -> bool) -> String {
     raw.chars().map(|char| if is_kept(char) { char } else { '_' }).collect()
 }
 
-/// A text that looks as if it had been hashed is hashed, so that nobody can ask for another's name.
+/// A text that looks as if it had been hashed is hashed, so that no run can ask for another's name.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= LONGEST

@@ -239,7 +239,7 @@ fn kill_when_reached(mut command: Command) {
     assert!(lines.any(|line| line == "reached"), "it ended before it was killed");
     kill_process_group(Pid::from_child(&child), Signal::KILL).expect("it is ours");
     child.wait().expect("it is ours");
-    // Whoever held the pipe is dead when it ends.
+    // The process that held the pipe is dead when it ends.
     assert_eq!(lines.count(), 0);
 }
 

@@ -74,7 +74,7 @@ fn own_worktree(repository: &Path, root: &Path, dir: &Path) -> Result<bool, Fail
     }
 }
 
-/// Nobody else's business if we make it; left as it is if it is there.
+/// Made 0700 if it does not exist; left as it is if it does.
 fn make_root(root: &Path, dir: &Path) -> Result<(), Failure> {
     files::private_dir(root).map_err(Failure::io("making", root))?;
     Ok(contained(root, dir)?)

@@ -1,4 +1,4 @@
-//! What is left beside a workspace for whoever goes on with it after us.
+//! What is left beside a workspace for the daemon that goes on with it.
 //!
 //! The marks are in the root, beside the workspace and under its name with a dot before it, which no
 //! workspace's own name has. They are directories, since making one never follows a symlink.

@@ -1,7 +1,7 @@
-//! Where a workspace may be: below its root, and in no other place by way of a link.
+//! Where a workspace may be: below its root, and in no other place through a link.
 //!
 //! Looks and never makes anything. What is outside the root is refused, also if it is outside only because
-//! somebody has put a symlink in the way. A root that is itself reached through a symlink is fine: whoever
+//! of a symlink in the way. A root that is itself reached through a symlink is fine: the person who
 //! named it meant where it leads.
 
 use std::fs::{self, Metadata};

@@ -1,4 +1,4 @@
-//! Removing a workspace, once nobody needs it.
+//! Removing a workspace, once no run needs it.
 //!
 //! Nothing is removed that was there before the run, that is not where it should be, or that holds work
 //! which exists nowhere else. What cannot be told is kept. A branch always stays.

@@ -1,4 +1,4 @@
-//! An alarm by the wall clock: it also goes off when somebody sets the clock, and right after the machine
+//! An alarm by the wall clock: it also goes off when the clock is set, and right after the machine
 //! has slept. While nothing is due it costs nothing.
 
 use std::future::pending;
@@ -15,7 +15,7 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Returns after `wait`, or earlier if the clock was set; never without a wait. Whoever asks looks at the
+    /// Returns after `wait`, or earlier if the clock was set; never without a wait. The caller looks at the
     /// time again.
     pub(crate) async fn after(&mut self, wait: Option<Duration>) {
         let Some(wait) = wait else {

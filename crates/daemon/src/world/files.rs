@@ -1,35 +1,19 @@
-//! Files that must last, and directories that are nobody else's business.
+//! Files that must last, and directories that no other user may look into.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use outlast_home::directory::{new_private_dir, only_private_dir, private_dir};
 use outlast_wire::again;
-
-/// Creates the directory 0700, with its parents; one that is there already is fine.
-pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// Creates the directory 0700; one that is there already is an error.
-pub(crate) fn new_private_dir(path: &Path) -> io::Result<()> {
-    let make = || DirBuilder::new().mode(0o700).create(path);
-    match (make(), path.parent()) {
-        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
-            private_dir(parent)?;
-            make()
-        }
-        (made, _) => made,
-    }
-}
 
 /// Whether a file survives the machine, or only us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lasting {
     /// Through a crash of the machine.
     Power,
-    /// Through our own death; after a crash of the machine nobody asks for it.
+    /// Through our own death; after a crash of the machine it is not needed.
     Process,
 }
 
@@ -107,7 +91,7 @@ fn try_write_whole(path: &Path, beside: &Path, content: &[u8], lasting: Lasting)
     Ok(())
 }
 
-/// Writes a 0600 file that nobody reads before we are done with it, and that is written again if we die.
+/// Writes a 0600 file that no process reads before we are done with it, and that is written again if we die.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(content)

@@ -1,6 +1,6 @@
 //! Running git. The only place where the daemon does.
 //!
-//! Each call is bounded: in time, in what it may print, and to its own process group, which dies whole.
+//! Each call is bounded in time and in what it may print, and its process group dies whole (`outlast_program`).
 //! Nothing here knows what a workspace is, and nothing here is asked of a terminal. A checkout can take
 //! longer than any bound that would suit the rest, so it is a host command and not a call from here. No command
 //! that a repository names is run: not by the environment, which is ours, and not by settings (see [`plain`]).
@@ -8,19 +8,14 @@
 pub(crate) mod plain;
 
 use std::ffi::OsString;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
+use std::io;
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use outlast_program::{Beyond, Bound, Ended, Limits};
 
 const DEADLINE: Duration = Duration::from_secs(60);
-/// For a killed git to be gone.
-const GRACE: Duration = Duration::from_secs(5);
 const MOST_STDOUT: usize = 1024 * 1024;
 const MOST_STDERR: usize = 64 * 1024;
 
@@ -111,172 +106,47 @@ fn run_with(
     end(command(program, dir, args, settings), args, DEADLINE)
 }
 
-/// Sees a git to its end.
+/// Runs a git to its end. Blocks.
 fn end(command: Command, args: &[OsString], after: Duration) -> Result<Output, GitError> {
     let mut words = args.iter().map(|arg| arg.to_string_lossy());
     let verb = words.find(|arg| !arg.starts_with('-') && !arg.contains('='));
     let what = verb.unwrap_or_default().into_owned();
-    let mut call = Call::start(command, after)?;
-    match call.attend()? {
-        End::Exited(status) if status.success() => {
-            Ok(Output { stdout: std::mem::take(&mut call.stdout.bytes) })
+    let limits = Limits {
+        within: after,
+        most_stdout: MOST_STDOUT,
+        most_stderr: MOST_STDERR,
+        beyond: Beyond::Ended,
+    };
+    let ended = outlast_program::run_blocking(command, limits).map_err(|error| {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        if is_missing { GitError::Missing } else { error.into() }
+    })?;
+    match ended {
+        Ended::Exited { status, stdout, .. } if status.success() => {
+            Ok(Output { stdout: stdout.bytes })
         }
-        End::Exited(status) => Err(GitError::Refused { what, said: said(&call.stderr, status) }),
-        End::TooSlow => Err(GitError::TooSlow { what, after }),
-        End::TooMuch => Err(GitError::TooMuch { what }),
+        Ended::Exited { status, stderr, .. } => {
+            Err(GitError::Refused { what, said: said(&stderr.text(), status) })
+        }
+        Ended::Stopped { bound, trouble } => {
+            if let Some(error) = trouble {
+                tracing::warn!(git = what, %error, "cannot end a git that passed its bounds");
+            }
+            Err(match bound {
+                Bound::Time => GitError::TooSlow { what, after },
+                Bound::Output => GitError::TooMuch { what },
+            })
+        }
     }
 }
 
 /// Git puts its reason on one line, and advice around it.
-fn said(stderr: &Gathered<ChildStderr>, status: ExitStatus) -> String {
-    let text = String::from_utf8_lossy(&stderr.bytes);
+fn said(text: &str, status: ExitStatus) -> String {
     let reason = text.lines().find_map(|line| {
         line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")).map(str::trim)
     });
     let first = || text.lines().map(str::trim).find(|line| !line.is_empty());
     reason.or_else(first).map_or_else(|| status.to_string(), str::to_owned)
-}
-
-enum End {
-    Exited(ExitStatus),
-    TooSlow,
-    TooMuch,
-}
-
-/// A git that runs. It does not outlive this.
-struct Call {
-    child: Child,
-    exit: OwnedFd,
-    stdout: Gathered<ChildStdout>,
-    stderr: Gathered<ChildStderr>,
-    deadline: Instant,
-    is_over: bool,
-}
-
-impl Call {
-    fn start(mut command: Command, after: Duration) -> Result<Self, GitError> {
-        let deadline = now() + after;
-        let mut child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(GitError::Missing),
-            Err(error) => return Err(error.into()),
-        };
-        let stdout = Gathered::new(child.stdout.take(), MOST_STDOUT);
-        let stderr = Gathered::new(child.stderr.take(), MOST_STDERR);
-        let exit = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-        let exit = exit.map_err(|error| {
-            kill(&mut child, None);
-            io::Error::from(error)
-        })?;
-        Ok(Self { child, exit, stdout, stderr, deadline, is_over: false })
-    }
-
-    fn attend(&mut self) -> Result<End, GitError> {
-        loop {
-            let left = if self.is_over { Some(Duration::ZERO) } else { self.left() };
-            let Some(left) = left else { return Ok(End::TooSlow) };
-            let was_over = self.is_over;
-            let has_more = self.gather(left)?;
-            if self.stdout.is_too_much {
-                return Ok(End::TooMuch);
-            }
-            // Whoever it left behind may hold the pipes for ever; what was written by its end is in them by now.
-            if was_over && !has_more {
-                return Ok(End::Exited(self.child.wait()?));
-            }
-        }
-    }
-
-    fn left(&self) -> Option<Duration> {
-        let left = self.deadline.saturating_duration_since(now());
-        (!left.is_zero()).then_some(left)
-    }
-
-    /// Waits for news, takes what there is to read, and says whether there was anything.
-    fn gather(&mut self, left: Duration) -> io::Result<bool> {
-        let (out, err) = (self.stdout.fd(), self.stderr.fd());
-        let mut fds = vec![PollFd::new(&self.exit, PollFlags::IN)];
-        fds.extend(out.iter().chain(err.iter()).map(|fd| PollFd::new(fd, PollFlags::IN)));
-        wait(&mut fds, left)?;
-        let is_ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        let out_is_ready = out.is_some() && is_ready[1];
-        let err_is_ready = err.is_some() && is_ready[is_ready.len() - 1];
-        self.is_over |= is_ready[0];
-        if out_is_ready {
-            self.stdout.read()?;
-        }
-        if err_is_ready {
-            self.stderr.read()?;
-        }
-        Ok(out_is_ready || err_is_ready)
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(Some(_))) {
-            kill(&mut self.child, Some(&self.exit));
-        }
-    }
-}
-
-/// Kills the whole group and collects its leader, which is not reaped before: its number is not given away.
-fn kill(child: &mut Child, exit: Option<&OwnedFd>) {
-    if let Err(error) = kill_process_group(Pid::from_child(child), Signal::KILL) {
-        tracing::debug!(pid = child.id(), %error, "git's process group was not killed");
-    }
-    let waited = match exit {
-        Some(exit) => wait(&mut [PollFd::new(exit, PollFlags::IN)], GRACE),
-        None => Ok(()),
-    };
-    match waited.and_then(|()| child.try_wait()) {
-        Ok(Some(_)) => {}
-        Ok(None) => tracing::warn!(pid = child.id(), "a killed git is still there"),
-        Err(error) => tracing::warn!(pid = child.id(), %error, "a killed git was not collected"),
-    }
-}
-
-fn wait(fds: &mut [PollFd<'_>], left: Duration) -> io::Result<()> {
-    let left = Timespec::try_from(left).map_err(io::Error::other)?;
-    match poll(fds, Some(&left)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What one pipe has given, up to a bound; what is beyond it is read and dropped.
-struct Gathered<R> {
-    pipe: Option<R>,
-    bytes: Vec<u8>,
-    most: usize,
-    is_too_much: bool,
-}
-
-impl<R: Read + AsFd> Gathered<R> {
-    fn new(pipe: Option<R>, most: usize) -> Self {
-        Self { pipe, bytes: Vec::new(), most, is_too_much: false }
-    }
-
-    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.pipe.as_ref().map(AsFd::as_fd)
-    }
-
-    fn read(&mut self) -> io::Result<()> {
-        let Some(pipe) = &mut self.pipe else { return Ok(()) };
-        let mut piece = [0; 16 * 1024];
-        let read = match pipe.read(&mut piece) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        if read == 0 {
-            self.pipe = None;
-        }
-        let room = self.most - self.bytes.len();
-        self.is_too_much |= read > room;
-        self.bytes.extend_from_slice(&piece[..read.min(room)]);
-        Ok(())
-    }
 }
 
 fn command(program: &str, dir: &Path, args: &[OsString], settings: Settings<'_>) -> Command {
@@ -300,13 +170,7 @@ fn command(program: &str, dir: &Path, args: &[OsString], settings: Settings<'_>)
             command.env("GIT_OBJECT_DIRECTORY", objects).env("GIT_INDEX_FILE", index);
         }
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     command
-}
-
-fn now() -> Instant {
-    #[expect(clippy::disallowed_methods, reason = "world is where the daemon reads clocks")]
-    Instant::now()
 }
 
 #[cfg(test)]
@@ -314,6 +178,10 @@ mod tests {
     use std::fs::{File, Permissions, read_to_string, set_permissions};
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::io::retry_on_intr;
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
     use super::*;
 
@@ -392,7 +260,8 @@ mod tests {
         let pid = Pid::from_raw(pid).expect("a pid");
         let Ok(exit) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
         let mut fds = [PollFd::new(&exit, PollFlags::IN)];
-        wait(&mut fds, Duration::from_secs(30)).expect("poll works");
+        let most = Timespec { tv_sec: 30, tv_nsec: 0 };
+        retry_on_intr(|| poll(&mut fds, Some(&most))).expect("poll works");
         !fds[0].revents().is_empty()
     }
 

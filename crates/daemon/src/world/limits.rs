@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-use outlast_wire::holder::LOCK_DESCRIPTOR;
+use outlast_home::holder::LOCK_DESCRIPTOR;
 use outlast_wire::shim::SoftLimits;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -17,6 +17,7 @@ pub(crate) mod spawn;
 
 use clock::{Clock, Reading};
 use outlast_engine::{BootId, Moment, Slot, Time};
+use outlast_home::boot;
 use outlast_wire::shim::EnvVar;
 
 #[derive(Debug, Clone)]
@@ -28,7 +29,7 @@ pub(crate) struct World {
 impl World {
     /// The world, given what an earlier daemon read of its clocks, and on which boot.
     pub(crate) fn look(earlier: Option<(BootId, Reading)>) -> std::io::Result<Self> {
-        let boot = BootId(boot_id()?);
+        let boot = BootId(boot::id()?);
         let earlier = earlier.filter(|(theirs, _)| *theirs == boot).map(|(_, reading)| reading);
         Ok(Self { boot, clock: Clock::start(earlier) })
     }
@@ -131,7 +132,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Bytes nobody can guess.
+/// Bytes that cannot be guessed.
 pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let mut filled = 0;
@@ -140,29 +141,4 @@ pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {
             rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
     }
     Ok(bytes)
-}
-
-/// Which boot this is. A debug build can be told another, so that a test can reboot the machine.
-#[cfg(target_os = "linux")]
-pub(crate) fn boot_id() -> std::io::Result<String> {
-    if cfg!(debug_assertions) {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a test's pretended boot; not in a release build"
-        )]
-        let pretended = std::env::var("OUTLAST_FAKE_BOOT_ID");
-        if let Ok(pretended) = pretended {
-            return Ok(pretended);
-        }
-    }
-    Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
-}
-
-/// Untested here: the boot session of macOS.
-#[cfg(target_os = "macos")]
-pub(crate) fn boot_id() -> std::io::Result<String> {
-    #[expect(clippy::disallowed_methods, reason = "world is where the daemon starts processes")]
-    let output =
-        std::process::Command::new("sysctl").args(["-n", "kern.bootsessionuuid"]).output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -10,8 +10,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use outlast_engine::{RunId, Step, Survivor};
+use outlast_home::layout::AttemptDir;
 use outlast_wire::again;
-use outlast_wire::layout::AttemptDir;
 use rustix::process::Signal;
 
 use super::process::{self, Stat, Who};
@@ -73,7 +73,7 @@ fn has_in_environment(pid: u32, marks: &[Vec<u8>]) -> io::Result<bool> {
     Ok(marks.iter().all(|mark| has(mark)))
 }
 
-/// Everybody alive whom any attempt of this run has started.
+/// Every living process that any attempt of this run has started.
 pub(crate) fn of_run(run: &RunId) -> io::Result<Vec<Survivor>> {
     let mark = format!("OUTLAST_RUN_ID={run}").into_bytes();
     let all = alive()?;
@@ -81,7 +81,7 @@ pub(crate) fn of_run(run: &RunId) -> io::Result<Vec<Survivor>> {
     Ok(all.iter().filter(|(pid, _)| marked.contains(pid)).map(survivor).collect())
 }
 
-/// Everybody alive who carries the marks. That processes cannot be looked at is an error, and no proof that
+/// Every living process that carries the marks. That processes cannot be looked at is an error, and no proof that
 /// there are none.
 pub(crate) fn look(marks: &Marks) -> io::Result<Found> {
     let all = alive()?;
@@ -159,7 +159,15 @@ mod tests {
     use super::*;
 
     fn stat(parent: u32, session: u32, start: u64) -> Stat {
-        Stat { command: "x".to_owned(), is_zombie: false, is_frozen: false, parent, session, start }
+        Stat {
+            command: "x".to_owned(),
+            is_zombie: false,
+            is_frozen: false,
+            is_traced: false,
+            parent,
+            session,
+            start,
+        }
     }
 
     fn named(these: &[Survivor]) -> Vec<u32> {

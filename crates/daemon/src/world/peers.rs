@@ -11,7 +11,7 @@ use outlast_wire::guard::GUARD_VERB;
 
 use super::process;
 
-/// No line of parents is followed further up. Deeper is refused by whoever asks.
+/// No line of parents is followed further up. A deeper line is refused.
 const DEEPEST: usize = 512;
 
 /// How often a line is followed anew because a process of it ended meanwhile.

@@ -131,7 +131,7 @@ Examples:
   outlast daemon install --print      what would be written
 
 Doing it again changes nothing. If it does not work, that is said, with what to do instead, and the
-exit code is 0 all the same; --strict makes it 1. A daemon in the background hands over to the
+exit code is still 0; --strict makes it 1. A daemon in the background hands over to the
 service's; runs go on meanwhile.")]
 pub(crate) struct DaemonInstall {
     /// Print what would be done, and do nothing
@@ -174,14 +174,14 @@ pub(crate) struct DaemonUninstall {
 Examples:
   outlast doctor
   outlast doctor --json | jq '.findings[] | select(.level != \"ok\")'
-  outlast doctor --bundle report.tar.gz     what somebody who helps you needs, and nothing private
+  outlast doctor --bundle report.tar.gz     what a person who helps you needs, and nothing private
 
 Exits with 0 if nothing needs a person, 1 otherwise. Works without the daemon too.")]
 pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also write a bundle for whoever helps you: no tasks, output, arguments, names or secrets
+    /// Also write a bundle for a person who helps you: no tasks, output, arguments, names or secrets
     #[arg(long, value_name = "FILE.tar.gz")]
     pub(crate) bundle: Option<PathBuf>,
     /// Put the names of runs into the bundle

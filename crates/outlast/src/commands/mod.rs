@@ -88,7 +88,7 @@ fn block_on(command: impl Future<Output = Answer>) -> Answer {
         .build()
         .map_err(|error| Problem::failure(format_args!("cannot start: {error}")))?;
     let answer = runtime.block_on(command);
-    // A write that nobody reads must not keep us from leaving.
+    // A write that no process reads must not keep us from leaving.
     runtime.shutdown_background();
     answer
 }

@@ -18,7 +18,7 @@ pub(crate) async fn rm(world: &World, args: Rm) -> Answer {
         // By its id: a name may be another run's by the time that a lost answer is asked for again.
         let id = match session.call::<RunView>(&Ask::get(&run_path(run, ""))).await {
             Ok(view) => view.id,
-            // One that cannot be read, or that the journal does not know, can be removed all the same.
+            // One that cannot be read, or that the journal does not know, can be removed too.
             Err(problem) if problem.is(Code::UnreadableRun) || problem.is(Code::NotInJournal) => {
                 problem.run().unwrap_or(run).to_owned()
             }

@@ -22,7 +22,7 @@ use crate::signals::Detach;
 use crate::world::{self, World};
 use crate::{Answer, attached, loop_file, output, terminal, tty};
 
-/// The window of a terminal that nobody looks at yet.
+/// The window of a terminal that no client looks at yet.
 const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
 
 pub(crate) async fn run(world: &World, args: Run) -> Answer {
@@ -148,7 +148,7 @@ pub(super) fn directory(world: &World, dir: Option<PathBuf>) -> Result<String, P
     let dir = std::path::absolute(&dir).unwrap_or(dir);
     dir.into_os_string().into_string().map_err(|dir| {
         let message = format!("the directory {} is not UTF-8", dir.display());
-        Problem::refusal("not_utf8", message).hint("reach it by way of a symbolic link")
+        Problem::refusal("not_utf8", message).hint("reach it through a symbolic link")
     })
 }
 

@@ -20,7 +20,7 @@ use crate::world::World;
 
 /// Longer than any grace between asking and killing.
 const LONGEST: Duration = Duration::from_secs(90);
-/// Between two looks at whether the stop was tried in vain.
+/// Between two looks at whether the stop has failed.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn stop(world: &World, args: Stop) -> Answer {
@@ -57,7 +57,7 @@ async fn stop_one(
     let id = before.as_ref().map_or(run, |view| view.id.as_str());
     let ask = Ask::post(&run_path(id, "/stop"), order).long_poll(LONGEST);
     let ordered: RunView = match (session.call(&ask).await, before) {
-        // It ended while we asked; what is left of it is waited for all the same.
+        // It ended while we asked; what is left of it is still waited for.
         (Err(problem), Some(view)) if problem.is(Code::HasEnded) => view,
         (answer, _) => answer?,
     };

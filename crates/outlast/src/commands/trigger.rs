@@ -29,7 +29,7 @@ use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::{self, colour::Colour, time};
 use crate::world::World;
 
-/// How often a tracker is asked unless somebody says otherwise.
+/// How often a tracker is asked by default.
 const POLL_EACH: Duration = Duration::from_secs(300);
 
 pub(crate) async fn schedule(world: &World, command: ScheduleCommand) -> Answer {

@@ -1,4 +1,4 @@
-//! What is said about a loop while somebody watches it: a line for each change and, on a terminal, a line
+//! What is said about a loop while a person watches it: a line for each change and, on a terminal, a line
 //! at the bottom that says where it stands.
 //!
 //! A single command is watched in silence: its output is all there is to see. Nothing here decides when
@@ -99,7 +99,7 @@ impl<'w> Progress<'w> {
         *self.view.borrow_mut() = Some(view.clone());
     }
 
-    /// Listens and tells, for as long as it is polled. That the daemon is gone is not told here: whoever
+    /// Listens and tells, for as long as it is polled. That the daemon is gone is not told here: the code that
     /// shows the output does.
     pub(crate) async fn follow(&self) {
         tokio::join!(self.listen(), self.look(), self.speak(), self.draw());

@@ -1,4 +1,4 @@
-//! A run's events as lines for somebody who watches. Kinds that are not known here are passed over.
+//! A run's events as lines for a person who watches. Kinds that are not known here are passed over.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ impl Teller {
                 vec![clip(&format!("waiting{cause}: {}", words(event, "reason")))]
             }
             (Some(StateName::Verifying), _) => vec!["verifying".to_owned()],
-            // Any other end is told by whoever watched, with its exit code.
+            // Any other end is told by the command that watched, with its exit code.
             (Some(StateName::Completed), _) => {
                 vec![clip(&format!("completed: {}", words(event, "reason")))]
             }

@@ -1,6 +1,6 @@
 //! The part of the user's screen that is ours while a run's output is shown on it.
 //!
-//! Whoever writes holds the pen, so that the line at the bottom never stands in the run's output. Nothing
+//! The writer holds the pen, so that the line at the bottom never stands in the run's output. Nothing
 //! here holds up the runtime: a reader may have stopped reading for good.
 
 use std::cell::{Cell, RefCell};
@@ -97,7 +97,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Has a line said by whoever polls [`Screen::speak`].
+    /// Has a line said by the task that polls [`Screen::speak`].
     pub(super) fn say(&self, line: &str) {
         self.waiting.borrow_mut().push(printable(line));
         self.asked.notify_one();
@@ -144,7 +144,7 @@ impl Screen {
     /// Takes the line at the bottom away for good.
     pub(super) fn clear(&self) {
         if self.is_drawn.take() {
-            // When even standard error is gone there is nobody left to tell.
+            // When even standard error is gone there is no place left to write to.
             drop(write_all(Target::Stderr, CLEAR.as_bytes()));
         }
     }

@@ -208,10 +208,8 @@ async fn await_start(
 
 /// launchd opens the log before our daemon could make its directory.
 fn make_log_dir(service: &Service<'_>) -> Result<(), Shortfall> {
-    use std::os::unix::fs::DirBuilderExt;
-
     let layout = service.world.client.layout()?;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&layout.state);
+    let made = outlast_home::directory::private_dir(&layout.state);
     made.map_err(|error| Shortfall::new(format!("cannot make {}: {error}", layout.state.display())))
 }
 

@@ -73,7 +73,7 @@ impl From<Problem> for Shortfall {
     fn from(problem: Problem) -> Self {
         match problem {
             Problem::Told { info, .. } => Self { problem: info.message, hint: info.hint },
-            Problem::OutputClosed => Self::new("nobody reads what we print"),
+            Problem::OutputClosed => Self::new("standard output is closed"),
         }
     }
 }

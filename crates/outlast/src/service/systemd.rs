@@ -37,7 +37,7 @@ pub(super) async fn install(
     linger: Linger,
     status: &mut ServiceStatus,
 ) -> Result<(), Shortfall> {
-    // Before anything is written: without a user manager there is nobody to read it.
+    // Before anything is written: without a user manager nothing reads it.
     status.version = Some(manager_version(service).await?);
     let is_new = service.settle_file(status)?;
     let mut shown = show(service, status).await?;
@@ -75,7 +75,7 @@ pub(super) async fn uninstall(
     let shown = match shown {
         Ok(shown) => shown,
         Err(_) if !is_there => return Ok(()),
-        // Nobody is there to be asked, so nobody runs it either.
+        // Without a manager that answers, no manager runs it either.
         Err(shortfall) => {
             status.hints.push(format!("removed by hand, since {}", shortfall.problem));
             return remove_files(service, status);
@@ -265,7 +265,7 @@ async fn await_start(
     }
 }
 
-/// An upgrade in place changes no unit, so whoever runs it goes on with the old program.
+/// An upgrade in place changes no unit, so its daemon goes on with the old program.
 async fn compare_versions(service: &Service<'_>, status: &mut ServiceStatus) {
     let Some(running) = answering(service.world).await.and_then(|here| here.version) else {
         return;

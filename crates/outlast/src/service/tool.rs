@@ -1,20 +1,18 @@
 //! Asking a service manager's tool, within a time, and hearing what it says.
 
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
+use outlast_program::{Beyond, Bound, Ended, Limits};
 use outlast_wire::api::ServiceStatus;
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::AsyncReadExt;
-use tokio::process::Child;
 use tokio::time::Instant;
 
 use super::Shortfall;
 use crate::output::printable;
 use crate::world::World;
 
-/// More than any answer that we ask for; what is beyond it is not read.
-const MOST: u64 = 256 * 1024;
+/// More than any answer that we ask for; the rest is dropped.
+const MOST: usize = 256 * 1024;
 
 /// For what a manager is told to do.
 pub(super) const DONE_WITHIN: Duration = Duration::from_secs(30);
@@ -67,7 +65,7 @@ pub(super) fn may_tell(told: Option<Instant>, began: Instant) -> bool {
     told.is_none_or(|at| at.elapsed() >= TELL_AGAIN && began.elapsed() < BEGIN_WITHIN)
 }
 
-/// Runs a tool to its end. An exit code that is not 0 is an answer too; one that has none in time is a shortfall.
+/// Runs a tool to its end. An exit code that is not 0 is an answer too; no answer in time is a shortfall.
 pub(super) async fn run(
     world: &World,
     program: &str,
@@ -77,35 +75,20 @@ pub(super) async fn run(
     let what = || format!("{program} {}", args.join(" "));
     let mut command = world.tool(program);
     command.args(args).env("LC_ALL", "C").env("SYSTEMD_COLORS", "0").env("SYSTEMD_PAGER", "");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let child = command
-        .kill_on_drop(true)
-        .spawn()
+    let limits = Limits { within, most_stdout: MOST, most_stderr: MOST, beyond: Beyond::Dropped };
+    let ended = outlast_program::run(command, limits)
+        .await
         .map_err(|error| Shortfall::new(format!("cannot run {}: {error}", what())))?;
-    let group = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    match tokio::time::timeout(within, hear(child)).await {
-        Ok(Ok(said)) => Ok(said),
-        Ok(Err(error)) => Err(Shortfall::new(format!("cannot hear {}: {error}", what()))),
-        Err(_) => {
-            // Not waited for yet, so the number is still its own.
-            if let Some(group) = group {
-                let _gone_already = kill_process_group(group, Signal::KILL);
-            }
+    match ended {
+        Ended::Exited { status, stdout, stderr } => Ok(Said {
+            is_success: status.success(),
+            stdout: stdout.text(),
+            stderr: stderr.text(),
+            status,
+        }),
+        Ended::Stopped { bound: Bound::Time | Bound::Output, trouble: _ } => {
             let seconds = within.as_secs();
             Err(Shortfall::new(format!("{} did not answer within {seconds} s", what())))
         }
     }
-}
-
-async fn hear(mut child: Child) -> std::io::Result<Said> {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let out = child.stdout.take().expect("its output is piped");
-    let err = child.stderr.take().expect("its errors are piped");
-    let (mut out, mut err) = (out.take(MOST), err.take(MOST));
-    let (heard_out, heard_err) =
-        tokio::join!(out.read_to_end(&mut stdout), err.read_to_end(&mut stderr));
-    heard_out.and(heard_err)?;
-    let status = child.wait().await?;
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Said { is_success: status.success(), stdout: text(stdout), stderr: text(stderr), status })
 }

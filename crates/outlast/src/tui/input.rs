@@ -1,7 +1,7 @@
 //! What is typed on the terminal, as it comes.
 //!
 //! The terminal is shared with a shell and must not be made non-blocking, so a thread of its own waits for
-//! it. It can be told to stop, so that whoever gets the terminal next gets its keys too.
+//! it. It can be told to stop, so that the next owner of the terminal gets its keys too.
 
 use std::io::{self, PipeReader, PipeWriter};
 
@@ -46,7 +46,7 @@ impl Input {
         self.typed.recv().await.unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// Returns when nobody reads the terminal any more.
+    /// Returns when the thread does not read the terminal any more.
     pub(crate) async fn close(self) {
         let Self { mut typed, stop } = self;
         drop(stop);
@@ -54,7 +54,7 @@ impl Input {
     }
 }
 
-/// Waits for keys; `None` once nobody wants any.
+/// Waits for keys; `None` once none are wanted.
 fn read(stopped: &PipeReader) -> io::Result<Option<Vec<u8>>> {
     let stdin = rustix::stdio::stdin();
     loop {

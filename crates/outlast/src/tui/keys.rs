@@ -1,7 +1,7 @@
 //! Keys: bytes as a terminal sends them, into what was pressed.
 //!
-//! Reads nothing itself. An escape that nothing follows may be the key or the start of another one: whoever
-//! reads the terminal says after a while that nothing came.
+//! Reads nothing itself. An escape that nothing follows may be the key or the start of another one: the caller
+//! that reads the terminal says after a while that nothing came.
 
 /// Longer pastes than this are cut; what they go into is one line.
 const LONGEST_PASTE: usize = 64 << 10;

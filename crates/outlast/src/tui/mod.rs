@@ -39,7 +39,7 @@ use crate::world::{self, World};
 use outlast_client::problem::{DETACHED, Problem};
 use outlast_client::session::Session;
 
-/// News that wait to be taken; whoever brings more waits.
+/// News that wait to be taken; a task that brings more waits.
 const NEWS: usize = 256;
 /// Between two drawings, for the sake of slow lines.
 const PACE: Duration = Duration::from_millis(40);
@@ -92,7 +92,7 @@ struct Top<'w> {
     keys: Keys,
     /// When what was typed last stands for itself, whatever else happens meanwhile.
     settle_at: Instant,
-    /// Nobody else may read the terminal meanwhile.
+    /// No other code may read the terminal meanwhile.
     input: Input,
     detach: Detach,
     resizes: Signal,
@@ -131,7 +131,7 @@ impl<'w> Top<'w> {
                     self.settle_at = Instant::now() + ESCAPE;
                     self.keys.feed(&bytes)
                 }
-                // The terminal is gone, and with it whoever could be told.
+                // The terminal is gone, and with it the person who could be told.
                 Woke::Typed(Err(_)) => return Ok(DETACHED),
                 Woke::Settled => self.keys.settle(),
                 Woke::Written(written) => {
@@ -298,7 +298,7 @@ impl<'w> Top<'w> {
         self.come_back()
     }
 
-    /// Leaves the terminal, and its keys, to somebody else.
+    /// Leaves the terminal, and its keys, to another program.
     async fn step_aside(&mut self) {
         self.finish_writing().await;
         self.screen.leave();

@@ -28,7 +28,7 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Gives the terminal to somebody else.
+    /// Gives the terminal to another program.
     pub(crate) fn leave(&mut self) {
         self.raw = None;
     }

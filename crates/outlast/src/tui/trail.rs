@@ -1,4 +1,4 @@
-//! One run, followed: what happens to it and what it writes, until somebody looks elsewhere.
+//! One run, followed: what happens to it and what it writes, until the person looks elsewhere.
 
 use outlast_client::follow::{Output, Piece, Selection, Until};
 use outlast_client::journal::Journal;
@@ -55,7 +55,7 @@ impl Trail {
     }
 
     async fn say(&self, send: &mpsc::Sender<Event>, news: Followed) {
-        // Whoever listens ends us when it leaves.
+        // The listener ends this task when it leaves.
         let _left = send.send(Event::Followed { following: self.following, news }).await;
     }
 }

@@ -214,7 +214,7 @@ fn one_that_kills_its_shim_every_time() {
         .with("limits: {max_attempts: 3}")
         .start();
     let run = rests(&home, &id, "failed", "lost");
-    assert_eq!(outcomes(&home, &id), ["lost"; 3], "an end that nobody saw is no success");
+    assert_eq!(outcomes(&home, &id), ["lost"; 3], "an unobserved end is no success");
     assert_eq!((&run["exit"], &run["turns_committed"]), (&json!(null), &json!(0)));
     assert_all_dead(&home, 3);
 }

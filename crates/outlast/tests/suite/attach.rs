@@ -1,4 +1,4 @@
-//! Watching a run: what was printed, then what is printed, each byte once, whoever else stops or dies.
+//! Watching a run: what was printed, then what is printed, each byte once, whichever other process stops or dies.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -102,7 +102,7 @@ fn slow_a_client_that_is_stopped_or_killed_is_not_noticed_by_the_run_nor_by_the_
     let id = home.start(&counting(&gate, STEPS));
     let other = Watcher::start(&home, "other", &["attach", &id]);
     let killed = Watcher::start(&home, "killed", &["attach", &id]);
-    // Nobody reads the pipes of these two.
+    // The pipes of these two are not read.
     let mut stopped = home.spawn(&["attach", &id]);
     let mut blocked = home.spawn(&["logs", "-f", &id]);
     gate.open();
@@ -119,7 +119,7 @@ fn slow_a_client_that_is_stopped_or_killed_is_not_noticed_by_the_run_nor_by_the_
     let expected = counted(STEPS);
     other.assert_saw("the other", &expected);
 
-    // Whoever was held up goes on where it was.
+    // The client that was held up goes on where it was.
     kill(stopped.0.id(), "CONT");
     for (what, client) in [("the stopped one", &mut stopped), ("the blocked one", &mut blocked)] {
         let mut seen = Vec::new();
@@ -160,7 +160,7 @@ fn slow_clients_come_back_by_themselves_after_a_daemon_was_killed_and_see_each_b
         let first = usize::try_from(step).expect("small") % watchers.len();
         watchers[first].until_beyond(before[first]);
         kill(daemon, "KILL");
-        // Whoever needs one starts the next: a client, or the shim.
+        // A client that needs one starts the next, or the shim does.
         for (watcher, before) in watchers.iter().zip(before) {
             watcher.until_beyond(before);
         }

@@ -32,7 +32,7 @@ fn a_file_that_is_wrong_starts_nothing_and_says_where_and_what_to_do() {
         ("workspace_escapes", 4, front("workspace: {root: ../../elsewhere}"), ""),
         ("ceiling_exceeded", 4, front("  max_turns: 9"), ""),
         ("unknown_sink", 4, front("output: {emit_to: [pager]}"), ""),
-        ("template_render_error", 6, agent.to_owned(), "Hello\n{{ nobody }}"),
+        ("template_render_error", 6, agent.to_owned(), "Hello\n{{ nothing }}"),
         ("template_parse_error", 5, agent.to_owned(), "{% if task %}never closed"),
         ("workflow_parse_error", 3, "agent:\n\tcommand: x".to_owned(), ""),
     ] {

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use outlast_wire::layout::Layout;
+use outlast_home::layout::Layout;
 
 use crate::harness::{Home, text};
 use crate::stage::hold_lock;
@@ -34,7 +34,7 @@ pub(crate) fn interrupted(
     let _lock = hold_lock(&layout);
     let proxy = Proxy {
         daemon: home.path().join("run/daemon.sock"),
-        listener: UnixListener::bind(layout.socket()).expect("nobody else listens there"),
+        listener: UnixListener::bind(layout.socket()).expect("no other process listens there"),
         verb,
         loses: AtomicUsize::new(lost),
         meanwhile,

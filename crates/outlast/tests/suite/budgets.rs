@@ -205,7 +205,7 @@ fn pause_all_holds_through_the_death_of_the_daemon_until_it_is_taken_back() {
     assert_eq!(home.wait(&mine), 0);
 }
 
-/// A loop's turn is cut short and made again; a command is not, since nobody may make it again by themselves.
+/// A loop's turn is cut short and made again; a command is not, since it is never made again unasked.
 #[test]
 fn pause_all_now_ends_the_turns_of_loops_and_costs_them_no_try() {
     let home = Home::new();

@@ -114,7 +114,7 @@ fn the_environment_of_a_queued_command_is_synced_before_its_id_is_given() {
     assert_eq!(home.wait(&queued), 0);
 }
 
-/// Every sync fails: nobody is told that a run exists, and once syncs work, one run does.
+/// Every sync fails: no client is told that a run exists, and once syncs work, one run does.
 #[test]
 fn a_journal_that_cannot_be_synced_acknowledges_nothing() {
     if !Faults::is_possible() {

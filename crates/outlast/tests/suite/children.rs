@@ -138,7 +138,7 @@ fn a_child_that_was_stopped_or_cannot_start_has_ended_too() {
     let home = Home::new();
     let id = parent(&home, &["exec sleep 600"]);
     until_waiting(&home, &id, "children");
-    // Whoever stops the one does not stop the other.
+    // A stop of the one does not stop the other.
     let child = children(&home)[0].clone();
     home.pid(&child);
     home.ok(&["stop", &child, "--now"]);
@@ -180,7 +180,7 @@ fn a_quick_child_is_not_waited_for() {
     assert_eq!(ran(&home), ["1 1", "2 1"]);
 }
 
-/// Where somebody may die: a home in which the daemon does at `point`.
+/// A home in which the daemon dies at `point`.
 fn told(point: Option<&str>) -> Home {
     let home = Home::new();
     let (token, log) = (home.scratch().join("token"), home.scratch().join("passed"));
@@ -216,7 +216,7 @@ fn tell(home: &Home) -> String {
     id
 }
 
-/// Every point that a parent and its child pass when nobody dies.
+/// Every point that a parent and its child pass when no process dies.
 pub(crate) fn points() -> BTreeSet<String> {
     let home = told(None);
     tell(&home);
@@ -244,7 +244,7 @@ fn a_parent_hears_of_its_child_once_wherever_the_daemon_died() {
     for point in points {
         let home = told(Some(point));
         let id = tell(&home);
-        assert!(!home.scratch().join("token").exists(), "nobody died at {point}");
+        assert!(!home.scratch().join("token").exists(), "no process died at {point}");
         rests(&home, &id, "completed", "done");
         let made = children(&home);
         assert_eq!(made.len(), 1, "{point}: {made:?}");
@@ -295,8 +295,8 @@ fn a_tree_shows_the_children_of_the_children() {
 #[test]
 fn who_cannot_be_a_parent_is_said() {
     let home = Home::new();
-    let said = home.fails(2, &["run", "-d", "--parent", "nobody", "--", "true"]);
-    assert!(said.contains("there is no run nobody"), "{said}");
+    let said = home.fails(2, &["run", "-d", "--parent", "norun", "--", "true"]);
+    assert!(said.contains("there is no run norun"), "{said}");
     let ended = home.start("exit 0");
     assert_eq!(home.wait(&ended), 0);
     let said = home.fails(2, &["run", "-d", "--parent", &ended, "--", "true"]);

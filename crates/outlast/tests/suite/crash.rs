@@ -193,7 +193,7 @@ fn both_killed_and_the_command_gone_before_anybody_looked_is_lost() {
     assert_eq!(home.wait(&id), 6);
 }
 
-/// A pid that belongs to somebody else by now: the record names it, its start time does not fit.
+/// A pid that belongs to another process by now: the record names it, its start time does not fit.
 #[test]
 fn a_recycled_pid_gets_no_signal() {
     let home = Home::new();

@@ -51,7 +51,7 @@ const HOOKS: &[&str] = &[
     "shim.tree-empty",
 ];
 
-/// After one of these the command may have run and nobody has seen its end.
+/// After one of these the command may have run and its end was not observed.
 const MAY_BE_LOST: &[&str] =
     &["shim.started", "shim.released", "shim.main-exited", "shim.stop-ordered"];
 
@@ -176,7 +176,7 @@ impl Story {
 fn tell_with_a_death(story: Story, hook: &str) {
     let stage = Stage::new(Some(hook));
     let (state, outcome) = story.tell(&stage);
-    assert!(!stage.home.scratch().join("token").exists(), "{story:?} at {hook}: nobody died");
+    assert!(!stage.home.scratch().join("token").exists(), "{story:?} at {hook}: no process died");
     let executed = fs::read_to_string(&stage.counter).unwrap_or_default();
     let attempts: BTreeSet<&str> = executed.lines().collect();
     assert_eq!(
@@ -206,7 +206,7 @@ pub(crate) fn assert_sound(home: &Home, when: &str) {
     assert!(is_sound, "{when}: {doctor}");
 }
 
-/// Every point that the story passes when nobody dies.
+/// Every point that the story passes when no process dies.
 fn points(story: Story) -> BTreeSet<String> {
     let stage = Stage::new(None);
     let (state, _) = story.tell(&stage);

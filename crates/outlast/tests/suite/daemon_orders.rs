@@ -1,4 +1,4 @@
-//! Orders to the daemon itself: the word for all, and changes of triggers. The same id is the same order, whatever
+//! Orders to the daemon itself: `pause --all`, and changes of triggers. The same id is the same order, whatever
 //! another client has ordered since, and 2xx says that the order is written down.
 
 use std::io::{Read, Write};
@@ -120,7 +120,7 @@ fn a_word_for_all_is_remembered_with_its_id_and_giver_through_the_death_of_the_d
     assert_eq!((status, code(&other)), (409, "id_conflict"), "{other}");
     let (status, bad) = word("pause", &json!({"id": ""}));
     assert_eq!((status, code(&bad)), (400, "bad_request"), "{bad}");
-    // A client from before orders had ids is served, and its order is remembered all the same.
+    // A client from before orders had ids is served, and its order is remembered too.
     assert_eq!(ask(&home, "POST", "/v1/daemon/resume").0, 202);
     let all = remembered(&home);
     let verbs: Vec<&str> = all.iter().map(|order| str_of(order, "verb")).collect();

@@ -200,7 +200,7 @@ fn an_end_that_cannot_be_written_down_is_written_down_later() {
     gate.open();
     until("the command has ended", || (!is_alive(pid)).then_some(()));
     assert_eq!(str_of(&until_trouble(&home, &id), "code"), "disk_full");
-    // Nobody is told of an end that is not durable.
+    // No client is told of an end that is not durable.
     let run = home.show(&id);
     assert_eq!((str_of(&run, "state"), &run["exit"]), ("running", &Value::Null));
     assert_eq!(home.fails(124, &["wait", &id, "--timeout", "1ms"]).lines().count(), 1);
@@ -279,7 +279,7 @@ fn slow_a_stop_that_cannot_be_written_down_ends_the_processes_and_says_so() {
     let stopped = home.output(&["stop", "--now", &chatty.id]);
     assert_eq!(stopped.status.code(), Some(2), "{}", text(&stopped.stderr));
     let said = text(&stopped.stderr);
-    assert!(said.contains("its processes are ended all the same"), "{said}");
+    assert!(said.contains("its processes are ended even so"), "{said}");
     until("nothing of it is alive", || (!is_alive(pid)).then_some(()));
     // What is not in the journal is not said to be so.
     assert_eq!(str_of(&home.show(&chatty.id), "state"), "running");

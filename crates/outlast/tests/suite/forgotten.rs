@@ -116,7 +116,7 @@ fn only_a_creation_that_did_not_finish_is_swept() {
     assert!(directory(&home, &id).exists());
 }
 
-/// A queued run has nothing but its files, and was acknowledged all the same.
+/// A queued run has nothing but its files, and still was acknowledged.
 #[test]
 fn a_queued_run_is_kept_when_the_journal_is_lost() {
     let home = Home::new();

@@ -17,7 +17,7 @@ fn is_stopped(pid: u32) -> bool {
 /// A command that has frozen its shim.
 fn freeze(home: &Home, flags: &[&str]) -> (String, u32, u32) {
     let go = home.scratch().join("freeze");
-    // A shim that is frozen before it has said who runs says it to no one.
+    // A shim that is frozen before it has named its command never names it.
     let command = format!(
         "until [ -e '{}' ]; do sleep 0.01; done; kill -STOP $PPID; exec sleep 600",
         go.display()

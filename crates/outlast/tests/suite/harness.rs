@@ -176,7 +176,7 @@ impl Home {
         Background(child.expect("the program starts"))
     }
 
-    /// Everybody alive that belongs to this home.
+    /// Every living process that belongs to this home.
     pub(crate) fn processes(&self) -> Vec<u32> {
         carrying(&self.mark("OUTLAST_HOME"))
     }
@@ -275,12 +275,12 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(started.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(started.elapsed() < PATIENCE, "waited too long: {what}");
         nap();
     }
 }
 
-/// Between two looks at another process, of which nobody can be told.
+/// Between two looks at another process, of which there is no event.
 pub(crate) fn nap() {
     std::thread::sleep(Duration::from_millis(5));
 }

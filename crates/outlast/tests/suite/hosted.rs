@@ -18,7 +18,7 @@ respond() { printf '%s' "$1" >"$OUTLAST_RESPONSE_FILE.part" && mv "$OUTLAST_RESP
 say() { respond "{\"status\":\"$1\",\"summary\":\"$2\"}"; }
 "#;
 
-/// Delays that nobody notices.
+/// Delays that a person does not notice.
 pub(crate) const RETRY: &str = "retry: {initial_backoff_ms: 10, max_backoff_ms: 20}";
 
 /// Writes a loop file whose agent is this script, and says where it is.

@@ -23,7 +23,7 @@ fn asker(home: &Home) -> String {
     id
 }
 
-/// What a call says that is made from inside a new run, by way of `prefix`.
+/// What a call says that is made from inside a new run, through `prefix`.
 struct Tried {
     code: i32,
     said: String,

@@ -1,4 +1,4 @@
-//! One run for a key and one daemon for a home, whoever asks, however often and however many at once.
+//! One run for a key and one daemon for a home, whichever client asks, however often and however many at once.
 
 use std::fs;
 use std::io::Read;
@@ -82,7 +82,7 @@ fn fifty_clients_with_one_key_make_one_run() {
     let id = id.trim_end();
     assert_eq!(home.wait(id), 0);
     assert_eq!((executed(&home), runs(&home).len(), home.count(id, "RunCreated")), (1, 1, 1));
-    assert_eq!(run_directories(&home), 1, "whoever lost has left files behind");
+    assert_eq!(run_directories(&home), 1, "the loser has left files behind");
     assert_eq!(home.json(&["daemon", "status", "--json"])["epoch"], 1, "a second daemon has been");
 }
 

@@ -1,4 +1,4 @@
-//! The daemon is killed at moments nobody chose, while runs are being started.
+//! The daemon is killed at random moments, while runs are being started.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,7 +50,7 @@ fn start_runs(home: &Home, executed: &std::path::Path, is_over: &AtomicBool) -> 
     acknowledged
 }
 
-/// Kills whoever holds the daemon's lock, at pseudo-random moments.
+/// Kills the process that holds the daemon's lock, at pseudo-random moments.
 fn kill_daemons(home: &Home, count: u32) {
     let lock = home.state().join("daemon.lock");
     let mut chance = 0x9e37_79b9_7f4a_7c15_u64;

@@ -1,7 +1,7 @@
 //! A loop through the deaths of its daemon, its shims and its machine.
 //!
 //! The loop has a workspace, every hook, a keyed call and a check; each of its steps takes one lock and
-//! complains if somebody alive has it. Whatever dies, it completes with the same turns, and nothing that
+//! complains if a living process has it. Whatever dies, it completes with the same turns, and nothing that
 //! was committed or completed is done again.
 
 use std::fs;
@@ -18,7 +18,7 @@ pub(crate) const TURNS: usize = 5;
 const ENTER: &str = r#"
 if ! mkdir "$L/lock" 2>/dev/null; then
   holder=$(cat "$L/lock/pid" 2>/dev/null)
-  case "$(cat "/proc/${holder:-nobody}/stat" 2>/dev/null)" in
+  case "$(cat "/proc/${holder:-none}/stat" 2>/dev/null)" in
     '' | *') Z '* | *') X '*) ;;
     *) echo "$* met $holder" >> "$L/complaints" ;;
   esac
@@ -117,13 +117,13 @@ impl Loop {
 /// How many tries at one step a death may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cost {
-    /// Somebody sees every end: everything is executed exactly once.
+    /// Every end is observed: everything is executed exactly once.
     Nothing,
     /// One end may go unseen; what has no promise of its own is executed again.
     OneUnseen,
 }
 
-/// What must hold of the loop whoever died.
+/// What must hold of the loop whichever process died.
 pub(crate) fn assert_told(told: &Loop, id: &str, cost: Cost, when: &str) {
     let run = told.end(id);
     let steps = fs::read_to_string(told.log("steps")).unwrap_or_default();

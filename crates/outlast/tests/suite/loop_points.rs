@@ -1,7 +1,7 @@
-//! The crash matrix of a loop: somebody stands at a crash point, and this one, the other one, both or the
+//! The crash matrix of a loop: a process stands at a crash point, and this one, the other one, both or the
 //! whole machine die.
 //!
-//! Each point is died at by whoever passes it, and by one other choice of victims, at one of its passes.
+//! Each point is died at by the process that passes it, and by one other choice of victims, at one of its passes.
 //! `OUTLAST_TEST_KILLS` asks for every choice, and for as many passes of each point.
 
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use crate::loop_crash::{Cost, Loop, assert_told};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victims {
-    /// Whoever passes the point.
+    /// The process that passes the point.
     Passer,
     Daemon,
     Shims,
     Both,
-    /// Everybody, and the next daemon is of another boot.
+    /// Every process, and the next daemon is of another boot.
     Machine,
 }
 
@@ -90,7 +90,7 @@ fn tell_with_a_death(point: &str, pass: usize, victims: Victims) {
     let is_over = AtomicBool::new(false);
     let id = std::thread::scope(|scope| {
         if victims != Victims::Passer {
-            // Whoever starts a daemon waits for it, and the point may lie on the way.
+            // A client that starts a daemon waits for it, and the point may lie on the way.
             let starter = told.home.spawn(&["daemon", "start"]);
             scope.spawn(|| strike(&told, victims, starter, &is_over));
         }
@@ -99,11 +99,11 @@ fn tell_with_a_death(point: &str, pass: usize, victims: Victims) {
         is_over.store(true, Ordering::Release);
         id
     });
-    assert!(!told.home.scratch().join("token").exists(), "{when}: nobody died");
+    assert!(!told.home.scratch().join("token").exists(), "{when}: no process died");
     assert_told(&told, &id, victims.cost(point), &when);
 }
 
-/// Waits for somebody to stand at the point, and has the victims die.
+/// Waits for a process to stand at the point, and has the victims die.
 fn strike(told: &Loop, victims: Victims, starter: Background, is_over: &AtomicBool) {
     let passer = loop {
         let stopped = told.home.processes().into_iter().find(|pid| is_stopped(*pid));
@@ -121,7 +121,7 @@ fn strike(told: &Loop, victims: Victims, starter: Background, is_over: &AtomicBo
         Victims::Both => matches!(part, Part::Daemon | Part::Shim),
         Victims::Machine => part != Part::Client,
     };
-    // Whoever is told to go on may start somebody, so that the victims are dead before.
+    // A process that goes on may start another, so that the victims are dead before.
     loop {
         let doomed: Vec<u32> = told
             .home
@@ -149,11 +149,11 @@ fn start_daemon(told: &Loop, boot: &str) {
     });
 }
 
-/// Every point that the loop passes when nobody dies, and how often.
+/// Every point that the loop passes when no process dies, and how often.
 pub(crate) fn points() -> BTreeMap<String, usize> {
     let told = Loop::new(home(None, "KILL"), "");
     let id = told.start();
-    assert_told(&told, &id, Cost::Nothing, "nobody died");
+    assert_told(&told, &id, Cost::Nothing, "no process died");
     let passed = fs::read_to_string(told.home.scratch().join("passed")).unwrap_or_default();
     let mut points = BTreeMap::new();
     for point in passed.lines() {

@@ -158,7 +158,7 @@ fn a_stop_that_a_dying_daemon_took_is_carried_out_by_the_next() {
     }
 }
 
-/// Asks for a stop, and is gone before anybody could be asked again; another daemon starts.
+/// Asks for a stop, and is gone before the daemon could be asked again; another daemon starts.
 fn dies_while_stopping(stage: &Stage, id: &str) {
     let daemon = stage.home.daemon_pid();
     let stopping = stage.home.spawn(&["stop", id, "--now"]);

@@ -18,7 +18,7 @@ pub(crate) fn get(home: &Home, path: &str) -> (u16, String) {
 
 /// The same over TCP, with more headers.
 pub(crate) fn get_tcp(address: SocketAddr, path: &str, headers: &str) -> (u16, String) {
-    ask(TcpStream::connect(address).expect("somebody listens"), path, headers)
+    ask(TcpStream::connect(address).expect("the daemon listens"), path, headers)
 }
 
 fn ask(mut stream: impl Read + Write, path: &str, headers: &str) -> (u16, String) {
@@ -248,7 +248,7 @@ fn a_listener_follows_the_config() {
     let home = Home::new();
     home.ok(&["daemon", "start"]);
     configure(&home, "[listen]\naddress = \"127.0.0.1:0\"\n");
-    // Whoever asks has the config read again.
+    // A question has the config read again.
     let first = listening(&home);
     assert_eq!(get_tcp(first, "/metrics", "").0, 200);
     configure(&home, "[listen]\naddress = \"127.0.0.1:0\"\ntoken = \"t\"\n");
@@ -258,7 +258,7 @@ fn a_listener_follows_the_config() {
         (ask(stream, "/metrics", "").0 == 401).then_some(())
     });
     configure(&home, "");
-    until("nobody listens", || findings(&home, "listener").is_empty().then_some(()));
+    until("no listener is left", || findings(&home, "listener").is_empty().then_some(()));
     until("the port is closed", || tcp_listeners(home.daemon_pid()).is_empty().then_some(()));
 }
 

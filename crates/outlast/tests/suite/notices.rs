@@ -1,4 +1,4 @@
-//! Notices: every end reaches every sink, in order, whoever dies in between; and a run that waits is woken.
+//! Notices: every end reaches every sink, in order, whichever process dies in between; and a run that waits is woken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -102,7 +102,7 @@ fn three_runs_are_three_notices() {
     assert_eq!((told.len(), about), (3, runs));
 }
 
-/// A home in which somebody dies at a point, and the run that is told about.
+/// A home in which a process dies at a point, and the run that is told about.
 struct Story {
     home: Home,
     sheet: Sheet,
@@ -154,7 +154,7 @@ impl Story {
     }
 }
 
-/// Every point that a run with sinks passes when nobody dies, and how often.
+/// Every point that a run with sinks passes when no process dies, and how often.
 pub(crate) fn points() -> BTreeMap<String, usize> {
     let story = Story::new(None);
     story.tell();
@@ -175,7 +175,7 @@ fn a_notice_arrives_wherever_the_daemon_dies_and_its_id_is_the_same() {
             let when = format!("{point}@{pass}");
             let story = Story::new(Some(&when));
             let id = story.tell();
-            assert!(!story.home.scratch().join("token").exists(), "{when}: nobody died");
+            assert!(!story.home.scratch().join("token").exists(), "{when}: no process died");
             let told: BTreeSet<String> =
                 story.sheet.notices().iter().map(|it| str_of(it, "id").to_owned()).collect();
             assert_eq!(told.len(), 1, "{when}: told {told:?}");
@@ -218,13 +218,13 @@ fn a_sink_that_was_down_for_an_hour_gets_everything_in_order() {
             home.crash_daemon();
         }
     }
-    let row = until("it was tried in vain", || {
+    let row = until("it was tried and failed", || {
         let row = home.json(&["sink", "ls", "--json"])[0].clone();
         row["problem"].is_string().then_some(row)
     });
     assert_eq!((&row["pending"], str_of(&row, "kind")), (&7.into(), "webhook"));
     assert!(str_of(&row, "problem").contains("503"), "{row}");
-    // Nobody is being told anything while the clock and the sink change.
+    // No sink is being told anything while the clock and the sink change.
     home.crash_daemon();
     let before = receiver.told().len();
     receiver.answers(|_, _| status(204, ""));
@@ -327,7 +327,7 @@ fn a_run_that_has_ended_cannot_be_told_and_that_is_said_at_once() {
     let run = until_settled(&home, &id);
     assert_eq!((&run["notices"]["given_up"], &run["notices"]["delivered"]), (&1.into(), &0.into()));
     assert!(str_of(&run["notices"], "problem").contains("has ended"), "{run}");
-    assert!(!text(&home.output(&["doctor"]).stdout).contains("given up"), "it is nobody's fault");
+    assert!(!text(&home.output(&["doctor"]).stdout).contains("given up"), "it is no sink's fault");
 }
 
 #[test]
@@ -398,11 +398,11 @@ fn what_cannot_be_told_is_refused_before_anything_runs() {
     fs::write(home.path().join("config.toml"), "[sinks.phone]\nkind = \"desktop\"\n")
         .expect("ours");
     let wrong = [
-        ("nobody", "there is no sink \"nobody\"", "phone, or an address"),
+        ("nosink", "there is no sink \"nosink\"", "phone, or an address"),
         ("webhook:example.org", "a URL begins with https:// or http://", "phone"),
         ("cmd: ", "a command is missing", "phone"),
         ("telex:1", "not a kind of address", "phone"),
-        ("run:nobody", "there is no run nobody to tell", "outlast ps -a"),
+        ("run:norun", "there is no run norun to tell", "outlast ps -a"),
     ];
     for (sink, message, hint) in wrong {
         let said = home.fails(2, &["run", "-d", "--notify", sink, "--", "true"]);

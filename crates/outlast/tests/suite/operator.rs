@@ -51,7 +51,7 @@ fn the_log_is_json_and_turns_over_without_losing_a_line() {
             assert!(line[key].is_string(), "{line}");
         }
     }
-    // Both files are one log, also for whoever asks for JSON.
+    // Both files are one log, also for a person who asks for JSON.
     let all = home.ok(&["daemon", "logs", "--json"]);
     assert_eq!(all.lines().count(), lines(&older) + lines(&path));
     assert!(all.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
@@ -138,7 +138,7 @@ fn doctor_brings_up_a_run_that_has_waited_for_a_person_for_a_week() {
     assert_eq!(found.len(), 1, "{found:?}");
 }
 
-/// Nothing that anybody would write by chance, and all of it letters that our own words are made of.
+/// Nothing that a person would write by chance, and all of it letters that our own words are made of.
 const SECRET: &str = "zx9secretq";
 
 /// Everything in a bundle, by name.
@@ -331,7 +331,7 @@ fn a_sign_of_life_is_sent_while_the_daemon_lives_and_only_then() {
         let (line, _) = collector.asked.recv_timeout(PATIENCE).expect("a ping comes");
         assert_eq!(line, "GET /alive?token=x HTTP/1.1");
     }
-    // Nobody answers any more, and that is said, without the address.
+    // No server answers any more, and that is said, without the address.
     let found = until("the silence is noticed", || {
         findings(&home, "ping").pop().filter(|it| it["level"] == "problem")
     });

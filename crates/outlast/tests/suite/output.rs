@@ -105,7 +105,7 @@ fn slow_much_output_is_bounded_in_memory_and_on_disk_and_its_gaps_are_exact() {
             (home.show(&id)["output_bytes"].as_u64() == Some(bytes)).then_some(())
         });
     };
-    // One who reads as fast as it can, and one whose output nobody reads for now.
+    // One who reads as fast as it can, and one whose output is not read for now.
     let seen = home.scratch().join("seen");
     let file = File::create(&seen).expect("the test's directory is ours");
     let fast = home.outlast(&["attach", &id]).stdout(file).stderr(Stdio::piped()).spawn();

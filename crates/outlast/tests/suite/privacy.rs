@@ -42,7 +42,7 @@ fn names(paths: &[PathBuf]) -> BTreeSet<String> {
 
 /// A home with a run that lives, one that lives in a terminal, one that has ended and one that was killed.
 fn busy(home: &Home) -> String {
-    // The mask of whoever starts the daemon is not what keeps others out.
+    // The mask of the process that starts the daemon is not what keeps others out.
     let mut loose = home.command("sh");
     loose.args(["-c", "umask 000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_outlast")]);
     let live = loose.args(["run", "-d", "--", "sh", "-c", "echo out; exec sleep 600"]).output();
@@ -54,7 +54,7 @@ fn busy(home: &Home) -> String {
     let killed = home.start("echo killed; exec sleep 600");
     home.pid(&killed);
     home.ok(&["stop", "--now", &killed]);
-    // What a crash leaves is as private: a log that was not moved, a socket nobody listens on.
+    // What a crash leaves is as private: a log that was not moved, a socket that no process listens on.
     home.crash_daemon();
     home.ok(&["daemon", "start"]);
     until("the run is adopted", || (home.count(&live, "AttemptAdopted") == 1).then_some(()));
@@ -85,7 +85,7 @@ fn everything_on_disk_is_its_users_alone() {
     ];
     let seen = names(&found);
     let unseen: Vec<&str> = expected.into_iter().filter(|name| !seen.contains(*name)).collect();
-    assert!(unseen.is_empty(), "nobody has looked at {unseen:?}, but only at {seen:?}");
+    assert!(unseen.is_empty(), "no test has looked at {unseen:?}, but only at {seen:?}");
 }
 
 /// Everything in these directories, which no other user may look at.
@@ -224,7 +224,7 @@ fn converse(socket: &Path, question: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Turned away: a connection that is closed without a word, whoever notices first.
+/// Turned away: a connection that is closed without a word, whichever side notices first.
 fn is_nothing<T: Default + PartialEq>(answer: &io::Result<T>) -> bool {
     match answer {
         Ok(answer) => *answer == T::default(),
@@ -250,7 +250,7 @@ struct Exposed {
 }
 
 impl Exposed {
-    /// `None` for whoever cannot become another user.
+    /// `None` for a test that cannot become another user.
     fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             skip("only root can become another user");
@@ -272,7 +272,7 @@ impl Exposed {
         Some(Self { home, program, live, sockets })
     }
 
-    /// As somebody might who wants to share: every directory and both sockets, for all.
+    /// As a person might who wants to share: every directory and both sockets, for all.
     fn open_up(&self) {
         let everything = tree(&self.home.path());
         let directories = everything.into_iter().filter(|path| path.is_dir());

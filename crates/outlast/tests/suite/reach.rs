@@ -267,7 +267,7 @@ fn deaf_holder(home: &Home) -> Background {
     fs::create_dir_all(home.state()).expect("the test's directory is ours");
     let path = home.state().join("daemon.lock");
     let lock = fs::File::create(&path).expect("it is ours");
-    lock.lock().expect("nobody has it");
+    lock.lock().expect("it is free");
     let mut command = home.command("sh");
     command.args(["-c", "trap '' TERM HUP; exec sleep 1000"]).stdin(lock);
     let holder = Background(command.spawn().expect("there is a sh"));

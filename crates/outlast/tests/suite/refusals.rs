@@ -226,7 +226,7 @@ fn a_name_that_is_in_use() {
     assert_eq!(run_ids(&home), [next, id]);
 }
 
-/// Refused before anybody asks a daemon, so none is started for it.
+/// Refused before the client asks a daemon, so none is started for it.
 #[test]
 fn a_command_line_that_is_none() {
     let home = Home::new();
@@ -369,7 +369,7 @@ fn a_journal_of_a_newer_version() {
     journal.assert_whole_again();
 }
 
-/// Root may write to anything, so this is a wish and not a wall there; it is kept all the same.
+/// Root may write to anything, so this is a wish and not a wall there; it is still kept.
 #[test]
 fn a_journal_that_may_not_be_written_to() {
     let journal = Journal::new();
@@ -436,7 +436,7 @@ impl Damaged {
         fs::write(path, bytes).expect("it is ours");
     }
 
-    /// Whatever has become of the victim, this is seen, and nobody else is held up by it.
+    /// Whatever has become of the victim, this is seen, and no other run is held up by it.
     fn assert_quarantined(&mut self) {
         let home = &self.home;
         let row = until("the damage is noticed", || {
@@ -517,7 +517,7 @@ fn records_that_cannot_be_read_of_an_attempt_that_is_gone() {
     until("both are dead", || (!is_alive(damaged.shim) && !is_alive(damaged.pid)).then_some(()));
     damaged.spoil_records();
     let Damaged { home, gate, victim, neighbour, .. } = &mut damaged;
-    // Nobody saw its end, and it is looked for no longer.
+    // Its end was not observed, and it is looked for no longer.
     assert_eq!(home.wait(victim), 6);
     let run = home.show(victim);
     assert_eq!((str_of(&run, "outcome"), &run["exit"]), ("lost", &Value::Null), "{run}");
@@ -593,7 +593,7 @@ fn a_journal_of_one_run_that_cannot_be_read() {
         str_of(&refused_as_json(home, 2, &["show", victim, "--json"]), "code"),
         "unreadable_run"
     );
-    // Forgetting what is alive would leave it running with nobody to know.
+    // Forgetting what is alive would leave it running unknown.
     assert!(is_alive(*pid));
     let (error, hint) = refused(home, 2, &["rm", victim]);
     assert!(error.contains(&format!("pid {pid} (sleep)")), "{error}");

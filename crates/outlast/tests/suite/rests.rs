@@ -57,7 +57,7 @@ fn a_loop_that_is_not_ready_waits_for_a_person_to_make_it_so() {
     let run = rests(&home, &id, "blocked", "preflight_failed");
     assert!(str_of(&run, "reason").contains("no key"), "{run:#}");
     assert!(ran(&home).is_empty());
-    // Asked again it says the same, until somebody has done something.
+    // Asked again it says the same, until a person has done something.
     home.ok(&["resume", &id]);
     rests(&home, &id, "blocked", "preflight_failed");
     fs::write(workspace(&home).join("key"), "").expect("the workspace is ours");
@@ -160,7 +160,7 @@ fn pids(path: &std::path::Path, count: usize) -> Vec<u32> {
     })
 }
 
-/// The shim dies, and what it held with it: how that ended is seen by nobody.
+/// The shim dies, and what it held with it: how that ended is not observed.
 fn kill_unseen(shim_and_command: &[u32]) {
     for pid in shim_and_command {
         kill(*pid, "KILL");

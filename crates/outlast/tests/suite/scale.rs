@@ -136,7 +136,7 @@ fn ten_thousand_sinks_are_listed_and_the_one_that_is_named_is_told() {
         let row = sinks.iter().find(|sink| sink["name"] == "s04711").expect("it is listed");
         (row["delivered"].as_u64() >= Some(1)).then_some(())
     });
-    // Whoever mistypes a name is told of a few, and how to see all.
+    // A person who mistypes a name is told of a few, and how to see all.
     let said = home.fails(2, &["run", "-d", "--notify", "s10000", "--", "true"]);
     assert!(said.contains("s00000") && said.contains("9980 more") && said.len() < 1000, "{said}");
 }

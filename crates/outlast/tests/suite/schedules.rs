@@ -1,4 +1,4 @@
-//! Schedules: each occurrence makes one run, whoever dies and whatever is done to the clock.
+//! Schedules: each occurrence makes one run, whichever process dies and whatever is done to the clock.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -115,7 +115,7 @@ fn one_occurrence(point: Option<&str>) -> (Clock, Vec<String>) {
         let views: Value = serde_json::from_str(&text(&output.stdout)).ok()?;
         (views[0]["runs"] == 1).then_some(())
     });
-    assert!(!token.exists(), "{point:?}: nobody died");
+    assert!(!token.exists(), "{point:?}: no process died");
     until("it has run", || (!ran(home).is_empty()).then_some(()));
     let passed = fs::read_to_string(log).unwrap_or_default();
     let passed = passed.lines().map(str::to_owned).collect();
@@ -257,7 +257,7 @@ fn a_schedule_is_paused_resumed_run_by_hand_and_removed() {
         (&view["paused"], &view["next_at"], count(&view, "runs")),
         (&true.into(), &Value::Null, 0)
     );
-    // By hand it makes one all the same.
+    // By hand it still makes one.
     let id = home.ok(&["schedule", "run", "five"]);
     assert_eq!(home.wait(&id), 0);
     assert!(occurrences(home, "five")[0].starts_with("manual/"));
@@ -384,7 +384,7 @@ fn the_next_times_are_told_in_the_zone_they_are_meant_in() {
     assert!(odd[0].contains(" 03:00:00 +02:00"), "{odd:?}");
 }
 
-/// Secrets and the environment are nobody's business, and an idle daemon sleeps.
+/// Secrets and the environment are not shown, and an idle daemon sleeps.
 #[test]
 fn a_list_says_nothing_of_the_environment() {
     let home = Home::new().env("A_SECRET", "hunter2hunter2");

@@ -98,7 +98,7 @@ fn a_level_and_a_present_person_mute() {
     assert_eq!(tell("true"), (2, 2), "done and always");
     assert_eq!(tell("false"), (3, 1), "and who is needed");
     fs::write(&here, "").expect("the scratch directory is ours");
-    assert_eq!(tell("false"), (1, 3), "whoever is there knows already");
+    assert_eq!(tell("false"), (1, 3), "a person who is there knows already");
     fs::remove_file(&here).expect("it was just made");
     assert_eq!(tell("false"), (3, 1));
     assert!(receiver.told().iter().all(|told| told.path != "/silent"));
@@ -108,7 +108,7 @@ fn a_level_and_a_present_person_mute() {
 fn a_storm_is_told_as_one() {
     let home = Home::new();
     let receiver = Receiver::new();
-    // Nobody is tried again until all have ended.
+    // No sink is tried again until all have ended.
     receiver.answers(|_, _| status(503, "retry-after: 3600\r\n"));
     let url = receiver.url("/");
     configure(
@@ -254,8 +254,8 @@ fn a_sink_is_tried_out_and_says_what_happened() {
     let said = text(&output.stdout);
     assert!(said.contains("was not told") && said.contains("redirects are not followed"), "{said}");
     assert_eq!(receiver.told().len(), 1);
-    let said = home.fails(2, &["sink", "test", "nobody"]);
-    assert!(said.contains("there is no sink \"nobody\"") && said.contains("hint: file"), "{said}");
+    let said = home.fails(2, &["sink", "test", "nosink"]);
+    assert!(said.contains("there is no sink \"nosink\"") && said.contains("hint: file"), "{said}");
     home.fails(1, &["sink", "test", "webhook:http://127.0.0.1:1/"]);
 }
 

@@ -8,8 +8,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use outlast_home::layout::Layout;
 use outlast_wire::api::{OutputFrame, exit_status};
-use outlast_wire::layout::Layout;
 use outlast_wire::output::Stream;
 use outlast_wire::words::Word;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(crate) struct Stage(Arc<Shared>);
 pub(crate) fn hold_lock(layout: &Layout) -> File {
     std::fs::create_dir_all(&layout.state).expect("the test's directory is ours");
     let mut lock = File::create(layout.daemon_lock()).expect("the test's directory is ours");
-    lock.lock().expect("nobody else has it");
+    lock.lock().expect("it is free");
     let said = json!({
         "pid": std::process::id(), "version": "0.1.0", "build": env!("OUTLAST_BUILD"), "epoch": 1,
         "started_at": "2026-11-15T11:00:00Z", "socket": layout.socket(),
@@ -56,7 +56,7 @@ impl Stage {
     pub(crate) fn new(home: &Home) -> Self {
         let layout = Layout::under(&home.path());
         std::fs::create_dir_all(&layout.runtime).expect("the test's directory is ours");
-        let listener = UnixListener::bind(layout.socket()).expect("nobody else listens there");
+        let listener = UnixListener::bind(layout.socket()).expect("no other process listens there");
         let lock = hold_lock(&layout);
         let first = OutputFrame::Attempt { turn: 1, attempt: 1 }.encode(&[]);
         let script = Script {

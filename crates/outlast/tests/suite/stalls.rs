@@ -84,7 +84,7 @@ fn a_silent_agent_is_ended_and_started_again_with_a_note_until_it_has_been_too_o
         assert!(home.attempt_dir(&id, 1, attempt).join("events.jsonl").exists());
     }
     let left: Vec<u32> = home.processes().into_iter().filter(|pid| is_a(*pid, "sleep")).collect();
-    assert_eq!(left, Vec::<u32>::new(), "a silent attempt left somebody behind");
+    assert_eq!(left, Vec::<u32>::new(), "a silent attempt left a process behind");
 }
 
 fn read(seen: &std::path::Path, what: &str) -> String {
@@ -112,7 +112,7 @@ fn who_works_quietly_and_beats_is_left_alone() {
     assert_eq!(home.show(&id)["restarts"], json!({"stall": 0, "crash": 0}));
 }
 
-/// What a suspended laptop looks like: everybody stands still, and so does nobody's silence.
+/// What a suspended laptop looks like: every process stands still, and no silence grows.
 #[test]
 fn a_tree_that_stood_still_with_its_shim_and_daemon_was_not_silent() {
     let window = Duration::from_millis(1000);

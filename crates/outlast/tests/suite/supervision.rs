@@ -104,7 +104,7 @@ fn after_a_restart_one_goes_on_at_a_time_the_urgent_first_and_what_lives_at_once
         assert_eq!(home.count(id, "TurnStarted"), 1);
     }
     assert_eq!(left(home, "order"), [urgent.as_str()]);
-    // Whoever is new waits for nobody.
+    // A new run waits for no other.
     assert_eq!(home.wait(&home.start("true")), 0);
     configure(home, "[supervision]\nresumes_at_once = 1\nresume_gap_ms = 0\n");
     stage.hang_up();
@@ -184,7 +184,7 @@ fn what_a_storm_holds_back_goes_on_when_its_time_has_come_or_a_person_starts_the
             (&1.into(), "resume_held")
         );
         until("it is counted", || (stage.holding()["runs"] == 1).then_some(()));
-        assert_eq!(home.wait(&home.start("true")), 0, "whoever asks is not held");
+        assert_eq!(home.wait(&home.start("true")), 0, "a run that a client asks for is not held");
         assert_eq!(left(home, "turns").len(), 1);
         if way_out == "time" {
             stage.set_clock(1);
@@ -248,7 +248,7 @@ fn dies_at(hook: &str, deaths: usize) {
         died += 1;
     }
     let _lives = fs::remove_file(&token);
-    assert!(died > 0, "{hook}: nobody died");
+    assert!(died > 0, "{hook}: no process died");
     assert_eq!(home.wait(&id), 1, "{hook}");
     assert_eq!(left(&home, "executed"), ["1", "2", "3"], "{hook}: {died} daemons died");
     let events = home.events(&id);
@@ -285,7 +285,7 @@ fn a_run_whose_conductor_dies_gets_another_and_loses_nothing() {
     fs::write(&token, "").expect("the scratch directory is ours");
     gate.open();
     assert_eq!(home.wait(&id), 1);
-    assert!(!token.exists(), "nobody died");
+    assert!(!token.exists(), "no process died");
     assert_eq!(home.daemon_pid(), daemon, "the daemon died with it");
     let run = home.show(&id);
     assert_eq!((&run["exit"]["code"], &run["attempt"]), (&7.into(), &1.into()));
@@ -307,7 +307,7 @@ fn a_stop_that_a_conductor_dies_of_is_taken_by_the_next() {
     let pid = home.pid(&id);
     fs::write(&token, "").expect("the scratch directory is ours");
     home.ok(&["stop", "--now", &id]);
-    assert!(!token.exists(), "nobody died");
+    assert!(!token.exists(), "no process died");
     assert!(!is_alive(pid));
     assert_eq!(str_of(&home.show(&id), "state"), "stopped");
     assert_eq!(home.count(&id, "StopRequested"), 1);

@@ -83,7 +83,7 @@ fn is_there(path: &Path) -> bool {
 fn no_command_of_a_repository_runs_under_the_daemon() {
     // What is as long as before and newer than the index has to be read to be told from what was.
     let planted = Planted::new(&format!("{}\ntouch tracked.txt README", plant()));
-    // A git that asks as anybody would does run them: the trap is set.
+    // A git that asks in the usual way does run them: the trap is set.
     let asked = Command::new("git").current_dir(&planted.worktree).arg("status").output();
     assert!(asked.is_ok() && !planted.ran().is_empty(), "nothing was planted: {asked:?}");
     fs::remove_file(planted.home.scratch().join("ran")).expect("it is ours");

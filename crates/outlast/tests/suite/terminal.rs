@@ -1,7 +1,7 @@
 //! A terminal for a test to sit at: a PTY, what it shows, and the keys that are typed on it.
 //!
 //! Reads nothing by itself: what a client prints is taken while the test looks, so that a terminal at
-//! which nobody looks is one that does not take any more.
+//! which no person looks is one that does not take any more.
 
 use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
@@ -133,7 +133,10 @@ impl Terminal {
                 return;
             }
             let shown = self.screen().contents();
-            assert!(started.elapsed() < PATIENCE, "waited in vain: {what}, but there is:\n{shown}");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "waited too long: {what}, but there is:\n{shown}"
+            );
             nap();
         }
     }

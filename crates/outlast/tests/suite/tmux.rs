@@ -94,7 +94,7 @@ impl<'h> Tmux<'h> {
             }
             assert!(
                 started.elapsed() < PATIENCE,
-                "waited in vain: {what}, but there is:\n{screen}"
+                "waited too long: {what}, but there is:\n{screen}"
             );
             nap();
         }

@@ -128,7 +128,7 @@ fn a_daemon_that_dies_is_waited_for_and_its_list_stays() {
     });
     home.ok(&["rm", &before]);
     tmux.shows_no_more(&before);
-    // Stopped is not dead: nobody starts it but a person.
+    // Stopped is not dead: only a person starts it.
     home.ok(&["daemon", "stop"]);
     tmux.shows("it was stopped");
     home.ok(&["daemon", "start"]);

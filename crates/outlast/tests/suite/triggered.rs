@@ -105,7 +105,7 @@ impl Http {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");
-        // Whoever knows the answer before the body has come may hang up on the rest of it.
+        // A server that knows the answer before the body has come may hang up on the rest of it.
         match self.0.write_all(&[head.as_bytes(), body].concat()) {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),
             Ok(()) | Err(_) => self.answer(),

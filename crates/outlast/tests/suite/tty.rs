@@ -50,7 +50,7 @@ fn start_program(home: &Home) -> String {
     id
 }
 
-/// Waits until a run has printed this, whoever watches.
+/// Waits until a run has printed this, whichever client watches.
 fn until_printed(home: &Home, id: &str, wanted: &str) {
     let log = home.attempt_dir(id, 1, 1).join("output.log");
     until(&format!("{wanted:?} is printed"), || {
@@ -254,7 +254,7 @@ fn two_terminals_show_the_same_and_one_that_is_killed_is_not_missed() {
     two.press(b"c");
     two.until_drawn(20, 60, "abc");
 
-    // Whoever came last decides how large it is.
+    // The client that came last decides how large it is.
     let mut three = attached(&home, &id, 10, 40);
     three.until_drawn(10, 40, "abc");
     two.until_shows("size 10 40");
@@ -351,7 +351,7 @@ fn ctrl_backslash_and_ctrl_c_leave_a_run_without_a_terminal() {
     }
 }
 
-/// The exit code of `wait` from a shell that shares nothing with whoever started the run.
+/// The exit code of `wait` from a shell that shares nothing with the shell that started the run.
 fn wait_from_elsewhere(home: &Home, id: &str) -> i32 {
     let mut command = home.command("env");
     let outlast_home = format!("OUTLAST_HOME={}", home.path().display());

@@ -40,7 +40,7 @@ impl Story {
         self.home.attempt_dir(&self.id, 1, 1).join("events.jsonl")
     }
 
-    /// Lets the command end; nobody but its shim sees it.
+    /// Lets the command end; only its shim sees it.
     fn end_unseen(&mut self) {
         self.gate.open();
         until("command and shim are gone", || {

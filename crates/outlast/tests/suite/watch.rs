@@ -83,7 +83,7 @@ fn the_list_comes_first_then_what_changes_in_it() {
     watch.row(&open, |row| row["state"] == "stopped");
     home.ok(&["rm", &ended]);
     watch.until(|news| news["news"] == "gone" && news["run"] == ended.as_str());
-    // Whoever comes later, or again, is told the whole.
+    // A client that comes later, or again, is told the whole.
     let mut again = Watch::open(&home, "?ended=1");
     let list = again.listed();
     assert_eq!(ids(&list), [child.as_str()]);

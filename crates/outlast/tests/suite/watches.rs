@@ -39,7 +39,7 @@ fn output(home: &Home, id: &str) -> PathBuf {
     home.attempt_dir(id, 1, 1).join("output.log")
 }
 
-/// Waits until the output on disk ends like this, whoever is alive to see it.
+/// Waits until the output on disk ends like this, whichever process is alive to see it.
 fn until_written(home: &Home, id: &str, end: &str) {
     until("it is written", || {
         let bytes = fs::read(output(home, id)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What somebody sees of a loop who watches it, and what they can say to it.
+//! What a person who watches a loop sees of it, and can say to it.
 
 use std::io::Read;
 use std::process::Stdio;

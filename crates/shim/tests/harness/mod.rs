@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use outlast_wire::layout::AttemptDir;
+use outlast_home::layout::AttemptDir;
 use outlast_wire::output::{Chunk, HEADER_BYTES, Header, Stream};
 use outlast_wire::shim::{
     Decoder, EnvVar, Exit, Frame, Limits, NeverStarted, News, Order, Record, Revive, Role,
@@ -44,7 +44,7 @@ impl Attempt {
         let under = |name: &str| temp.path().join(name);
         let path = EnvVar { name: "PATH".into(), value: "/usr/local/bin:/usr/bin:/bin".into() };
         put(&under("env.json"), &serde_json::to_vec(&[path]).expect("serializes"));
-        // Somebody asked for no daemon, so that no test starts one unless it wants to.
+        // As after `daemon stop`, so that no test starts a daemon unless it wants to.
         put(&under("stopped"), b"");
         let spec = Spec {
             proto: 1,

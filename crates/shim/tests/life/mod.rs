@@ -130,7 +130,7 @@ fn date(path: &Path, modified: SystemTime) {
     File::create(path).and_then(|file| file.set_modified(modified)).expect("dates");
 }
 
-/// Whether the shim has begun to end its tree, as it says to whoever comes by.
+/// Whether the shim has begun to end its tree, as it says to each new connection.
 fn ending_by_now(peer: &mut Peer) -> Option<EndCause> {
     match peer.hello(EPOCH, Role::Daemon) {
         News::Hello { records, .. } => ending(&records),

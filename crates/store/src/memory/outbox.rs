@@ -148,7 +148,7 @@ impl Rack {
         }));
     }
 
-    /// What somebody is still to be told outlives what it is about.
+    /// A notice that a sink has yet to get outlives the run that it is about.
     pub(super) fn forget(&mut self, run: &RunId) {
         self.rows.retain(|row| row.notice.run != *run || row.settled.is_none());
     }

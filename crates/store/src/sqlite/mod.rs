@@ -54,7 +54,7 @@ use crate::{
 };
 use crate::{Changed, Delivery, Tally, Trigger, TriggerChange, Triggers};
 
-/// Orders that may wait for the writer before whoever gives another has to wait as well.
+/// Orders that may wait for the writer before the next caller has to wait as well.
 const ORDERS: usize = 4096;
 
 pub struct Sqlite {

@@ -15,7 +15,7 @@ use super::{columns, file, schema};
 use crate::audit::{Stored, audit};
 use crate::{Account, Amount, Census, Counts, Cursor, Error, Filter, Problem, Resolved, RowsPage};
 
-/// Connections that are kept while nobody asks anything.
+/// Connections that are kept while no query runs.
 const IDLE: usize = 2;
 /// One more than are listed, which tells whether a prefix is unique.
 const MOST_CANDIDATES: i64 = Resolved::MOST as i64 + 1;
@@ -342,7 +342,7 @@ impl Reader {
     }
 
     pub(super) fn counts(&self) -> Result<Counts, Error> {
-        // Whoever has not ended is open, and of those there are few.
+        // A run that has not ended is open, and of those there are few.
         let select = "SELECT (SELECT count(*) FROM runs), count(*), coalesce(sum(state = 'blocked'), 0) FROM runs
             WHERE open = 1 AND state NOT IN ('completed', 'failed', 'stopped', 'exhausted')";
         let read = |row: &rusqlite::Row<'_>| Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?]);

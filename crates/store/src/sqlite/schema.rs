@@ -121,7 +121,7 @@ pub(super) fn user_version(connection: &Connection) -> Result<u32, rusqlite::Err
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Takes the schema from `found` to the newest, all of it in one transaction: whoever dies in it leaves the old one.
+/// Takes the schema from `found` to the newest, all of it in one transaction: a process that dies in it leaves the old one.
 /// `between` is told how many statements have been executed.
 fn migrate(
     connection: &Connection,

@@ -1,7 +1,7 @@
 //! The one thread that writes.
 //!
-//! Takes whatever is waiting, writes it in one transaction and answers everybody once that is durable.
-//! While the disk is busy with one group the next one gathers, so nobody ever waits for a group to fill.
+//! Takes whatever is waiting, writes it in one transaction and answers every caller once that is durable.
+//! While the disk is busy with one group the next one gathers, so no caller ever waits for a group to fill.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +51,7 @@ impl Writer {
         Ok(Self { path: path.to_owned(), hand: Hand::Open(open), readers, commits, mended })
     }
 
-    /// Writes until nobody can give orders any more and everything that was ordered is done.
+    /// Writes until no caller can give orders any more and everything that was ordered is done.
     pub(super) fn run(mut self, inbox: &Receiver<Order>) {
         while let Ok(first) = inbox.recv() {
             let group = std::iter::once(first).chain(inbox.try_iter().take(GROUP - 1)).collect();
@@ -164,7 +164,7 @@ impl Open {
             Ok(answers)
         });
         if committed.is_err() && !self.connection.is_autocommit() {
-            // If even this fails, the next BEGIN does too, and says so to whoever waits for it.
+            // If even this fails, the next BEGIN does too, and says so to the callers that wait for it.
             drop(self.batch("ROLLBACK"));
         }
         committed

@@ -170,7 +170,7 @@ pub(crate) const CONFIG: &[Key] = &[
         "notify.presence_file",
         Kind::Text,
         "",
-        "touched by whoever is there, who then needs no notices",
+        "touched by a person who is there and needs no notices",
     ),
     key("notify.presence_max_age_ms", Kind::Timeout, "120000", "for so long after that"),
     key(

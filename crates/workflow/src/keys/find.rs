@@ -1,4 +1,4 @@
-//! Finding a key in a table, and what somebody may have meant.
+//! Finding a key in a table, and which key a person may have meant.
 
 use super::Key;
 

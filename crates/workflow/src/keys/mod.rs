@@ -53,7 +53,7 @@ pub(crate) enum Kind {
     Span,
     /// May start with `~` or a `$NAME`.
     Path,
-    /// A map that belongs to somebody else.
+    /// A map that belongs to another program.
     Map,
     Any,
 }

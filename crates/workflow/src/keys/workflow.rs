@@ -181,7 +181,7 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "on_interrupt",
         Kind::Word(&["resume", "block", "restore"]),
         "resume",
-        "what follows when nobody saw the end of an attempt",
+        "what follows when the end of an attempt was not observed",
     ),
     key("queue.priority", Kind::Priority, "0", "higher goes first"),
     idle("tracker.kind", Kind::Text, "", "Symphony: which tracker issues come from"),

@@ -1,6 +1,6 @@
 //! Sinks, as the operator's config names them and as an address says them at once.
 //!
-//! Reads no file and reaches nobody: what is told, when and how is the daemon's business.
+//! Reads no file and reaches no sink: what is told, when and how is the daemon's business.
 
 pub mod base64;
 mod read;
@@ -67,7 +67,7 @@ pub enum WhenPresent {
 /// What holds for every sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Whoever is there touches it.
+    /// A person who is there touches it.
     pub presence_file: Option<String>,
     pub presence_max_age_ms: u64,
     /// Sinks that are told of every run.
@@ -133,7 +133,7 @@ impl Level {
 }
 
 impl Sink {
-    /// A sink of this way, with what holds unless somebody says otherwise.
+    /// A sink of this way, with its defaults.
     pub fn new(way: Way) -> Self {
         let coalesce = way.is_for_people();
         let (level, when_present) = (Level::All, WhenPresent::Mute);

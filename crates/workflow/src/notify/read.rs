@@ -107,7 +107,7 @@ impl Table<'_> {
         Err(Box::new(problem.hint("letters, digits, `-` and `_`")))
     }
 
-    /// Whoever reads them is in no directory in particular.
+    /// The daemon that reads them is in no directory in particular.
     fn check_files(&self) -> Read<()> {
         let one = ["url", "secret", "token"].map(|key| (key, self.get(key)));
         let lists = ["secrets"].map(|key| (key, self.get(key).map_or(&[][..], Node::items)));
@@ -207,7 +207,7 @@ impl Table<'_> {
         Ok(headers)
     }
 
-    /// An address of somebody, which must not bring further lines into the head of a message.
+    /// An address of a person, which must not bring further lines into the head of a message.
     fn mailbox(&self, key: &str) -> Read<Option<String>> {
         let Some(text) = self.text(key) else { return Ok(None) };
         let is_plain = text.is_ascii() && !text.chars().any(char::is_control) && text.contains('@');
@@ -228,7 +228,7 @@ impl Table<'_> {
         }
     }
 
-    /// A key that another kind has and this one does nothing with is a mistake of somebody who relies on it.
+    /// A key that another kind has and this one does nothing with is a mistake of an operator who relies on it.
     fn check_unused(&self, kind: &str) -> Read<()> {
         let used: &[&str] = match kind {
             "cmd" => &["command"],

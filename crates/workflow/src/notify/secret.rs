@@ -1,4 +1,4 @@
-//! Values that must not be shown: given in the config, or found elsewhere by whoever needs them.
+//! Values that must not be shown: given in the config, or found elsewhere by the code that needs them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What holds if nobody says anything.
+//! The defaults: what holds where neither file nor flag says anything.
 
 /// `None` is off.
 pub(super) struct Defaults {

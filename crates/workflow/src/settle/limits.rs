@@ -71,7 +71,7 @@ fn initial_backoff_ms(sheet: &mut Sheet<'_>) -> u64 {
     value
 }
 
-/// The first wait is never cut by a longest one that nobody asked for.
+/// The first wait is never cut by a longest one that is only a default.
 fn max_backoff_ms(sheet: &mut Sheet<'_>, initial_ms: u64) -> u64 {
     let key = "retry.max_backoff_ms";
     let given = sheet.whole(key).or_else(|| sheet.whole("agent.max_retry_backoff_ms"));

@@ -80,7 +80,7 @@ pub struct Effective {
     pub queue: Queue,
     /// The file and its prompt; `None` for a plain command.
     pub workflow: Option<Workflow>,
-    /// Kept for whoever reads trackers; nothing follows from it here.
+    /// Kept for readers of trackers; nothing follows from it here.
     pub tracker: Option<Tracker>,
 }
 
@@ -109,7 +109,7 @@ pub enum Origin {
         line: usize,
     },
     CommandLine,
-    /// Nobody asked for less, so the operator's ceiling holds.
+    /// Neither file nor flag asked for less, so the operator's ceiling holds.
     Ceiling {
         line: usize,
     },

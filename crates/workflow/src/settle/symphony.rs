@@ -14,7 +14,7 @@ pub(super) const COMMAND: &str = "codex app-server";
 pub(super) const WORKSPACES: &str = "symphony_workspaces";
 const STALL_TIMEOUT_MS: i64 = 300_000;
 
-/// Where issues come from, for whoever reads trackers.
+/// Where issues come from, for readers of trackers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tracker {
     pub kind: Option<String>,

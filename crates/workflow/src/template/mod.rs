@@ -33,7 +33,7 @@ pub const LARGEST_PROMPT: usize = 1024 * 1024;
 /// The code of a problem with what a template wants to make, as opposed to what it says.
 pub const OVER_BUDGET: Code = Code::TemplateBudgetExceeded;
 
-/// What problems call the template when nobody says which file it stands in.
+/// What problems call the template when no file is named.
 const FILE: &str = "prompt";
 
 /// Whether a template can be rendered at all, whatever the turn: it reads, and with a little of everything it

@@ -1,4 +1,4 @@
-//! The adversary: one hazard after the other, at moments that nobody expects. It signals, deletes and fills only
+//! The adversary: one hazard after the other, at random moments. It signals, deletes and fills only
 //! what this soak has made.
 
 use std::collections::BTreeMap;
@@ -247,7 +247,7 @@ impl<'a> Adversary<'a> {
         let key = format!("killed-{}", self.random.next());
         let order = ["run", "-d", "--key", &key, "--", "sleep", "0.1"];
         let ids = {
-            let _not_while_quiet = self.soak.ledger.quiet.read().expect("nobody panics");
+            let _not_while_quiet = self.soak.ledger.quiet.read().expect("no holder panics");
             let mut client = self.soak.outlast.open(&order)?;
             interrupt::pause(Duration::from_millis(self.random.below(40)));
             client.kill()?;
@@ -268,7 +268,7 @@ impl<'a> Adversary<'a> {
         if self.random.below(2) == 0 {
             remove_if_there(&self.soak.outlast.home().join("run/daemon.sock"))?;
         }
-        let _not_while_quiet = self.soak.ledger.quiet.read().expect("nobody panics");
+        let _not_while_quiet = self.soak.ledger.quiet.read().expect("no holder panics");
         let mut client = Command::new(self.soak.outlast.binary());
         client.arg("ps").env_clear().env("OUTLAST_HOME", self.soak.outlast.home());
         client.env("OUTLAST_FAKE_CLOCK_FILE", self.clock()).stdin(Stdio::null());
@@ -277,7 +277,7 @@ impl<'a> Adversary<'a> {
 
     /// First a copy is made, later it is put back, each with no daemon there.
     fn restore(&mut self) -> Result<bool> {
-        let _quiet = self.soak.ledger.quiet.write().expect("nobody panics");
+        let _quiet = self.soak.ledger.quiet.write().expect("no holder panics");
         if !self.soak.outlast.output(&["daemon", "stop"])?.status.success() {
             return Ok(false);
         }

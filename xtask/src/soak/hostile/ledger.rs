@@ -107,12 +107,12 @@ impl Ledger {
 
     /// How many runs are going on, as far as a daemon can be asked.
     pub(super) fn live(&self, outlast: &Private) -> Result<usize> {
-        let _not_while_quiet = self.quiet.read().expect("nobody panics");
+        let _not_while_quiet = self.quiet.read().expect("no holder panics");
         let listed = outlast.ask_json(&["ps", "--json"]);
         Ok(listed.ok().and_then(|listed| listed.as_array().map(Vec::len)).unwrap_or(0))
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nobody panics while holding it")
+    mutex.lock().expect("no holder panics")
 }

@@ -25,7 +25,7 @@ pub(super) fn go_on(soak: &Soak<'_>) -> Result<()> {
 
 /// One look at everything. An order that fails is given at the next look.
 pub(super) fn come_by(soak: &Soak<'_>, said: &mut Said) {
-    let _not_while_quiet = soak.ledger.quiet.read().expect("nobody panics");
+    let _not_while_quiet = soak.ledger.quiet.read().expect("no holder panics");
     let Ok(listed) = soak.outlast.ask_json(&["ps", "--json"]) else { return };
     let restores = soak.ledger.restores().len();
     for row in listed.as_array().into_iter().flatten() {

@@ -152,7 +152,7 @@ pub(super) fn again<T>(
     for _ in 0..TRIES {
         interrupt::check()?;
         {
-            let _not_while_quiet = soak.ledger.quiet.read().expect("nobody panics");
+            let _not_while_quiet = soak.ledger.quiet.read().expect("no holder panics");
             match act() {
                 Ok(done) => return Ok(done),
                 Err(error) => told = format!("{error:#}"),

@@ -2,7 +2,7 @@
 //!
 //! Leaves out items that are compiled for tests only. Does not know which paths are modules.
 
-use super::tokens::{Token, tokens};
+use super::super::tokens::{Token, tokens};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Mentions<'a> {

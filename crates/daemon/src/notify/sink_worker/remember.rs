@@ -113,6 +113,6 @@ impl SinkWorker {
 }
 
 fn chance() -> u8 {
-    // Without chance there is no spread, which harms nobody.
+    // Without chance there is no spread, which is harmless.
     world::random::<1>().map_or(127, |[byte]| byte)
 }

@@ -1,6 +1,6 @@
 //! What `/metrics` says.
 //!
-//! Counters live as long as the daemon: whoever collects them knows about restarts. No label names a run, so
+//! Counters live as long as the daemon: a collector knows about restarts. No label names a run, so
 //! that there are as many series after a year as after a day.
 
 mod count;
@@ -29,7 +29,7 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 const TURN_SECONDS: [f64; 11] =
     [0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0];
 
-/// Said of a label that nobody told us.
+/// The value of a label that is not known.
 const UNKNOWN: &str = "unknown";
 
 type Dollars = Counter<f64, AtomicU64>;
@@ -86,7 +86,7 @@ pub(crate) struct Metrics {
     stalls: Counter,
 }
 
-/// What is not counted but looked at when somebody asks.
+/// What is not counted but looked at on request.
 #[derive(Debug, Default)]
 pub(crate) struct Sight {
     pub(crate) census: Vec<Census>,

@@ -108,7 +108,7 @@ pub(super) fn outbound(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
             Level::Problem,
             "ping",
             format!("has had no good answer since {since}: {error}"),
-            Some("whoever waits for it is about to be alarmed; look at [ping]"),
+            Some("the service that waits for it is about to raise an alarm; look at [ping]"),
         )),
     };
     pings.into_iter().chain(traces(supervisor)).collect()

@@ -224,7 +224,7 @@ fn holding(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     vec![finding(Level::Problem, "daemon", message, Some(hint))]
 }
 
-/// Whoever paused everything may have forgotten it.
+/// The person who paused everything may have forgotten it.
 fn hold(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let Some(since) = supervisor.held_since() else { return Vec::new() };
     let by = supervisor.held_by().map(|by| format!(", by {by}")).unwrap_or_default();
@@ -233,9 +233,9 @@ fn hold(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     vec![finding(Level::Warning, "hold", message, hint)]
 }
 
-/// A config that is wrong does not stop anything, so somebody has to say so.
+/// A config that is wrong does not stop anything, so `doctor` has to say so.
 fn config(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
-    // Whoever looks for what is wrong has perhaps just put it right.
+    // The person who looks for what is wrong has perhaps just put it right.
     let holds = supervisor.config();
     let problems = supervisor.ground.settings.problems();
     let hint = match holds {

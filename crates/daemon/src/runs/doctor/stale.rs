@@ -1,4 +1,4 @@
-//! Runs that are open and get nowhere: nobody else would notice.
+//! Runs that are open and get nowhere: no other check would notice.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::supervisor::Supervisor;
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// So long may a person or another run take before somebody is reminded.
+/// So long may a person or another run take before `doctor` reminds of it.
 const PATIENCE_MS: u64 = 7 * DAY_MS;
 
 /// So long may a run have nothing to do that is not at rest.

@@ -64,7 +64,7 @@ fn what_cannot_be_a_schedule_is_refused_with_a_hint() {
     assert_eq!(refused(When::EveryMs(10), None).0, Code::BadSchedule);
 }
 
-/// What each policy makes of a week in which nobody was there.
+/// What each policy makes of a week without a daemon.
 #[test]
 fn missed_policies_hold_after_a_week_off() {
     let schedule = cron_of("*/5 * * * *", "Europe/Berlin");

@@ -6,10 +6,10 @@
 //! filter. What git cannot tell this way it tells as a change, or not at all; never the other way round.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{GitError, Output, Settings, git, run_with};
@@ -69,13 +69,13 @@ impl Own {
             crate::world::random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect();
         let dir = std::env::temp_dir().join(format!("outlast-git-{name}"));
         // It has to be new: in a directory for all, another user's would be another user's settings.
-        DirBuilder::new().mode(0o700).create(&dir)?;
+        files::only_private_dir(&dir)?;
         Ok(Self(dir))
     }
 
     fn fill(&self, worktree: &Worktree<'_>) -> Result<(), GitError> {
         for name in ["refs", "objects", "info"] {
-            DirBuilder::new().mode(0o700).create(self.0.join(name))?;
+            files::only_private_dir(&self.0.join(name))?;
         }
         let head = match git(worktree.dir, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
             Ok(commit) => commit.stdout,

@@ -1,6 +1,6 @@
 //! `outlast daemon install`: have a service manager start the daemon by itself.
 //!
-//! A failure is told and is none of the command's: whoever cannot have the service has the daemon all the same.
+//! A failed install is reported and does not fail the command: the daemon also works without a service.
 
 use outlast_wire::api::ServiceStatus;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use outlast_client::autostart;
 use outlast_client::connect::meet;
-use outlast_client::lock::{self, Lock};
 use outlast_client::problem::Problem;
+use outlast_home::lock::{self, Lock};
 use outlast_wire::api::{DaemonStatus, Mode};
 use outlast_wire::codes::Code;
 use tokio::time::{Instant, sleep};

@@ -1,17 +1,17 @@
 //! `outlast daemon run`: be the daemon.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 
 use outlast_client::autostart::{self, Said};
 use outlast_client::problem::{Problem, UNREACHABLE};
 use outlast_daemon::Options;
+use outlast_home::layout::Layout;
 use outlast_wire::api::{ErrorInfo, Mode};
 use outlast_wire::codes::Code;
-use outlast_wire::layout::Layout;
 use rustix::pipe::PipeFlags;
 
 use crate::args::DaemonRun;
@@ -75,7 +75,7 @@ fn tell_start(said: OwnedFd) {
     }
 }
 
-/// Gives up the session, directory and output of whoever started us. What was standard output carries
+/// Gives up the session, directory and output of the process that started us. What was standard output carries
 /// the line that says how the start went; the log takes its place.
 fn leave_terminal(layout: &Layout) -> Result<OwnedFd, Problem> {
     let stdout = rustix::stdio::stdout();
@@ -88,7 +88,7 @@ fn leave_terminal(layout: &Layout) -> Result<OwnedFd, Problem> {
 }
 
 fn detach(layout: &Layout) -> io::Result<()> {
-    // Whoever leads a process group has its own session already, or cannot have one.
+    // The leader of a process group has its own session already, or cannot have one.
     if let Err(error) = rustix::process::setsid()
         && error != rustix::io::Errno::PERM
     {
@@ -102,7 +102,7 @@ fn detach(layout: &Layout) -> io::Result<()> {
 }
 
 fn open_log(layout: &Layout) -> io::Result<File> {
-    DirBuilder::new().recursive(true).mode(0o700).create(&layout.state)?;
+    outlast_home::directory::private_dir(&layout.state)?;
     let log = layout.daemon_log();
     match OpenOptions::new().append(true).create(true).mode(0o600).open(log) {
         // What is in its place is set aside by the daemon, which then has a log of its own.
@@ -115,7 +115,7 @@ fn open_log(layout: &Layout) -> io::Result<File> {
     }
 }
 
-/// Nobody sees our standard error any more, so the reason goes where the start is awaited.
+/// Our standard error is not seen any more, so the reason goes where the start is awaited.
 fn told(ready: OwnedFd, layout: &Layout, error: &io::Error) -> Problem {
     let message = format!("cannot use {}: {error}", layout.state.display());
     let hint = Some("check who owns it and whether the disk is full".to_owned());

@@ -2,11 +2,12 @@
 
 use jiff::Timestamp;
 use outlast_client::connect::meet;
-use outlast_client::holder;
-use outlast_client::lock::{self, Lock};
 use outlast_client::problem::UNREACHABLE;
+use outlast_home::address;
+use outlast_home::holder;
+use outlast_home::layout::Layout;
+use outlast_home::lock::{self, Lock};
 use outlast_wire::api::{DaemonStatus, Holding, Mode, ServiceStatus};
-use outlast_wire::layout::Layout;
 
 use super::{Heard, ask_status, does_answer};
 use crate::args::DaemonStatus as DaemonStatusArgs;
@@ -44,9 +45,9 @@ pub(crate) async fn status(world: &World, args: &DaemonStatusArgs) -> Answer {
     Ok(if status.running { 0 } else { UNREACHABLE })
 }
 
-/// No daemon answers. Who holds the lock, if a daemon does, can be said all the same.
+/// No daemon answers. The status still says which process holds the lock, if one does.
 fn absent(layout: &Layout) -> DaemonStatus {
-    let holder = lock::holder(&layout.daemon_lock());
+    let holder = holder::current(&layout.daemon_lock());
     DaemonStatus {
         running: false,
         pid: holder.as_ref().map(|holder| holder.pid),
@@ -55,7 +56,7 @@ fn absent(layout: &Layout) -> DaemonStatus {
         epoch: holder.as_ref().and_then(|holder| holder.epoch),
         started_at: holder.map(|holder| holder.started_at),
         home: layout.state.display().to_string(),
-        socket: lock::socket(layout).unwrap_or_else(|| layout.socket()).display().to_string(),
+        socket: address::socket(layout).unwrap_or_else(|| layout.socket()).display().to_string(),
         runs: None,
         holding: None,
         journal: None,
@@ -68,11 +69,11 @@ fn absent(layout: &Layout) -> DaemonStatus {
 
 fn absence(layout: &Layout) -> String {
     let lock = layout.daemon_lock();
-    match (lock::probe(&lock), lock::holder(&lock)) {
+    match (lock::probe(&lock), holder::current(&lock)) {
         (Lock::Free, _) => "not running".to_owned(),
         (Lock::Held, None) => "not answering: a daemon holds the lock".to_owned(),
         (Lock::Held, Some(holder)) => {
-            let state = if holder::is_frozen(&holder) { ", is frozen" } else { "" };
+            let state = if holder.is_frozen() { ", is frozen" } else { "" };
             let pid = holder.pid;
             format!("not answering: pid {pid} holds the lock{state}; outlast daemon stop ends it")
         }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use outlast_client::ask::Ask;
 use outlast_client::connect::meet;
 use outlast_client::connection::{Connection, Failed};
-use outlast_client::holder::{self, Sent};
-use outlast_client::lock::{self, Lock};
 use outlast_client::problem::Problem;
-use outlast_wire::layout::Layout;
+use outlast_home::holder;
+use outlast_home::layout::Layout;
+use outlast_home::lock::{self, Lock};
+use outlast_home::process::Sent;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
@@ -27,14 +28,14 @@ pub(crate) async fn stop(world: &World) -> Answer {
     let said = match meet(&world.client).await? {
         Some(mut connection) => match does_answer(&mut connection).await? {
             Heard::Something => ask_to_stop(connection, layout).await?,
-            Heard::Nothing => end_by_signal(world, layout).await?,
+            Heard::Nothing => end_by_signal(layout).await?,
         },
         None => match lock::probe(&layout.daemon_lock()) {
             Lock::Free => {
                 stay_down(layout)?;
                 "not running".to_owned()
             }
-            Lock::Held => end_by_signal(world, layout).await?,
+            Lock::Held => end_by_signal(layout).await?,
         },
     };
     output::print_line(&said).map(|()| 0)
@@ -61,17 +62,17 @@ async fn ask_to_stop(mut connection: Connection, layout: &Layout) -> Result<Stri
 
 /// TERM first. A process that was frozen wakes up to it, and one that has not left in time is killed, which costs
 /// nothing that is in the journal.
-async fn end_by_signal(world: &World, layout: &Layout) -> Result<String, Problem> {
-    let Some(holder) = lock::holder(&layout.daemon_lock()) else { return Err(deaf(layout)) };
+async fn end_by_signal(layout: &Layout) -> Result<String, Problem> {
+    let Some(holder) = holder::current(&layout.daemon_lock()) else { return Err(deaf(layout)) };
     // A shim must not start another in the moment between.
     stay_down(layout)?;
-    let was_frozen = holder::is_frozen(&holder);
+    let was_frozen = holder.is_frozen();
     let pid = holder.pid;
     let why = if was_frozen { "it was frozen" } else { "it did not answer" };
     for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::KILL, "SIGKILL")] {
-        match holder::signal(&world.client, &holder, signal) {
+        match holder.signal(signal) {
             Sent::Yes if was_frozen => {
-                holder::signal(&world.client, &holder, Signal::CONT);
+                holder.signal(Signal::CONT);
             }
             // One that is not there has just left, or is not the process that holds the lock.
             Sent::Yes | Sent::Gone => {}
@@ -106,7 +107,7 @@ async fn gone(layout: &Layout, asked: Option<u32>, within: Duration) -> Gone {
         if lock::probe(&lock) == Lock::Free {
             return Gone::Free;
         }
-        let holder = lock::holder(&lock).map(|holder| holder.pid);
+        let holder = holder::current(&lock).map(|holder| holder.pid);
         if let Some(holder) = holder.filter(|_| holder != asked) {
             return Gone::To(holder);
         }
@@ -135,7 +136,7 @@ fn stay_down(layout: &Layout) -> Result<(), Problem> {
 
 /// An earlier daemon does not say enough of itself to be signalled.
 fn deaf(layout: &Layout) -> Problem {
-    let pid = lock::last_holder(&layout.daemon_lock()).map(|holder| holder.pid);
+    let pid = holder::last(&layout.daemon_lock()).map(|holder| holder.pid);
     let problem =
         Problem::unreachable("it holds the lock, does not answer, and cannot be signalled");
     match pid {

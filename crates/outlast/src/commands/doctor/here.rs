@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use outlast_client::absence::{self, Absence};
-use outlast_client::holder;
-use outlast_client::lock::{self, Lock};
+use outlast_home::address;
+use outlast_home::holder;
+use outlast_home::holder::Holder;
+use outlast_home::layout::Layout;
+use outlast_home::lock::Lock;
 use outlast_wire::api::{Finding, Level};
-use outlast_wire::holder::Holder;
-use outlast_wire::layout::{LONGEST_SOCKET_PATH, Layout};
 
 use crate::builds;
 use crate::loop_file;
@@ -70,9 +71,10 @@ fn directory(subject: &str, path: &Path) -> Finding {
 }
 
 fn socket_path(layout: &Layout) -> Finding {
-    let socket = lock::socket(layout).unwrap_or_else(|| layout.socket());
+    let socket = address::socket(layout).unwrap_or_else(|| layout.socket());
     let length = socket.as_os_str().len();
-    let how = if length > LONGEST_SOCKET_PATH { ", reached by way of its directory" } else { "" };
+    let is_long = outlast_home::socket::is_long(&socket);
+    let how = if is_long { ", reached through its directory" } else { "" };
     ok("socket path", format!("{} has {length} bytes{how}", socket.display()))
 }
 
@@ -126,9 +128,9 @@ pub(super) fn space(state: &Path) -> Option<Finding> {
 /// No daemon answers, and none was started.
 pub(super) fn no_daemon(layout: &Layout, lock: Lock, now: Timestamp) -> Finding {
     if lock == Lock::Held {
-        let holder = lock::holder(&layout.daemon_lock());
+        let holder = holder::current(&layout.daemon_lock());
         let who = holder.as_ref().map(|holder| who(holder, now)).unwrap_or_default();
-        let is_frozen = holder.as_ref().is_some_and(holder::is_frozen);
+        let is_frozen = holder.as_ref().is_some_and(Holder::is_frozen);
         let why = if is_frozen { ": it is frozen, stopped by a signal" } else { "" };
         return problem(
             "daemon",
@@ -146,10 +148,10 @@ pub(super) fn no_daemon(layout: &Layout, lock: Lock, now: Timestamp) -> Finding 
     }
 }
 
-/// Somebody should know that nobody was watching.
+/// A person should know that no daemon was watching.
 pub(super) fn was_down(absence: &Absence, now: Timestamp) -> Finding {
     let since = both(&absence.since.to_string(), now);
-    let message = format!("nobody asked it to stop, and its last sign of life was {since}");
+    let message = format!("it was not asked to stop, and its last sign of life was {since}");
     warning("daemon", message, "outlast daemon logs --tail 50 shows its last words")
 }
 
@@ -208,7 +210,7 @@ mod tests {
             socket_path(&Layout::under(Path::new(&home))).message
         };
         assert!(told(100).ends_with("has 100 bytes"), "{}", told(100));
-        assert!(told(101).ends_with("has 101 bytes, reached by way of its directory"));
+        assert!(told(101).ends_with("has 101 bytes, reached through its directory"));
         assert!(told(107).ends_with("directory"));
     }
 

@@ -6,13 +6,13 @@ mod here;
 use outlast_client::ask::Ask;
 use outlast_client::connect::meet;
 use outlast_client::connection::{Connection, Failed};
-use outlast_client::lock::{self, Lock};
 use outlast_client::problem::Problem;
 use outlast_client::session::unreadable;
 use outlast_client::world::Autostart;
 use outlast_client::{absence, autostart};
+use outlast_home::layout::Layout;
+use outlast_home::lock::{self, Lock};
 use outlast_wire::api::{DaemonStatus, DoctorReport, Finding, Level};
-use outlast_wire::layout::Layout;
 
 use self::here::problem;
 use crate::args::Doctor;

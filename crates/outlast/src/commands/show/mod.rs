@@ -130,7 +130,7 @@ fn standing(page: &mut Page, view: &RunView) {
     page.some("notices", notice_words(&view.notices).as_deref());
 }
 
-/// `1 pending, 2 delivered: what went wrong`; nothing if nobody is told anything.
+/// `1 pending, 2 delivered: what went wrong`; nothing if there are no notices.
 fn notice_words(notices: &Notices) -> Option<String> {
     let Notices { pending, delivered, muted, given_up, problem } = notices;
     let counts =
@@ -144,7 +144,7 @@ fn notice_words(notices: &Notices) -> Option<String> {
     (!some.is_empty()).then(|| format!("{}{problem}", some.join(", ")))
 }
 
-/// `$0.42, 15k tokens (12k tokens in, 3k out, 8k cached)`, and that there may be more where nobody said.
+/// `$0.42, 15k tokens (12k tokens in, 3k out, 8k cached)`, and that there may be more where an attempt did not report.
 pub(super) fn spend_words(usage: &Usage) -> Option<String> {
     let total = usage.input_tokens.saturating_add(usage.output_tokens);
     let cost = (usage.cost_usd > 0.0).then(|| money::dollars(usage.cost_usd));

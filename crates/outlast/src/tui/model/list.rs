@@ -1,6 +1,6 @@
 //! The runs on the screen: which, in which order, and which of them is chosen.
 //!
-//! Whoever is chosen stays chosen wherever its row goes, so that a key never hits another run.
+//! A run that is chosen stays chosen wherever its row goes, so that a key never hits another run.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -113,7 +113,7 @@ impl Scrollback {
         self.is_open = true;
     }
 
-    /// Whoever has scrolled up goes on seeing the same lines, as long as they are kept.
+    /// A person who has scrolled up goes on seeing the same lines, as long as they are kept.
     fn grew(&mut self, before: usize) {
         if self.below > 0 {
             self.below += self.lines.len() - before;

@@ -1,4 +1,4 @@
-//! The screen, drawn from what is known: cells in memory, which somebody else writes to a terminal.
+//! The screen, drawn from what is known: cells in memory, which `screen` writes to a terminal.
 
 mod canvas;
 mod columns;

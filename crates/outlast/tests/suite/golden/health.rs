@@ -1,4 +1,4 @@
-//! What the journal says of health, of usage on the way, of budgets and of the word for all.
+//! What the journal says of health, of usage on the way, of budgets and of `pause --all`.
 
 use outlast_engine::{
     Actor, Agent, Charge, Event, Fact, Health, HealthRules, Limit, RunSpec, Time, TurnOutcome,

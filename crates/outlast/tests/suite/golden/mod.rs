@@ -1,7 +1,7 @@
 //! An upgrade: what release 0.1 has written and said, and what it has left running.
 //!
 //! `tests/golden/v0.1` holds the bytes. Today's code has to read them as what they meant, and to write the
-//! same ones again: whoever changes what is written changes what a daemon of another release meets, and is
+//! same ones again: a person who changes what is written changes what a daemon of another release meets, and is
 //! told so here. The files of a release are never changed. A later release gets a directory of its own, which
 //! `OUTLAST_GOLDEN=write` fills: it writes a file that is missing and never one that is there.
 

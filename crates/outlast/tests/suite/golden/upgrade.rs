@@ -155,7 +155,7 @@ fn a_shim_that_says_more_than_we_know_is_understood() {
     let shim = OtherShim::in_place_of(&home, &id);
     home.ok(&["daemon", "start"]);
     let daemon = home.daemon_pid();
-    // Twice it says what nobody has heard of; then it knows that it is not understood.
+    // Twice it says what the older side does not know; then it knows that it is not understood.
     for _ in 0..2 {
         let mut line = until("the daemon calls", || shim.accept());
         line.say(

@@ -324,7 +324,7 @@ fn a_terminated_daemon_lets_go_of_its_lock_and_socket_and_of_no_run() {
     kill(daemon, "TERM");
     until("the daemon has gone", || (!is_alive(daemon)).then_some(()));
     let lock = fs::File::open(home.state().join("daemon.lock")).expect("a lock is never unlinked");
-    assert!(lock.try_lock().is_ok(), "nobody holds it");
+    assert!(lock.try_lock().is_ok(), "no process holds it");
     assert!(!home.path().join("run/daemon.sock").exists());
     assert!(is_alive(pid));
 }

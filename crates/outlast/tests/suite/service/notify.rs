@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use crate::harness::{Background, Home, PATIENCE, kill, str_of, text, until};
 
-/// Somebody who listens as systemd would.
+/// A listener as systemd would be.
 pub(super) struct Listener {
     socket: UnixDatagram,
     path: PathBuf,
@@ -15,7 +15,7 @@ pub(super) struct Listener {
 impl Listener {
     pub(super) fn new(home: &Home) -> Self {
         let path = home.scratch().join("notify");
-        let socket = UnixDatagram::bind(&path).expect("nobody else listens there");
+        let socket = UnixDatagram::bind(&path).expect("no other process listens there");
         socket.set_read_timeout(Some(PATIENCE)).expect("it is a socket");
         Self { socket, path }
     }

@@ -24,7 +24,7 @@ fn a_shim_is_moved_to_its_own_scope_before_it_starts_anything() {
     let home = Home::new();
     let Some(bus) = Bus::new(&home, Manners::Answers) else { return skip(NO_BUS) };
     let _daemon = daemon(&home, &bus.address);
-    assert_eq!(bus.subscribers(), 0, "nobody is connected before there is a step");
+    assert_eq!(bus.subscribers(), 0, "no client is connected before there is a step");
     let id = home.start("exit 3");
     assert_eq!(home.wait(&id), 1);
     let again = home.start("exec sleep 1000");
@@ -43,7 +43,7 @@ fn a_shim_is_moved_to_its_own_scope_before_it_starts_anything() {
     assert_eq!(
         home.show(&again)["scope"],
         serde_json::Value::Null,
-        "the stand-in has moved nobody"
+        "the stand-in has moved no process"
     );
 }
 
@@ -83,7 +83,7 @@ fn a_manager_that_refuses_or_hangs_holds_no_run_up_for_long_and_is_left_alone() 
 fn a_bus_that_says_nothing_is_tried_by_one_for_all() {
     let home = Home::new();
     let socket = home.scratch().join("deaf");
-    let listener = UnixListener::bind(&socket).expect("nobody else listens there");
+    let listener = UnixListener::bind(&socket).expect("no other process listens there");
     let _daemon = daemon(&home, &format!("unix:path={}", socket.display()));
     let ids: Vec<String> = (0..4).map(|_| home.start("exit 0")).collect();
     assert!(ids.iter().all(|id| home.wait(id) == 0));
@@ -95,7 +95,7 @@ fn a_bus_that_says_nothing_is_tried_by_one_for_all() {
 #[test]
 fn without_a_bus_runs_go_on() {
     let home = Home::new();
-    let nowhere = format!("unix:path={}", home.scratch().join("nobody").display());
+    let nowhere = format!("unix:path={}", home.scratch().join("no-bus").display());
     let _daemon = daemon(&home, &nowhere);
     let id = home.start("exit 0");
     assert_eq!(home.wait(&id), 0);

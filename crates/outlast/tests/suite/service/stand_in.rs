@@ -26,7 +26,7 @@ start() {
   exec_start=$(sed -n 's/^ExecStart=//p' "$S/loaded")
   sed -n 's/^Environment=/export /p' "$S/loaded" > "$S/run"
   echo "exec $exec_start" >> "$S/run"
-  NOTIFY_SOCKET=@outlast-nobody setsid sh -c 'export SYSTEMD_EXEC_PID=$$; echo $$ > "$1/pid"; . "$1/run"' - "$S" </dev/null >/dev/null 2>&1 &
+  NOTIFY_SOCKET=@outlast-none setsid sh -c 'export SYSTEMD_EXEC_PID=$$; echo $$ > "$1/pid"; . "$1/run"' - "$S" </dev/null >/dev/null 2>&1 &
   await 'is_running'
 }
 case "$verb" in
@@ -95,7 +95,7 @@ case "$verb" in
 esac
 "#;
 
-/// What they have in common. A process that nobody collects is dead all the same.
+/// What they have in common. A process that is not collected is dead too.
 const COMMON: &str = r#"#!/bin/sh
 S='@STATE@'
 manners() {

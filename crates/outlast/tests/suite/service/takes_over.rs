@@ -1,4 +1,4 @@
-//! A service's daemon takes the place of one in the background, and waits for one that somebody else ends.
+//! A service's daemon takes the place of one in the background, and waits for one that another process ends.
 
 use std::process::Stdio;
 

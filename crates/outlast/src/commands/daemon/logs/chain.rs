@@ -139,7 +139,7 @@ impl Reader {
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// A file that somebody has cut short is read again from its start.
+    /// A file that another process has cut short is read again from its start.
     fn rewind_if_cut(&mut self) -> io::Result<()> {
         if self.file.metadata()?.len() < self.file.stream_position()? {
             self.begun.clear();
@@ -208,7 +208,7 @@ mod tests {
             }
         };
         read(&mut current, 2);
-        // Turned over twice before anybody looks again, with more in the first file.
+        // Turned over twice before the next look, with more in the first file.
         append(&path, "1\n");
         std::fs::rename(&path, older(1)).expect("ours");
         append(&path, "2\n");

@@ -44,7 +44,7 @@ pub(crate) async fn logs(world: &World, args: DaemonLogs) -> Answer {
     }
     let mut current = readers.pop();
     if !args.follow {
-        // Whoever wrote the last line was cut short, or is just writing it.
+        // The process that wrote the last line was cut short, or is just writing it.
         let rest = current.as_mut().and_then(Reader::rest);
         print_or_keep(&mut show, rest.as_slice(), args.tail, &mut kept).await?;
     }

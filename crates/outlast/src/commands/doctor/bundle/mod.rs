@@ -1,6 +1,6 @@
-//! `outlast doctor --bundle`: what somebody who helps needs, in one file, and nothing that is private.
+//! `outlast doctor --bundle`: what a person who helps needs, in one file, and nothing that is private.
 //!
-//! Everything in it is chosen: words of our own, numbers and times. Text that anybody else has written (tasks,
+//! Everything in it is chosen: words of our own, numbers and times. Text that a person or a program has written (tasks,
 //! arguments, output, labels, settings) is never looked through for secrets, because it is not taken at all.
 //! Nothing is sent anywhere.
 
@@ -19,8 +19,8 @@ use flate2::write::GzEncoder;
 use outlast_client::connection::Connection;
 use outlast_client::dial::try_connect;
 use outlast_client::problem::Problem;
+use outlast_home::layout::Layout;
 use outlast_wire::api::{DoctorReport, Finding};
-use outlast_wire::layout::Layout;
 use outlast_wire::version::{API, BUILD, SHIM};
 use serde_json::{Map, Value, json};
 use tar::{Builder, Header};
@@ -131,7 +131,7 @@ fn doctor(report: &DoctorReport, scrub: &Scrub) -> Value {
 
 fn message(finding: &Finding, scrub: &Scrub) -> String {
     match finding.subject.as_str() {
-        // Says in plain words what somebody wrote.
+        // Quotes what a person wrote.
         "config" => place(&finding.message),
         "run" => scrub.text(without_detail(&finding.message)),
         _ => scrub.text(&finding.message),

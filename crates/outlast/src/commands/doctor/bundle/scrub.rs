@@ -5,7 +5,7 @@ use crate::world::World;
 const LEFT_OUT: &str = "[…]";
 
 pub(super) struct Scrub {
-    /// Names of whoever this is.
+    /// Names of this user.
     own: Vec<String>,
 }
 

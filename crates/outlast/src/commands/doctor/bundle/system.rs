@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use outlast_home::layout::Layout;
 use outlast_wire::again;
-use outlast_wire::layout::Layout;
 use serde_json::{Value, json};
 
 pub(super) fn facts(layout: &Layout) -> Value {
@@ -17,7 +17,7 @@ pub(super) fn facts(layout: &Layout) -> Value {
         "memory_kib": memory_kib(),
         "state_directory": disk(&layout.state),
         "runtime_directory": disk(&layout.runtime),
-        "socket_path_bytes": outlast_client::lock::socket(layout).unwrap_or_else(|| layout.socket()).as_os_str().len(),
+        "socket_path_bytes": outlast_home::address::socket(layout).unwrap_or_else(|| layout.socket()).as_os_str().len(),
         "cgroup": cgroup(),
         "systemd": systemd(),
         "container": Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists(),

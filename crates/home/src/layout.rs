@@ -2,10 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// The longest path by which a socket is bound and reached directly; a longer one goes through a descriptor of its
-/// directory. `sun_path` holds 108 bytes on Linux and 104 on macOS, the terminating zero among them.
-pub const LONGEST_SOCKET_PATH: usize = 100;
-
 /// The directories of one Outlast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -81,7 +77,7 @@ impl Layout {
         self.state.join("waiter.lock")
     }
 
-    /// What the waiter goes by: a [`crate::shim::Waiter`] as JSON.
+    /// What the waiter goes by: a [`outlast_wire::shim::Waiter`] as JSON.
     pub fn waiter_plan(&self) -> PathBuf {
         self.state.join("waiter.json")
     }
@@ -91,7 +87,7 @@ impl Layout {
         self.state.join("daemon.needed")
     }
 
-    /// Exists while the daemon is down because somebody asked for that.
+    /// Exists while the daemon is down because a person asked for that.
     pub fn stopped_marker(&self) -> PathBuf {
         self.state.join("daemon.stopped")
     }
@@ -174,7 +170,8 @@ impl RunDir {
         self.0.join("env.json")
     }
 
-    /// The workflow as it was when the run was started.
+    /// The loop file as it was when the run was made. For people (docs/workflow.md): no code reads it, the journal has
+    /// its hash and what follows from it.
     pub fn workflow(&self) -> PathBuf {
         self.0.join("workflow.md")
     }
@@ -184,7 +181,7 @@ impl RunDir {
         self.0.join("trigger.json")
     }
 
-    /// What the run's workspace is, and how far its life has come.
+    /// Where the run works. For people (docs/workflow.md): no code reads it, the journal has it too.
     pub fn workspace(&self) -> PathBuf {
         self.0.join("workspace.json")
     }

@@ -1,4 +1,4 @@
-//! Rust source as words and signs, without comments, strings and characters.
+//! Rust source as words and signs, without comments, strings and characters; or these alone.
 //!
 //! Knows as much of the language as it takes to tell code from text.
 
@@ -16,19 +16,28 @@ impl Token<'_> {
 }
 
 pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
+    pieces(source).filter(|(is_code, _)| *is_code).map(|(_, token)| token).collect()
+}
+
+/// Comments, strings and characters, each whole and with the line that it begins on; and the space between tokens.
+pub(super) fn texts(source: &str) -> Vec<Token<'_>> {
+    pieces(source).filter(|(is_code, _)| !*is_code).map(|(_, token)| token).collect()
+}
+
+/// The source in pieces, each of which is code or not.
+fn pieces(source: &str) -> impl Iterator<Item = (bool, Token<'_>)> {
     let (mut rest, mut line) = (source, 1);
-    let mut tokens = Vec::new();
-    while !rest.is_empty() {
-        let skipped = text_length(rest);
-        let length = skipped.unwrap_or_else(|| token_length(rest));
-        let (text, after) = rest.split_at(length);
-        if skipped.is_none() {
-            tokens.push(Token { text, line });
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
         }
+        let skipped = text_length(rest);
+        let (text, after) = rest.split_at(skipped.unwrap_or_else(|| token_length(rest)));
+        let token = Token { text, line };
         line += text.matches('\n').count();
         rest = after;
-    }
-    tokens
+        Some((skipped.is_none(), token))
+    })
 }
 
 fn token_length(rest: &str) -> usize {
@@ -140,5 +149,11 @@ mod tests {
     fn tokens_know_their_lines() {
         let lines: Vec<_> = tokens("a\n/* \n */ b \"\n\" c").iter().map(|it| it.line).collect();
         assert_eq!(lines, [1, 3, 4]);
+    }
+
+    #[test]
+    fn comments_and_strings_are_the_text() {
+        let text = |source| -> String { texts(source).iter().map(|it| it.text.trim()).collect() };
+        assert_eq!(text("let a = \"b\"; // c\nd('e')"), "\"b\"// c'e'");
     }
 }
