@@ -61,7 +61,15 @@ impl Shelf {
     pub(crate) fn note(&mut self, world: &World, run: &Run, spent: Entry) {
         let is_held_back = self.restarts.is_pending(&run.id);
         self.pokes.extend(self.books.note(run, is_held_back, spent));
+        self.break_reservation(world, &run.id);
         self.restarts.note(world, run);
+    }
+
+    /// Only a broken daemon does something here: it forgets what it has reserved.
+    pub(crate) fn break_reservation(&self, world: &World, run: &RunId) {
+        if world.is_sabotaged(Sabotage::ForgetsReservations) {
+            let _woken = self.books.budgets.forget(run);
+        }
     }
 
     pub(crate) fn forget(&mut self, run: &RunId) {
@@ -83,9 +91,7 @@ impl Shared for Around<'_> {
         let mut moment = world.moment(slot);
         moment.seen.unreachable = unreachable.or(moment.seen.unreachable);
         let moment = shelf.books.moment_of(run, moment);
-        if world.is_sabotaged(Sabotage::ForgetsReservations) {
-            let _woken = shelf.books.budgets.forget(&run.id);
-        }
+        shelf.break_reservation(world, &run.id);
         moment
     }
 

@@ -304,15 +304,27 @@ impl Daemon {
         let slot = self.shelf.books.slots.take(&id, &spec, world.now(), || free_mb);
         let moment = world.moment(slot);
         let moment = self.shelf.books.moment_for_new(&id, &spec, moment);
-        if world.is_sabotaged(Sabotage::ForgetsReservations) {
-            let _woken = self.shelf.books.budgets.forget(&id);
-        }
+        self.shelf.break_reservation(world, &id);
         let (append, seat): (Append, FencedRun) =
             FencedRun::create(&id, spec, &moment, self.epoch, &truth::Unsaid);
         let appended = world.append(run, append);
-        if appended.is_err() && !self.conducts(run) {
+        let is_made = appended.is_ok();
+        let outcome = self.settle(world, client, run, (appended, seat));
+        // An append whose fate was not known may have been made: then the run keeps what it was given.
+        if !is_made && !self.conducts(run) {
             self.shelf.pokes.extend(self.shelf.books.forget(&id));
         }
+        outcome
+    }
+
+    /// Goes on with what the journal has answered.
+    fn settle(
+        &mut self,
+        world: &mut World,
+        client: usize,
+        run: RunIndex,
+        (appended, seat): (Result<(), Error>, FencedRun),
+    ) -> Outcome {
         match appended {
             Ok(()) => {
                 self.shelf.wake_all();

@@ -20,7 +20,7 @@ impl Rules {
         let budget = SharedBudget {
             name: "total".to_owned(),
             label: None,
-            max_tokens: Some(rng.between(500, 20_000)),
+            max_tokens: Some(rng.between(50, 800)),
             max_cost_usd_micros: None,
             per: Period::Total,
             on_exceed,

@@ -14,6 +14,8 @@ use crate::{Failure, Options, Stats, shim};
 /// Rounds of peace after which people stop what nothing else would end, and how often they ask.
 const STOP_AFTER: u32 = 60;
 const STOP_EVERY: u32 = 40;
+/// Rounds of peace after which the operator takes back every limit that runs share.
+const ROOM_AFTER: u32 = 600;
 /// Rounds between two looks of a person at what rests.
 const LOOK_EVERY: u32 = 10;
 /// Rounds of peace within which a run with ceilings has come to its end.
@@ -128,6 +130,10 @@ impl World {
         {
             self.start_daemon();
         }
+        if round == ROOM_AFTER {
+            // The operator gives room to what waits for it.
+            self.rules = Rules::default();
+        }
         self.ask_again();
         let daemons: Vec<DaemonId> = self.daemons.keys().copied().collect();
         daemons.into_iter().for_each(|id| daemon::round(self, id));
@@ -154,8 +160,6 @@ impl World {
         self.faults = Faults::none();
         self.is_quiet = true;
         self.is_held = false;
-        // The operator gives room to what waits for it.
-        self.rules = Rules::default();
         // Whoever sets a clock back sets it right again one day.
         self.now = self.now.max(self.latest);
         self.note(|| "peace".to_owned());

@@ -63,6 +63,10 @@ impl World {
     fn new_client(&mut self) {
         let key = self.rng.chance(400).then(|| format!("key-{}", self.rng.below(3)));
         let mut spec = spec::draw(key.clone(), &mut self.rng);
+        if !self.rules.budgets.is_empty() && self.rng.chance(700) {
+            // Only a run with a ceiling of its own reserves something.
+            spec.limits.max_tokens = Some(self.rng.between(100, 1_000));
+        }
         if self.rng.chance(600) {
             spec.parent = self.a_parent();
         }

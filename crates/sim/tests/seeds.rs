@@ -29,6 +29,9 @@ fn a_slice_of_seeds_keeps_the_promise() {
         ("removed workspaces", stats.workspaces_removed),
         ("resumes", stats.resumes),
         ("resumes that had to wait", stats.resumes_held),
+        ("waits for a budget", stats.waits_for_budget),
+        ("notices", stats.notices_sent),
+        ("shims whose work was taken over", stats.taken_over),
     ] {
         assert!(count >= 10, "{count} {what} are too few to have tested anything");
     }
@@ -47,7 +50,12 @@ fn the_same_seed_twice_is_the_same_history() {
 
 #[test]
 fn a_broken_world_is_noticed() {
-    Sabotage::ALL.into_iter().for_each(|sabotage| is_noticed(sabotage, 3_000));
+    for sabotage in Sabotage::ALL {
+        // A monitor launches nothing while a shim of its step lives, so only a daemon that was replaced just then
+        // comes too late for what this one says. And few people stop twice what withstands being stopped.
+        let is_rare = matches!(sabotage, Sabotage::GivesUpUnfenced | Sabotage::AdmitsOnce);
+        is_noticed(sabotage, if is_rare { 20_000 } else { 3_000 });
+    }
 }
 
 fn is_noticed(sabotage: Sabotage, within: u64) {

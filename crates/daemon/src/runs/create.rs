@@ -136,8 +136,13 @@ impl Creation {
                 Ok(Created { id: self.id.0, existed: false, warnings })
             }
             Err(error) => {
-                self.supervisor.give_back(&self.id);
-                self.settle(&dir, error).await
+                let (supervisor, id) = (self.supervisor.clone(), self.id.clone());
+                let settled = self.settle(&dir, error).await;
+                // An append whose fate was not known may have been made: then the run keeps what it was given.
+                if supervisor.handle(&id).is_none() {
+                    supervisor.give_back(&id);
+                }
+                settled
             }
         }
     }

@@ -12,7 +12,7 @@ mod rest;
 mod shares;
 mod turns;
 
-use outlast_engine::{Event, Fact, Run, State, Step, check};
+use outlast_engine::{Event, Fact, Run, State, Step, WaitCause, check};
 use outlast_store::Journal;
 
 use crate::world::{Key, RunIndex, World};
@@ -156,7 +156,10 @@ impl outlast_conduct::fenced_run::Tell for Unsaid {
 fn on_state(world: &mut World, run: RunIndex) {
     match world.runs[run].known.run().map(|known| &known.state) {
         Some(State::Blocked { .. }) => world.stats.blocked += 1,
-        Some(State::Waiting { .. }) => world.stats.rests += 1,
+        Some(State::Waiting { cause, .. }) => {
+            world.stats.rests += 1;
+            world.stats.waits_for_budget += u64::from(*cause == WaitCause::Budget);
+        }
         Some(State::Verifying) => world.stats.claims += 1,
         Some(
             State::Queued

@@ -1,6 +1,6 @@
 //! What runs share: no more of them work at once than may, and no turn starts on a budget that is spent.
 
-use outlast_engine::Run;
+use outlast_engine::{Run, State};
 
 use crate::world::{RunIndex, World};
 
@@ -8,7 +8,10 @@ use crate::world::{RunIndex, World};
 pub(super) fn check_slots(world: &mut World) {
     let Some(most) = world.rules.slots.max_runs else { return };
     let known = world.runs.iter().filter_map(|truth| truth.known.run());
-    let at_work = known.filter(|run| run.holds_slot()).count();
+    // A run that comes to its end is not kept from that.
+    let is_at_work =
+        |run: &&Run| matches!(run.state, State::Preparing | State::Running | State::Verifying);
+    let at_work = known.filter(is_at_work).count();
     if u32::try_from(at_work).is_ok_and(|at_work| at_work > most) {
         world.broke(None, format!("{at_work} runs are at work, and {most} may be"));
     }
@@ -18,7 +21,7 @@ pub(super) fn check_slots(world: &mut World) {
 /// held to this: a daemon hears only later what was written.
 pub(super) fn check_budget(world: &mut World, run: RunIndex) {
     let Some(most) = world.rules.budgets.first().and_then(|rule| rule.max_tokens) else { return };
-    if world.faults.append > 0 {
+    if world.stats.lost_acks > 0 {
         return;
     }
     let known = |truth: &crate::world::RunTruth| truth.known.run().cloned();
