@@ -4,7 +4,7 @@
 //! its share of its run's own ceilings. So many runs that start at once do not each exceed what is left: together
 //! they exceed it by one turn. A run without a ceiling of its own reserves nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Budget, Exceeded, Nearing, Run, RunId, RunSpec, Time};
@@ -23,9 +23,9 @@ struct Table {
     day: u64,
     kept: Vec<Kept>,
     /// What live attempts may still use up, by run.
-    reserved: HashMap<RunId, Reserve>,
+    reserved: BTreeMap<RunId, Reserve>,
     /// Runs that rest until there is room.
-    waiting: HashMap<RunId, BTreeMap<String, String>>,
+    waiting: BTreeMap<RunId, BTreeMap<String, String>>,
 }
 
 struct Kept {

@@ -3,7 +3,7 @@
 //! A run holds a slot while it works and none while it rests. Waiting runs are asked in order of priority, then of
 //! age. Without limits every run goes on, and nothing is counted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Run, RunId, RunSpec, Slot, Time};
@@ -17,7 +17,7 @@ pub struct Slots {
 #[derive(Default)]
 struct Table {
     rules: Concurrency,
-    holders: HashMap<RunId, Kind>,
+    holders: BTreeMap<RunId, Kind>,
     waiting: BTreeMap<Rank, Kind>,
 }
 

@@ -56,6 +56,7 @@ pub(super) fn kept_out(files: &[File]) -> Vec<Finding> {
         "shim" | "home" | "wire" => NOT_IN_SHIM.contains(&used),
         "engine" => !ONLY_IN_ENGINE.contains(&used),
         "words" => !ONLY_IN_WORDS.contains(&used),
+        "conduct" => !used.starts_with("outlast-"),
         _ => false,
     };
     let found = manifests(files)

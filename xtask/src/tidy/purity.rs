@@ -1,4 +1,4 @@
-//! The engine, and the words that it is made of, are functions of their arguments.
+//! The engine, the words that it is made of, and what the daemon decides with it are functions of their arguments.
 
 use super::Finding;
 use super::tree::File;
@@ -16,7 +16,7 @@ const IMPURE: [(&str, &str); 8] = [
 ];
 
 pub(super) fn engine(files: &[File]) -> Vec<Finding> {
-    let is_pure = |file: &&File| matches!(file.source_of(), Some("engine" | "words"));
+    let is_pure = |file: &&File| matches!(file.source_of(), Some("engine" | "words" | "conduct"));
     files.iter().filter(is_pure).flat_map(in_file).collect()
 }
 
@@ -41,11 +41,13 @@ mod tests {
             let found = engine(&files(&[
                 ("crates/engine/src/a.rs", &text),
                 ("crates/words/src/a.rs", &text),
+                ("crates/conduct/src/a.rs", &text),
                 ("crates/store/src/a.rs", &text),
             ]));
             let places: Vec<_> =
-                found.iter().map(|found| (found.path.as_str(), found.line)).collect();
-            let expected = [("crates/engine/src/a.rs", 2), ("crates/words/src/a.rs", 2)];
+                found.iter().map(|found| (found.path.clone(), found.line)).collect();
+            let expected = ["engine", "words", "conduct"];
+            let expected = expected.map(|name| (format!("crates/{name}/src/a.rs"), 2));
             assert_eq!(places, expected, "{name}");
         }
     }

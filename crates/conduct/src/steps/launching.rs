@@ -104,7 +104,8 @@ impl StepMonitor {
         if self.stop.is_none() && around.is_held_back() {
             return At::HeldBack;
         }
-        match self.errand_wait_ms() {
+        // A step that is to be stopped is not waited for.
+        match self.errand_wait_ms().filter(|_| self.stop.is_none()) {
             Some(wait_ms) => At::Pacing { until_ms: around.awake_ms() + wait_ms },
             None => self.launch(),
         }
@@ -143,6 +144,8 @@ impl StepMonitor {
                 }
                 self.suspend(TroubleCode::NoShim, "no shim answers", around)
             }
+            // What became of it is for the next look to find out.
+            Launched::Superseded => self.rest(around),
             Launched::BadSpec(why) => self.fence(NeverStarted::BadSpec, why),
             Launched::Failed { code, why } => {
                 let code = code.map_or(TroubleCode::CannotStart, TroubleCode::from);

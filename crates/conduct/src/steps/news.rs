@@ -193,6 +193,8 @@ pub enum Launched {
     NoAnswer {
         baseline: Option<String>,
     },
+    /// Another daemon has launched the step meanwhile.
+    Superseded,
     /// What the step is given cannot be made, and will not be next time either.
     BadSpec(String),
     Failed {

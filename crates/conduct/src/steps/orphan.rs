@@ -56,6 +56,12 @@ enum Stage {
         becomes: Ended,
         round: Round,
     },
+    /// Looking was not possible, so nothing was signalled.
+    EndingAgain {
+        becomes: Ended,
+        round: Round,
+        until_ms: u64,
+    },
     /// Until the signalled processes are gone, or have had their time.
     Dying {
         becomes: Ended,
@@ -97,9 +103,9 @@ impl Orphan {
         let left_ms = |until_ms: u64| until_ms.saturating_sub(around.awake_ms());
         match &self.stage {
             Stage::Looking | Stage::Ending { .. } => None,
-            Stage::LookingAgain { until_ms } | Stage::Dying { until_ms, .. } => {
-                Some(left_ms(*until_ms))
-            }
+            Stage::LookingAgain { until_ms }
+            | Stage::EndingAgain { until_ms, .. }
+            | Stage::Dying { until_ms, .. } => Some(left_ms(*until_ms)),
             Stage::Waiting { limit, shim_until_ms, look_at_ms } => {
                 let limit_in = limit.map(|at| at.ms_since(around.steady()));
                 let times = shim_until_ms.iter().chain(look_at_ms).copied().map(left_ms);
@@ -157,7 +163,20 @@ impl StepMonitor {
             }
             (Stage::Ending { becomes, round }, News::Seen(seen)) => {
                 let (becomes, round) = (*becomes, *round);
-                self.strike(orphan, becomes, round, seen.unwrap_or_default(), around)
+                match seen {
+                    Ok(seen) => self.strike(orphan, becomes, round, seen, around),
+                    Err(error) => {
+                        let until_ms = self.cannot_look(&error, around);
+                        let stage = Stage::EndingAgain { becomes, round, until_ms };
+                        At::Orphaned(Orphan { stage, ..orphan })
+                    }
+                }
+            }
+            (Stage::EndingAgain { becomes, round, until_ms }, News::Woke)
+                if now_ms >= *until_ms =>
+            {
+                let (becomes, round) = (*becomes, *round);
+                self.end(orphan, becomes, round)
             }
             (Stage::Dying { becomes, round, .. }, News::Gone) => {
                 let next = match round {
@@ -201,9 +220,7 @@ impl StepMonitor {
         let seen = match seen {
             Ok(seen) => seen,
             Err(error) => {
-                let message = format!("cannot look for its processes: {error}");
-                self.say_trouble(TroubleCode::Unreachable, message);
-                let until_ms = around.awake_ms() + LOOK_AGAIN_MS;
+                let until_ms = self.cannot_look(&error, around);
                 return At::Orphaned(Orphan { stage: Stage::LookingAgain { until_ms }, ..orphan });
             }
         };
@@ -231,6 +248,13 @@ impl StepMonitor {
         orphan.seen = seen;
         let then = if is_over { Then::Done } else { Then::Decide(orphan) };
         self.post(Unposted { report, line, then }, around)
+    }
+
+    /// Says so, and when to look again.
+    fn cannot_look(&mut self, error: &str, around: &dyn Surroundings) -> u64 {
+        let message = format!("cannot look for its processes: {error}");
+        self.say_trouble(TroubleCode::Unreachable, message);
+        around.awake_ms() + LOOK_AGAIN_MS
     }
 
     fn report_left(

@@ -44,6 +44,10 @@ pub(crate) fn refuse_alive(
     if alive.is_empty() && !is_held {
         return Ok(());
     }
+    if alive.is_empty() {
+        let message = format!("run {id} cannot be read, and a shim of it has not gone yet");
+        return Err(Refusal::new(Code::RunIsLive, message).hint("ask again"));
+    }
     let names: Vec<String> =
         alive.iter().map(|one| format!("pid {} ({})", one.pid, one.command)).collect();
     let pids: Vec<String> = alive.iter().map(|one| one.pid.to_string()).collect();

@@ -14,6 +14,7 @@ use outlast_wire::again;
 use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Spec, Spool, Window};
 use outlast_wire::{hook, version};
 
+use super::note::Noted;
 use super::session::{self, Session, on_the_wire};
 use super::{Driver, GRACE_MS, ending, errand, records};
 use crate::lanes::Lane;
@@ -31,8 +32,9 @@ impl Driver {
             Err(error) => Err(error),
         };
         match launched {
-            Ok(Some(session)) => Launched::Met { hello: self.enter(session), baseline },
-            Ok(None) => Launched::NoAnswer { baseline },
+            Ok(Started::Met(session)) => Launched::Met { hello: self.enter(*session), baseline },
+            Ok(Started::NoAnswer) => Launched::NoAnswer { baseline },
+            Ok(Started::Superseded) => Launched::Superseded,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 Launched::BadSpec(error.to_string())
             }
@@ -42,14 +44,15 @@ impl Driver {
         }
     }
 
-    /// `None` if the shim went without a word, as one does that finds the lock taken.
-    async fn try_launch(&mut self, baseline: &mut Option<String>) -> io::Result<Option<Session>> {
+    async fn try_launch(&mut self, baseline: &mut Option<String>) -> io::Result<Started> {
         files::private_dir(&self.dir.0)?;
         *baseline = self.look_at_start().await;
         let request = self.request().await?;
         let spec = serde_json::to_vec(&self.spec(request.as_ref())?).map_err(io::Error::other)?;
         files::write(&self.dir.spec(), &spec)?;
-        self.note_launch()?;
+        if self.note_launch()? == Noted::Superseded {
+            return Ok(Started::Superseded);
+        }
         hook!("daemon.attempt-spec");
         let shim = spawn::shim(&self.ground.exe, &self.dir.0)?;
         hook!("daemon.shim-spawned");
@@ -59,10 +62,10 @@ impl Driver {
         let is_to_stop = self.stop.borrow().is_some();
         let start = (!is_to_stop).then(|| session::order(Say::Start, self.task.step, &self.ground));
         match Session::over(stream, self.ground.lineage.shim_epoch(), start).await {
-            Ok(session) => Ok(Some(session)),
+            Ok(session) => Ok(Started::Met(Box::new(session))),
             Err(error) => {
                 tracing::warn!(run = %self.task.run.id, %error, "a new shim did not answer");
-                Ok(None)
+                Ok(Started::NoAnswer)
             }
         }
     }
@@ -279,6 +282,15 @@ impl Driver {
         ]);
         env
     }
+}
+
+/// What became of a new shim.
+enum Started {
+    Met(Box<Session>),
+    /// It went without a word, as one does that finds the lock taken.
+    NoAnswer,
+    /// It was not started: another daemon has launched the step meanwhile.
+    Superseded,
 }
 
 /// What differs between the steps that a shim is given.

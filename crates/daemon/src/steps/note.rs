@@ -7,7 +7,7 @@
 //!
 //! The note survives our death, and need not survive the machine's: on another boot nothing is launched again.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -15,6 +15,7 @@ use std::path::Path;
 use outlast_conduct::steps::{Evidence, Note as Known, Trouble, Who as Main};
 use outlast_engine::Step;
 use outlast_home::layout::RunDir;
+use outlast_wire::again;
 use serde::{Deserialize, Serialize};
 
 use super::{Driver, conduct_who, who};
@@ -111,18 +112,32 @@ fn name(step: Step) -> String {
     }
 }
 
+/// Whether a launch was noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noted {
+    Launch,
+    /// Another daemon has launched the step, or is about to.
+    Superseded,
+}
+
 impl Driver {
-    /// Notes that the step is about to be launched. Refuses if it has been meanwhile, by a daemon before this one
-    /// that has not left yet: the next look finds out what became of it.
-    pub(super) fn note_launch(&self) -> io::Result<()> {
+    /// Notes that the step is about to be launched, unless another daemon has launched it meanwhile.
+    pub(super) fn note_launch(&self) -> io::Result<Noted> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(self.run_dir().launched())?;
+        // Nothing is between reading and writing: a daemon that was replaced may be at it, too.
+        match again::try_lock(&file) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Noted::Superseded),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
         let (step, epoch) = (self.task.step, self.ground.epoch);
         if Note::read_from(&file)?.is_some_and(|note| note.is_launched_since(step, epoch)) {
-            return Err(io::Error::other("it has been started meanwhile"));
+            return Ok(Noted::Superseded);
         }
-        Note::launch(step, epoch).write_to(&file)
+        Note::launch(step, epoch).write_to(&file)?;
+        Ok(Noted::Launch)
     }
 
     /// Notes who the step's main process is.

@@ -247,6 +247,6 @@ async fn changed(followers: &mut Option<watch::Receiver<usize>>) {
         None => false,
     };
     if !is_changed {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -584,7 +584,7 @@ fn a_journal_of_one_run_that_cannot_be_read() {
     let mut damaged = Damaged::new();
     damaged.spoil_journal();
     damaged.assert_quarantined();
-    let Damaged { home, victim, pid, .. } = &damaged;
+    let Damaged { home, victim, pid, shim, .. } = &damaged;
     for verb in ["show", "wait", "attach", "events", "stop"] {
         let (error, _) = refused(home, 2, &[verb, victim]);
         assert!(error.starts_with(&format!("run {victim} cannot be read: event 1: ")), "{error}");
@@ -600,6 +600,7 @@ fn a_journal_of_one_run_that_cannot_be_read() {
     assert_eq!(hint, format!("kill {pid}"));
     kill(*pid, "KILL");
     until("it is dead", || (!is_alive(*pid)).then_some(()));
+    until("its shim has gone", || (!is_alive(*shim)).then_some(()));
     damaged.assert_removed();
 }
 
