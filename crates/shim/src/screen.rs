@@ -1,13 +1,18 @@
-//! What a terminal would show, kept so that whoever attaches late sees it at once.
+//! What a terminal would show, kept so that a viewer that attaches late sees it at once.
 //!
 //! A model of the visible screen without scrollback (that is in the log), which also answers the
 //! questions that programs ask their terminal while no real one is attached. Touches no descriptor.
+//!
+//! The model is slower than a program can print, so text waits in a backlog until a viewer looks, the program does more
+//! than print, or the backlog is full. What a viewer sees and what a program is answered is the same as without a backlog.
 
 use std::num::NonZeroU16;
 
 use outlast_wire::shim::Window;
+use vt100::capture::RowContents;
 use vt100::{Callbacks, Parser};
 
+use crate::screen_backlog::{Backlog, Kind};
 use crate::screen_input::Input;
 
 /// A window is at least one cell and at most this in each direction, whatever a viewer claims.
@@ -19,8 +24,23 @@ const TITLE_MAX: usize = 1024;
 /// A soft reset, a full scroll region, the default charset and cursor, no mouse, no focus, plain keys.
 const RESET: &[u8] = b"\x1b[!p\x1b[r\x1b(B\x1b[0 q\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1004l\x1b[>4m\x1b[=0;1u";
 
+/// Text that the model is not shown at once: some milliseconds of work for it.
+const BACKLOG_MAX: usize = 64 << 10;
+/// No line is dropped before so many were scrolled away. When a window grows, the model makes room at the top for lines
+/// that were scrolled away, as many as it has counted, and it does not count dropped lines.
+const SCROLLED_MIN: usize = 16 << 10;
+
 pub(crate) struct Screen {
     parser: Parser<Listener>,
+    backlog: Backlog,
+    bounds: Bounds,
+}
+
+/// When the backlog is shown or shortened; smaller for tests.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    backlog_max: usize,
+    scrolled_min: usize,
 }
 
 /// Takes note of what the model itself does not keep.
@@ -29,27 +49,78 @@ struct Listener {
     answers: Vec<u8>,
     title: Vec<u8>,
     input: Input,
+    /// Rows that went off the top since there was more than text.
+    scrolled: usize,
 }
 
 impl Screen {
     pub(crate) fn new(window: Window) -> Self {
-        let (rows, cols) = sides(window);
-        Self { parser: Parser::new_with_callbacks(rows, cols, 0, Listener::default()) }
+        Self::bounded(window, Bounds { backlog_max: BACKLOG_MAX, scrolled_min: SCROLLED_MIN })
     }
 
-    /// Shows output, and answers with what a terminal would have said to it.
+    fn bounded(window: Window, bounds: Bounds) -> Self {
+        let (rows, cols) = sides(window);
+        let parser = Parser::new_with_callbacks(rows, cols, 0, Listener::default());
+        Self { parser, backlog: Backlog::default(), bounds }
+    }
+
+    /// Takes output, and answers with what a terminal would have said to it.
     pub(crate) fn show(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.parser.process(bytes);
-        std::mem::take(&mut self.parser.callbacks_mut().answers)
+        match self.backlog.follow(bytes) {
+            Kind::Text => {
+                self.backlog.add(bytes);
+                if self.backlog.len() > self.bounds.backlog_max {
+                    self.shorten();
+                }
+                Vec::new()
+            }
+            Kind::Control => {
+                self.catch_up();
+                self.parser.process(bytes);
+                self.parser.callbacks_mut().scrolled = 0;
+                std::mem::take(&mut self.parser.callbacks_mut().answers)
+            }
+        }
     }
 
     pub(crate) fn resize(&mut self, window: Window) {
+        self.catch_up();
         let (rows, cols) = sides(window);
         self.parser.set_size(rows, cols);
+        self.parser.callbacks_mut().scrolled = 0;
+    }
+
+    /// Shows the model all that waits.
+    fn catch_up(&mut self) {
+        self.drop_scrolled();
+        let text = self.backlog.take();
+        self.parser.process(&text);
+    }
+
+    /// Makes room in the backlog: by what is scrolled away again, or else by showing all of it.
+    fn shorten(&mut self) {
+        self.drop_scrolled();
+        if self.backlog.len() > self.bounds.backlog_max / 2 {
+            self.catch_up();
+        }
+    }
+
+    /// Drops the lines of the backlog that are scrolled away by the lines after them.
+    ///
+    /// A row went off the top since there was more than text. So the region that scrolls begins at the top, and the cursor
+    /// has been in the last row of the region ever since: each line feed moves every row of the region up.
+    fn drop_scrolled(&mut self) {
+        let (rows, _) = self.parser.screen().size();
+        if self.parser.callbacks().scrolled >= self.bounds.scrolled_min
+            && let Some(instead) = self.backlog.drop_scrolled(rows.get().into())
+        {
+            self.parser.process(&instead);
+        }
     }
 
     /// Bytes that bring any terminal to this screen: contents, cursor, modes and title.
-    pub(crate) fn repaint(&self) -> Vec<u8> {
+    pub(crate) fn repaint(&mut self) -> Vec<u8> {
+        self.catch_up();
         let screen = self.parser.screen();
         let alternate: &[u8] =
             if screen.alternate_screen() { b"\x1b[?1049h" } else { b"\x1b[?1049l" };
@@ -86,6 +157,10 @@ impl Listener {
 }
 
 impl Callbacks for Listener {
+    fn on_scroll(&mut self, _: RowContents<'_>, _is_alternate: bool) {
+        self.scrolled = self.scrolled.saturating_add(1);
+    }
+
     fn set_window_title(&mut self, _: &mut vt100::Screen, title: &[u8]) {
         self.title = title[..title.len().min(TITLE_MAX)].to_vec();
     }
@@ -138,6 +213,21 @@ mod tests {
 
     const WINDOW: Window = Window { rows: 5, cols: 20 };
 
+    /// Numbers below a bound, the same on each run.
+    fn random() -> impl FnMut(usize) -> usize {
+        let mut seed = 1u64;
+        move |bound| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(seed >> 33).expect("31 bits") % bound
+        }
+    }
+
+    fn small(n: usize) -> u16 {
+        u16::try_from(n).expect("small")
+    }
+
     #[test]
     fn questions_are_answered_also_when_they_come_in_pieces() {
         let cases: [(&[u8], &[u8]); 9] = [
@@ -186,6 +276,126 @@ mod tests {
         assert_eq!(two.state_formatted(), one.state_formatted());
     }
 
+    /// The model as it is, but for its count of rows that went off the top.
+    fn state(parser: &Parser<Listener>) -> String {
+        let state = format!("{:?} {:?}", parser.screen(), parser.callbacks().input);
+        let parts = state.split("unbounded_len: ");
+        parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit())).collect()
+    }
+
+    /// Output as programs print it: mostly lines, some colours, now and then anything.
+    fn random_output(next: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+        let lines: [&[u8]; 8] = [
+            b"\r\n",
+            b"a line\r\n",
+            b"a line that is longer than the window is wide\r\n",
+            b"\x1b[1;31mred\x1b[0m\r\n",
+            b"50 %\r100 %\x1b[K\r\n",
+            "宽字 👩‍👩‍👧 e\u{301}\r\n".as_bytes(),
+            b"\ttab\x08\x08 \xff\xe4\xb8\r\n",
+            b"no return\n",
+        ];
+        let others: [&[u8]; 24] = [
+            b"\x1b[4m",
+            b"\x1b[m",
+            b"\x1b[38;5;",
+            b"17",
+            b"m",
+            b"\x1b",
+            b"[",
+            b"\x1b[2;4r",
+            b"\x1b[r",
+            b"\x1b[?6h",
+            b"\x1b[H",
+            b"\x1b[9;3H",
+            b"\x1b[6n",
+            b"\x1b[?1049h",
+            b"\x1b[?1049l",
+            b"\x1b]2;title\x07",
+            b"\x1b]11;?",
+            b"\x1bPq text\x9c more",
+            b"\x1b\\",
+            b"\x18",
+            b"\x1b[5b",
+            b"\x1bM",
+            b"\x1b7",
+            b"\x1b8",
+        ];
+        let mut output = Vec::new();
+        for _ in 0..next(6) {
+            output.extend_from_slice(others[next(others.len())]);
+        }
+        for _ in 0..next(60) {
+            output.extend_from_slice(lines[next(lines.len())]);
+            if next(40) == 0 {
+                output.extend_from_slice(others[next(5)]);
+            }
+        }
+        output
+    }
+
+    #[test]
+    fn a_backlog_changes_neither_the_screen_nor_the_answers() {
+        let mut next = random();
+        let mut dropped = 0;
+        for case in 0..400 {
+            let window = Window { rows: small(1 + next(6)), cols: small(2 + next(12)) };
+            let bounds = Bounds { backlog_max: 40 + next(300), scrolled_min: 32 };
+            let mut lazy = Screen::bounded(window, bounds);
+            let (rows, cols) = sides(window);
+            let mut eager = Parser::new_with_callbacks(rows, cols, 0, Listener::default());
+            for _ in 0..12 {
+                let output = random_output(&mut next);
+                let mut said = Vec::new();
+                let mut rest = output.as_slice();
+                while !rest.is_empty() {
+                    let (piece, others) = rest.split_at((1 + next(80)).min(rest.len()));
+                    let held = lazy.backlog.len();
+                    said.extend(lazy.show(piece));
+                    dropped += usize::from(lazy.backlog.len() > 0 && lazy.backlog.len() < held);
+                    rest = others;
+                }
+                eager.process(&output);
+                let answered = std::mem::take(&mut eager.callbacks_mut().answers);
+                assert_eq!(said, answered, "case {case}: {}", output.escape_ascii());
+                if next(3) > 0 {
+                    continue;
+                }
+                lazy.repaint();
+                assert!(
+                    state(&lazy.parser) == state(&eager),
+                    "case {case}: {}\n{}\n{}",
+                    output.escape_ascii(),
+                    lazy.parser.screen().state_formatted().escape_debug(),
+                    eager.screen().state_formatted().escape_debug()
+                );
+                if next(8) == 0 {
+                    let window = Window { rows: small(1 + next(6)), cols: small(2 + next(12)) };
+                    let (rows, cols) = sides(window);
+                    lazy.resize(window);
+                    eager.set_size(rows, cols);
+                }
+            }
+        }
+        assert!(dropped > 100, "lines were dropped {dropped} times only");
+    }
+
+    #[test]
+    fn a_flood_leaves_a_small_backlog() {
+        let mut screen = Screen::new(Window { rows: 24, cols: 80 });
+        for n in 0..60_000 {
+            let line = format!("\x1b[32mok\x1b[0m line {n} of very many\r\n");
+            assert_eq!(screen.show(line.as_bytes()), b"");
+            assert!(screen.backlog.len() <= BACKLOG_MAX);
+        }
+        let scrolled = screen.parser.callbacks().scrolled;
+        assert!(scrolled < 2 * SCROLLED_MIN, "the model was shown {scrolled} lines");
+        screen.repaint();
+        let contents = screen.parser.screen().contents();
+        assert!(contents.ends_with("ok line 59999 of very many"), "{contents}");
+        assert_eq!(contents.lines().count(), 23);
+    }
+
     /// A panic in the model would take the shim, and with it the exit status, down.
     #[test]
     fn no_garbage_and_no_size_breaks_the_model() {
@@ -208,19 +418,12 @@ mod tests {
             b"text",
         ];
         let finals = b"@ABCDEFGHIJKLMPSTXZ`abcdefghlmnpqrstu78=>M";
-        let mut seed = 1u64;
-        let mut next = |bound: usize| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            usize::try_from(seed >> 33).expect("31 bits") % bound
-        };
+        let mut next = random();
         let mut screen = Screen::new(WINDOW);
         for _ in 0..200_000 {
             match next(20) {
                 0 => {
-                    let side = |n: usize| u16::try_from(n).expect("small");
-                    screen.resize(Window { rows: side(next(9)), cols: side(next(9)) });
+                    screen.resize(Window { rows: small(next(9)), cols: small(next(9)) });
                 }
                 1..=6 => drop(screen.show(&[finals[next(finals.len())]])),
                 _ => drop(screen.show(pieces[next(pieces.len())])),
