@@ -50,14 +50,20 @@ impl Backlog {
             return Kind::Text;
         }
         let mut all = Kind::Text;
-        for byte in bytes {
+        let mut rest = bytes;
+        loop {
+            // Most bytes are text, so these are passed over first.
+            if self.place == Place::Text {
+                let Some(at) = rest.iter().position(|byte| *byte == ESC) else { return all };
+                rest = &rest[at..];
+            }
+            let Some((byte, after)) = rest.split_first() else { return all };
             let (place, kind) = self.place.after(*byte);
-            self.place = place;
+            (self.place, rest) = (place, after);
             if kind == Kind::Control {
                 all = Kind::Control;
             }
         }
-        all
     }
 
     pub(crate) fn add(&mut self, bytes: &[u8]) {
