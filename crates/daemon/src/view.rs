@@ -44,7 +44,7 @@ pub(crate) fn rfc3339(time: Time) -> String {
     for (at, digits, value) in fields {
         put_digits(&mut text[at..at + digits], value);
     }
-    text.iter().map(|byte| char::from(*byte)).collect()
+    str::from_utf8(&text).expect("digits are text").to_owned()
 }
 
 /// The last digits of `value`, as many as there is room for.

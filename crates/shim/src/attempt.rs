@@ -338,8 +338,8 @@ impl Attempt {
 
     /// Paints each viewer that has taken everything else by now, and sends that too.
     fn paint(&mut self, now: Instant) {
-        let Stage::Live(live) = &self.stage else { return };
-        let Some(terminal) = &live.terminal else { return };
+        let Stage::Live(live) = &mut self.stage else { return };
+        let Some(terminal) = &mut live.terminal else { return };
         self.control.paint_ready(|| terminal.repaint());
         self.control.tick(now);
     }

@@ -163,7 +163,7 @@ impl Control {
     }
 
     /// Paints those who came new or fell behind and have taken what was queued for them.
-    pub(crate) fn paint_ready(&mut self, screen: impl Fn() -> Vec<u8>) {
+    pub(crate) fn paint_ready(&mut self, mut screen: impl FnMut() -> Vec<u8>) {
         for connection in
             self.connections.iter_mut().filter(|connection| connection.is_to_be_painted())
         {
@@ -172,7 +172,7 @@ impl Control {
     }
 
     /// The last screen, also for those who still have something queued.
-    pub(crate) fn paint_behind(&mut self, screen: impl Fn() -> Vec<u8>) {
+    pub(crate) fn paint_behind(&mut self, mut screen: impl FnMut() -> Vec<u8>) {
         let behind = Peer::Viewer(View::Behind);
         for connection in self.connections.iter_mut().filter(|connection| connection.peer == behind)
         {

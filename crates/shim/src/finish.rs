@@ -163,7 +163,7 @@ impl Attempt {
             return false;
         }
         self.control.tell_output(live.spool.total());
-        if let Some(terminal) = &live.terminal {
+        if let Some(terminal) = &mut live.terminal {
             self.control.paint_behind(|| terminal.repaint());
         }
         self.fact(Record::TreeEmpty { at_ms: clock::wall_ms() }, now);

@@ -42,6 +42,7 @@ mod control;
 mod peer;
 
 mod screen;
+mod screen_backlog;
 mod screen_input;
 mod terminal;
 

@@ -2,12 +2,17 @@
 //!
 //! A model of the visible screen without scrollback (that is in the log), which also answers the
 //! questions that programs ask their terminal while no real one is attached. Touches no descriptor.
+//!
+//! The model is slower than a program can print, so text waits in a backlog until a viewer looks, the program does more
+//! than print, or the backlog is full. What a viewer sees and what a program is answered is the same as without a backlog.
 
 use std::num::NonZeroU16;
 
 use outlast_wire::shim::Window;
+use vt100::capture::RowContents;
 use vt100::{Callbacks, Parser};
 
+use crate::screen_backlog::{Backlog, Kind};
 use crate::screen_input::Input;
 
 /// A window is at least one cell and at most this in each direction, whatever a viewer claims.
@@ -19,8 +24,23 @@ const TITLE_MAX: usize = 1024;
 /// A soft reset, a full scroll region, the default charset and cursor, no mouse, no focus, plain keys.
 const RESET: &[u8] = b"\x1b[!p\x1b[r\x1b(B\x1b[0 q\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1004l\x1b[>4m\x1b[=0;1u";
 
+/// Text that the model is not shown at once: some milliseconds of work for it.
+const BACKLOG_MAX: usize = 64 << 10;
+/// No line is dropped before so many were scrolled away. When a window grows, the model makes room at the top for lines
+/// that were scrolled away, as many as it has counted, and it does not count dropped lines.
+const SCROLLED_MIN: usize = 16 << 10;
+
 pub(crate) struct Screen {
     parser: Parser<Listener>,
+    backlog: Backlog,
+    bounds: Bounds,
+}
+
+/// When the backlog is shown or shortened; smaller for tests.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    backlog_max: usize,
+    scrolled_min: usize,
 }
 
 /// Takes note of what the model itself does not keep.
@@ -29,27 +49,78 @@ struct Listener {
     answers: Vec<u8>,
     title: Vec<u8>,
     input: Input,
+    /// Rows that went off the top since there was more than text.
+    scrolled: usize,
 }
 
 impl Screen {
     pub(crate) fn new(window: Window) -> Self {
-        let (rows, cols) = sides(window);
-        Self { parser: Parser::new_with_callbacks(rows, cols, 0, Listener::default()) }
+        Self::bounded(window, Bounds { backlog_max: BACKLOG_MAX, scrolled_min: SCROLLED_MIN })
     }
 
-    /// Shows output, and answers with what a terminal would have said to it.
+    fn bounded(window: Window, bounds: Bounds) -> Self {
+        let (rows, cols) = sides(window);
+        let parser = Parser::new_with_callbacks(rows, cols, 0, Listener::default());
+        Self { parser, backlog: Backlog::default(), bounds }
+    }
+
+    /// Takes output, and answers with what a terminal would have said to it.
     pub(crate) fn show(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.parser.process(bytes);
-        std::mem::take(&mut self.parser.callbacks_mut().answers)
+        match self.backlog.follow(bytes) {
+            Kind::Text => {
+                self.backlog.add(bytes);
+                if self.backlog.len() > self.bounds.backlog_max {
+                    self.shorten();
+                }
+                Vec::new()
+            }
+            Kind::Control => {
+                self.catch_up();
+                self.parser.process(bytes);
+                self.parser.callbacks_mut().scrolled = 0;
+                std::mem::take(&mut self.parser.callbacks_mut().answers)
+            }
+        }
     }
 
     pub(crate) fn resize(&mut self, window: Window) {
+        self.catch_up();
         let (rows, cols) = sides(window);
         self.parser.set_size(rows, cols);
+        self.parser.callbacks_mut().scrolled = 0;
+    }
+
+    /// Shows the model all that waits.
+    fn catch_up(&mut self) {
+        self.drop_scrolled();
+        let text = self.backlog.take();
+        self.parser.process(&text);
+    }
+
+    /// Makes room in the backlog: by what is scrolled away again, or else by showing all of it.
+    fn shorten(&mut self) {
+        self.drop_scrolled();
+        if self.backlog.len() > self.bounds.backlog_max / 2 {
+            self.catch_up();
+        }
+    }
+
+    /// Drops the lines of the backlog that are scrolled away by the lines after them.
+    ///
+    /// A row went off the top since there was more than text. So the region that scrolls begins at the top, and the cursor
+    /// has been in the last row of the region ever since: each line feed moves every row of the region up.
+    fn drop_scrolled(&mut self) {
+        let (rows, _) = self.parser.screen().size();
+        if self.parser.callbacks().scrolled >= self.bounds.scrolled_min
+            && let Some(instead) = self.backlog.drop_scrolled(rows.get().into())
+        {
+            self.parser.process(&instead);
+        }
     }
 
     /// Bytes that bring any terminal to this screen: contents, cursor, modes and title.
-    pub(crate) fn repaint(&self) -> Vec<u8> {
+    pub(crate) fn repaint(&mut self) -> Vec<u8> {
+        self.catch_up();
         let screen = self.parser.screen();
         let alternate: &[u8] =
             if screen.alternate_screen() { b"\x1b[?1049h" } else { b"\x1b[?1049l" };
@@ -86,6 +157,10 @@ impl Listener {
 }
 
 impl Callbacks for Listener {
+    fn on_scroll(&mut self, _: RowContents<'_>, _is_alternate: bool) {
+        self.scrolled = self.scrolled.saturating_add(1);
+    }
+
     fn set_window_title(&mut self, _: &mut vt100::Screen, title: &[u8]) {
         self.title = title[..title.len().min(TITLE_MAX)].to_vec();
     }
@@ -133,101 +208,4 @@ impl std::fmt::Debug for Screen {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const WINDOW: Window = Window { rows: 5, cols: 20 };
-
-    #[test]
-    fn questions_are_answered_also_when_they_come_in_pieces() {
-        let cases: [(&[u8], &[u8]); 9] = [
-            (b"\x1b[5n", b"\x1b[0n"),
-            (b"ab\r\ncd\x1b[6n", b"\x1b[2;3R"),
-            (b"\x1b[c", b"\x1b[?62;22c"),
-            (b"\x1b[>c", b"\x1b[>1;10;0c"),
-            (b"\x1b[18t", b"\x1b[8;5;20t"),
-            (b"\x1b[?2026$p", b"\x1b[?2026;0$y"),
-            (b"\x1b]11;?\x07", b"\x1b]11;rgb:0000/0000/0000\x1b\\"),
-            (b"\x1b]10;?\x1b\\", b"\x1b]10;rgb:d0d0/d0d0/d0d0\x1b\\"),
-            (b"\x1b[>q", b"\x1bP>|outlast\x1b\\"),
-        ];
-        for (question, answer) in cases {
-            let mut whole = Screen::new(WINDOW);
-            assert_eq!(whole.show(question), answer, "{}", question.escape_ascii());
-            let mut pieces = Screen::new(WINDOW);
-            let said: Vec<u8> = question.iter().flat_map(|byte| pieces.show(&[*byte])).collect();
-            assert_eq!(said, answer, "in pieces: {}", question.escape_ascii());
-        }
-    }
-
-    #[test]
-    fn a_repaint_brings_another_terminal_to_the_same_screen() {
-        let mut screen = Screen::new(WINDOW);
-        screen.show(b"below\x1b[?1049h\x1b[?2004h\x1b[?1h\x1b[?1002h\x1b[?1006h\x1b]2;title\x07\x1b[3;4H\x1b[1;31mred");
-        let mut other = Screen::new(WINDOW);
-        other.show(b"something else entirely\r\n\x1b[?1000h");
-        other.show(&screen.repaint());
-        let (one, two) = (screen.parser.screen(), other.parser.screen());
-        assert_eq!(two.contents_formatted(), one.contents_formatted());
-        assert_eq!(two.input_mode_formatted(), one.input_mode_formatted());
-        assert_eq!(two.cursor_position(), (2, 6));
-        assert!(two.alternate_screen());
-        assert_eq!(other.parser.callbacks().title, b"title");
-    }
-
-    /// A viewer that fell behind may have missed that the mouse was let go.
-    #[test]
-    fn a_repaint_switches_off_what_the_program_did_not_leave_on() {
-        let mut other = Screen::new(WINDOW);
-        other.show(b"\x1b[?1003h\x1b[?1006h\x1b[?2004h\x1b[?1h\x1b=\x1b[5 q\x1b[2;4r\x1b[?25l");
-        other.show(&Screen::new(WINDOW).repaint());
-        let plain = Screen::new(WINDOW);
-        let (one, two) = (plain.parser.screen(), other.parser.screen());
-        assert_eq!(two.state_formatted(), one.state_formatted());
-    }
-
-    /// A panic in the model would take the shim, and with it the exit status, down.
-    #[test]
-    fn no_garbage_and_no_size_breaks_the_model() {
-        let pieces: [&[u8]; 16] = [
-            b"\x1b[",
-            b"\x1b]",
-            b"\x1bP",
-            b";",
-            b"9999",
-            b"0",
-            b"?",
-            b"h",
-            b"l",
-            b"m",
-            b"H",
-            b"L",
-            b"\xff\xe4\xb8",
-            "宽字👩‍👩‍👧".as_bytes(),
-            b"\r\n\t\x08",
-            b"text",
-        ];
-        let finals = b"@ABCDEFGHIJKLMPSTXZ`abcdefghlmnpqrstu78=>M";
-        let mut seed = 1u64;
-        let mut next = |bound: usize| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            usize::try_from(seed >> 33).expect("31 bits") % bound
-        };
-        let mut screen = Screen::new(WINDOW);
-        for _ in 0..200_000 {
-            match next(20) {
-                0 => {
-                    let side = |n: usize| u16::try_from(n).expect("small");
-                    screen.resize(Window { rows: side(next(9)), cols: side(next(9)) });
-                }
-                1..=6 => drop(screen.show(&[finals[next(finals.len())]])),
-                _ => drop(screen.show(pieces[next(pieces.len())])),
-            }
-            if next(50) == 0 {
-                drop(screen.repaint());
-            }
-        }
-    }
-}
+mod tests;

@@ -70,7 +70,7 @@ impl Terminal {
         self.set_kernel_size(window);
     }
 
-    pub(crate) fn repaint(&self) -> Vec<u8> {
+    pub(crate) fn repaint(&mut self) -> Vec<u8> {
         self.screen.repaint()
     }
 

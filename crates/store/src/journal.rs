@@ -92,15 +92,16 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
         visit: &mut dyn FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), Error>;
 
-    /// Up to `most` rows that pass the filter, from the newest run on or from behind `before`. Looks at a bounded
-    /// number of runs, so a page may hold fewer rows than there are; the list ends where there is no `next`.
-    /// `filter.most` does not count here.
-    fn rows_page(
+    /// Shows `visit` up to `most` rows that pass the filter, from the newest run on or from behind `before`, and answers
+    /// with where the list goes on; `None` after the last run. Looks at a bounded number of runs, so a page may have
+    /// fewer rows than there are. `filter.most` does not count here. `visit` asks this store nothing.
+    fn visit_page(
         &self,
         filter: &Filter,
         before: Option<Cursor>,
         most: usize,
-    ) -> Result<RowsPage, Error>;
+        visit: &mut dyn FnMut(Row),
+    ) -> Result<Option<Cursor>, Error>;
 
     /// The same, all at once.
     fn rows(&self, filter: &Filter) -> Result<Vec<Row>, Error> {
@@ -166,30 +167,39 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor(pub(crate) u64);
 
-/// A part of a list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RowsPage {
-    pub rows: Vec<Row>,
-    /// `None` after the last run.
-    pub next: Option<Cursor>,
-    /// Of all rows together.
+/// How much of a list one page may still take.
+#[derive(Debug)]
+pub(crate) struct PageRoom {
+    rows: usize,
+    looks: usize,
     label_bytes: usize,
 }
 
-impl RowsPage {
+impl PageRoom {
     /// As many runs are looked at for one page: few enough to be done within milliseconds.
-    pub(crate) const MOST_LOOKED_AT: usize = 2000;
+    const MOST_LOOKED_AT: usize = 2000;
     /// A page ends with the row that brings its labels to this: they may be long.
     const MOST_LABEL_BYTES: usize = 256 << 10;
 
-    pub(crate) fn push(&mut self, row: Row) {
-        self.label_bytes += row.labels.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
-        self.rows.push(row);
+    pub(crate) fn new(most: usize) -> Self {
+        Self { rows: most, looks: Self::MOST_LOOKED_AT, label_bytes: Self::MOST_LABEL_BYTES }
+    }
+
+    /// A run was looked at.
+    pub(crate) fn look(&mut self) {
+        self.looks = self.looks.saturating_sub(1);
+    }
+
+    /// A row is on the page.
+    pub(crate) fn take(&mut self, row: &Row) {
+        let labels: usize = row.labels.iter().map(|(k, v)| k.len() + v.len()).sum();
+        self.rows = self.rows.saturating_sub(1);
+        self.label_bytes = self.label_bytes.saturating_sub(labels);
     }
 
     /// True if the page takes no more rows.
-    pub(crate) fn is_full(&self, most: usize) -> bool {
-        self.rows.len() >= most || self.label_bytes >= Self::MOST_LABEL_BYTES
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows == 0 || self.looks == 0 || self.label_bytes == 0
     }
 }
 

@@ -28,7 +28,7 @@ mod memory;
 pub use error::Error;
 pub use journal::{
     Append, Census, Counts, Cursor, Depth, Done, Filter, Journal, Outgoing, Problem, Remove,
-    Resolved, RowsPage,
+    Resolved,
 };
 pub use ledger::{Account, Amount, Entry, Ledger, begin_of, day};
 pub use memory::{Fault, Memory};

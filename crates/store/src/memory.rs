@@ -13,9 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use outlast_engine::{Event, Row, RunId, StateName};
 
 use crate::audit::{Stored, audit};
+use crate::journal::PageRoom;
 use crate::{
     Account, Amount, Append, Counts, Cursor, Done, Entry, Error, Filter, Journal, Ledger, Notes,
-    Problem, Remove, Resolved, RowsPage, rules,
+    Problem, Remove, Resolved, rules,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -122,27 +123,31 @@ impl Journal for Memory {
         Ok(())
     }
 
-    fn rows_page(
+    fn visit_page(
         &self,
         filter: &Filter,
         before: Option<Cursor>,
         most: usize,
-    ) -> Result<RowsPage, Error> {
+        visit: &mut dyn FnMut(Row),
+    ) -> Result<Option<Cursor>, Error> {
         let shelf = self.shelf();
         let numbered = shelf.numbered_rows().rev();
         let older = numbered.filter(|(no, _)| before.is_none_or(|Cursor(before)| *no < before));
-        let mut page = RowsPage::default();
-        for (looked_at, (no, row)) in older.enumerate() {
-            if page.is_full(most) || looked_at >= RowsPage::MOST_LOOKED_AT {
-                return Ok(page);
-            }
-            page.next = Some(Cursor(no));
+        let mut room = PageRoom::new(most);
+        if room.is_full() {
+            return Ok(None);
+        }
+        for (no, row) in older {
+            room.look();
             if filter.passes(row) {
-                page.push(row.clone());
+                room.take(row);
+                visit(row.clone());
+            }
+            if room.is_full() {
+                return Ok(Some(Cursor(no)));
             }
         }
-        page.next = None;
-        Ok(page)
+        Ok(None)
     }
 
     fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error> {

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::context::Context;
 use super::live::shim_of;
-use super::row::{Row, Target, ms, shown};
+use super::row::{Row, Target, ms, shown, timed};
 use crate::interrupt;
 use crate::private::Private;
 use crate::process::{self, Memory};
@@ -57,12 +57,6 @@ fn speed(context: &Context, outlast: &Private, bytes: u64) -> Result<Row> {
     })?;
     let how = format!("{} in {}, through cat > file in {}", mib(bytes), shown(ours), shown(plain));
     Ok(Row::ratio("output", plain.as_secs_f64() / ours.as_secs_f64(), Target::AtLeast(0.7), how))
-}
-
-fn timed(body: impl FnOnce() -> Result<()>) -> Result<Duration> {
-    let begin = Instant::now();
-    body()?;
-    Ok(begin.elapsed())
 }
 
 fn through_cat(context: &Context, count: &str) -> Result<()> {

@@ -3,6 +3,7 @@
 //! Always the release build, on the disk that `target` is on, in a home of its own. Nothing here fails a
 //! build: a figure out of reach is printed as such.
 
+mod bare;
 mod beside;
 mod context;
 mod floor;
@@ -15,6 +16,7 @@ mod loops;
 mod made;
 mod peers;
 mod row;
+mod terminal;
 mod triggers;
 
 use std::path::{Path, PathBuf};
@@ -55,8 +57,8 @@ pub(crate) struct Args {
 /// Rows that are measured together, and their names.
 type Group = (&'static [&'static str], fn(&Context) -> Result<Vec<Row>>);
 
-const GROUPS: [Group; 8] = [
-    (&["journal-one", "journal-many"], journal::measure),
+const GROUPS: [Group; 9] = [
+    (&["journal-one", "journal-many", "journal-bare"], journal::measure),
     (&["turn", "exec"], latency::measure),
     (&["loop-turn", "loops-512", "loop-10k", "loop-10k-memory"], loops::measure),
     (&["add", "add-10k"], peers::measure),
@@ -64,6 +66,7 @@ const GROUPS: [Group; 8] = [
     (&["memory-idle", "idle", "memory-live", "memory-shim", "idle-live", "adopt"], live::measure),
     (&["idle-triggers", "memory-triggers"], triggers::measure),
     (&["output", "output-memory", "attach", "attach-history"], history::measure),
+    (&["tty"], terminal::measure),
 ];
 
 pub(crate) fn run(args: &Args) -> Result<()> {

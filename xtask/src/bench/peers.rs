@@ -14,7 +14,7 @@ use super::row::{Row, Target, shown};
 use crate::interrupt;
 
 /// Directories of other programs, as in `PATH`.
-const PEERS: &str = "OUTLAST_PEERS";
+pub(super) const PEERS: &str = "OUTLAST_PEERS";
 
 pub(super) fn measure(context: &Context) -> Result<Vec<Row>> {
     let empty = add(context, 0)?;
@@ -94,7 +94,7 @@ fn configuration(directory: &Path) -> String {
     )
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+pub(super) fn find(program: &str) -> Option<PathBuf> {
     let lists = [PEERS, "PATH"].into_iter().filter_map(std::env::var_os);
     let directories: Vec<_> =
         lists.flat_map(|list| std::env::split_paths(&list).collect::<Vec<_>>()).collect();

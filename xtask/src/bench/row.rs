@@ -1,8 +1,9 @@
 //! One figure: what was measured, against what, and whether that is good enough.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone)]
@@ -101,6 +102,12 @@ impl fmt::Display for Row {
 
 pub(super) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
+}
+
+pub(super) fn timed(body: impl FnOnce() -> Result<()>) -> Result<Duration> {
+    let begin = Instant::now();
+    body()?;
+    Ok(begin.elapsed())
 }
 
 /// Milliseconds for the eye.

@@ -69,8 +69,6 @@ struct Listing {
 
 impl Listing {
     fn page(self, supervisor: &Supervisor, filter: &Filter) -> Answer<Page<Self>> {
-        let read = supervisor.ground.store.rows_page(filter, self.before, self.left.min(PAGE))?;
-        let left = self.left - read.rows.len();
         let mut objects = Objects::new(self.shape);
         // What the journal has forgotten comes before all that it knows.
         if self.before.is_none() {
@@ -78,11 +76,15 @@ impl Listing {
                 objects.push(&view::row(stray.row, Doing::unknown(stray.trouble)));
             }
         }
-        for row in read.rows {
+        let mut left = self.left;
+        let mut write = |row: Row| {
+            left -= 1;
             let doing = doing(supervisor, &row);
             objects.push(&view::row(row, doing));
-        }
-        let next = read.next.filter(|_| left > 0);
+        };
+        let most = self.left.min(PAGE);
+        let store = &supervisor.ground.store;
+        let next = store.visit_page(filter, self.before, most, &mut write)?.filter(|_| left > 0);
         Ok(Page { objects, next: next.map(|before| Self { left, before: Some(before), ..self }) })
     }
 }

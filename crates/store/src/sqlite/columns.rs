@@ -56,9 +56,8 @@ pub(super) fn event(run: &RunId, columns: &rusqlite::Row<'_>) -> Result<Event, E
 }
 
 pub(super) fn row(columns: &rusqlite::Row<'_>) -> Result<Row, Error> {
-    let id = RunId(columns.get(0).unwrap_or_else(|_| "?".to_owned()));
     let reader = Reader { columns };
-    reader.row(&id).map_err(|what| Error::UnreadableRun { run: id, what })
+    reader.row().map_err(|what| Error::UnreadableRun { run: reader.id(), what })
 }
 
 pub(super) fn state(columns: &rusqlite::Row<'_>, column: usize) -> Result<StateName, String> {
@@ -70,9 +69,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn row(&self, id: &RunId) -> Result<Row, String> {
+    fn id(&self) -> RunId {
+        RunId(self.get(0).unwrap_or_else(|_| "?".to_owned()))
+    }
+
+    fn row(&self) -> Result<Row, String> {
         Ok(Row {
-            id: id.clone(),
+            id: self.id(),
             name: self.get(1)?,
             key: self.get(2)?,
             state: self.state(3)?,

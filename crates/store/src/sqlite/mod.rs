@@ -50,7 +50,7 @@ use self::read::{Reader, Readers};
 use self::writer::{Mended, Writer};
 use crate::{
     Account, Amount, Append, Census, Counts, Cursor, Depth, Done, Error, Filter, Journal, Ledger,
-    Notes, Problem, Remove, Resolved, RowsPage,
+    Notes, Problem, Remove, Resolved,
 };
 use crate::{Changed, Delivery, Tally, Trigger, TriggerChange, Triggers};
 
@@ -161,13 +161,14 @@ impl Journal for Sqlite {
         self.read(|reader| reader.visit_rows(filter, visit))
     }
 
-    fn rows_page(
+    fn visit_page(
         &self,
         filter: &Filter,
         before: Option<Cursor>,
         most: usize,
-    ) -> Result<RowsPage, Error> {
-        self.read(|reader| reader.rows_page(filter, before, most))
+        visit: &mut dyn FnMut(Row),
+    ) -> Result<Option<Cursor>, Error> {
+        self.read(|reader| reader.visit_page(filter, before, most, visit))
     }
 
     fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error> {

@@ -13,7 +13,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params};
 use super::place::Place;
 use super::{columns, file, schema};
 use crate::audit::{Stored, audit};
-use crate::{Account, Amount, Census, Counts, Cursor, Error, Filter, Problem, Resolved, RowsPage};
+use crate::journal::PageRoom;
+use crate::{Account, Amount, Census, Counts, Cursor, Error, Filter, Problem, Resolved};
 
 /// Connections that are kept while no query runs.
 const IDLE: usize = 2;
@@ -272,12 +273,13 @@ impl Reader {
         Ok(())
     }
 
-    pub(super) fn rows_page(
+    pub(super) fn visit_page(
         &self,
         filter: &Filter,
         before: Option<Cursor>,
         most: usize,
-    ) -> Result<RowsPage, Error> {
+        visit: &mut dyn FnMut(Row),
+    ) -> Result<Option<Cursor>, Error> {
         let which = if filter.all { "1" } else { "open = 1" };
         let select = format!(
             "SELECT {}, no FROM runs WHERE {which} AND no < ?2 AND (?1 IS NULL OR state = ?1) ORDER BY no DESC",
@@ -286,23 +288,23 @@ impl Reader {
         let mut statement = self.prepare(&select)?;
         let before = before.map_or(i64::MAX, |Cursor(no)| no.cast_signed());
         let mut found = self.sql(statement.query((filter.state.map(StateName::word), before)))?;
-        let mut page = RowsPage::default();
-        for _ in 0..RowsPage::MOST_LOOKED_AT {
-            let Some(row) = self.sql(found.next())? else {
-                page.next = None;
-                return Ok(page);
-            };
-            page.next =
-                Some(Cursor(self.sql(row.get::<_, i64>(columns::ROW_COUNT))?.cast_unsigned()));
+        let mut room = PageRoom::new(most);
+        if room.is_full() {
+            return Ok(None);
+        }
+        while let Some(row) = self.sql(found.next())? {
+            room.look();
+            let no = self.sql(row.get::<_, i64>(columns::ROW_COUNT))?;
             // As in `visit_rows`: `check` reports what does not parse.
             if let Some(row) = columns::row(row).ok().filter(|row| filter.passes(row)) {
-                page.push(row);
+                room.take(&row);
+                visit(row);
             }
-            if page.is_full(most) {
-                break;
+            if room.is_full() {
+                return Ok(Some(Cursor(no.cast_unsigned())));
             }
         }
-        Ok(page)
+        Ok(None)
     }
 
     pub(super) fn children(&self, parent: &RunId) -> Result<Vec<Row>, Error> {

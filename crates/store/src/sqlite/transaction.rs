@@ -2,9 +2,10 @@
 //!
 //! What each order writes is in `write`, `outbox` and `triggers`.
 
+use std::cell::RefCell;
 use std::path::Path;
 
-use rusqlite::{Connection, Params};
+use rusqlite::{CachedStatement, Connection, Params};
 
 use crate::{Error, rules};
 
@@ -19,11 +20,13 @@ pub(super) struct Group<'a> {
     connection: &'a Connection,
     path: &'a Path,
     epoch: u64,
+    /// The statements of every append, which is most of what a group does: looked up once for the group.
+    frequent: RefCell<Vec<(&'static str, CachedStatement<'a>)>>,
 }
 
 impl<'a> Group<'a> {
     pub(super) fn new(connection: &'a Connection, path: &'a Path) -> Result<Self, Error> {
-        let mut group = Self { connection, path, epoch: 0 };
+        let mut group = Self { connection, path, epoch: 0, frequent: RefCell::default() };
         let epoch = group
             .sql(|db| db.prepare_cached(SELECT_EPOCH)?.query_row([], |row| row.get::<_, i64>(0)))?;
         group.epoch = epoch.cast_unsigned();
@@ -52,9 +55,26 @@ impl<'a> Group<'a> {
         self.sql(|db| db.prepare_cached(statement)?.execute(params).map(drop))
     }
 
+    /// Runs a statement that most orders of a group need.
+    pub(super) fn frequent<T>(
+        &self,
+        statement: &'static str,
+        run: impl FnOnce(&mut CachedStatement<'a>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        self.sql(|db| {
+            let mut known = self.frequent.borrow_mut();
+            let found = known.iter().position(|(text, _)| *text == statement);
+            let at = found.unwrap_or(known.len());
+            if found.is_none() {
+                known.push((statement, db.prepare_cached(statement)?));
+            }
+            run(&mut known[at].1)
+        })
+    }
+
     pub(super) fn sql<T>(
         &self,
-        ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+        ask: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
         ask(self.connection).map_err(|error| Error::from_sql(self.path, &error))
     }

@@ -4,7 +4,7 @@
 //! transaction it was part of.
 
 use outlast_engine::{Row, RunId, Word};
-use rusqlite::{Connection, OptionalExtension, named_params};
+use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::order::Work;
 use super::transaction::Group;
@@ -24,10 +24,9 @@ const INSERT_RUN: &str = "INSERT INTO runs
      :started_at, :ended_at, :exit_code, :exit_signal, :name, :key, :labels, :what, :phase, :tokens,
      :cost_usd_micros, :max_turns, :trigger, :parent)";
 // Leaves out every column that stands in an index, so that no page of an index is touched.
-const UPDATE_RUN: &str = "UPDATE runs SET seq = :seq, state = :state, reason_code = :reason_code,
-    health = :health, turn = :turn, attempt = :attempt, survivors = :survivors, started_at = :started_at,
-    ended_at = :ended_at, exit_code = :exit_code, exit_signal = :exit_signal, phase = :phase,
-    tokens = :tokens, cost_usd_micros = :cost_usd_micros WHERE no = :no";
+const UPDATE_RUN: &str = "UPDATE runs SET seq = ?2, state = ?3, reason_code = ?4, health = ?5, turn = ?6,
+    attempt = ?7, survivors = ?8, started_at = ?9, ended_at = ?10, exit_code = ?11, exit_signal = ?12,
+    phase = ?13, tokens = ?14, cost_usd_micros = ?15 WHERE no = ?1";
 const UPDATE_OPEN: &str = "UPDATE runs SET open = ?2 WHERE no = ?1";
 const INSERT_EVENT: &str =
     "INSERT INTO events (run, seq, at, kind, epoch, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -118,17 +117,25 @@ impl Group<'_> {
     fn update(&self, append: &Append, found: &Found) -> Result<i64, Error> {
         let row = &append.row;
         let (exit_code, exit_signal) = columns::exit(row.exit);
-        self.execute(
-            UPDATE_RUN,
-            named_params! {
-                ":no": found.no, ":seq": last_seq(append), ":state": row.state.word(),
-                ":reason_code": row.reason_code.as_ref().map(Word::as_str), ":health": row.health.word(), ":turn": row.turn, ":attempt": row.attempt,
-                ":survivors": survivors(row), ":started_at": row.started_at.map(columns::time),
-                ":ended_at": row.ended_at.map(columns::time), ":exit_code": exit_code, ":exit_signal": exit_signal,
-                ":phase": row.phase, ":tokens": row.tokens.cast_signed(),
-                ":cost_usd_micros": row.cost_usd_micros.cast_signed(),
-            },
-        )?;
+        self.frequent(UPDATE_RUN, |update| {
+            update.execute(params![
+                found.no,
+                last_seq(append),
+                row.state.word(),
+                row.reason_code.as_ref().map(Word::as_str),
+                row.health.word(),
+                row.turn,
+                row.attempt,
+                survivors(row),
+                row.started_at.map(columns::time),
+                row.ended_at.map(columns::time),
+                exit_code,
+                exit_signal,
+                row.phase,
+                row.tokens.cast_signed(),
+                row.cost_usd_micros.cast_signed(),
+            ])
+        })?;
         if row.is_open != found.is_open {
             self.execute(UPDATE_OPEN, (found.no, row.is_open))?;
         }
@@ -140,7 +147,8 @@ impl Group<'_> {
             let body = columns::body(&event.fact).map_err(|error| Error::Io(error.to_string()))?;
             let (seq, at, epoch) =
                 (event.seq.cast_signed(), columns::time(event.at), append.epoch.cast_signed());
-            self.execute(INSERT_EVENT, (no, seq, at, event.fact.kind(), epoch, body))?;
+            let values = params![no, seq, at, event.fact.kind(), epoch, body];
+            self.frequent(INSERT_EVENT, |insert| insert.execute(values))?;
         }
         Ok(())
     }
@@ -179,16 +187,14 @@ impl Group<'_> {
     }
 
     fn find(&self, run: &RunId) -> Result<Option<Found>, Error> {
-        self.sql(|db| {
-            let found = |row: &rusqlite::Row<'_>| {
-                Ok(Found {
-                    no: row.get(0)?,
-                    seq: row.get::<_, i64>(1)?.cast_unsigned(),
-                    is_open: row.get(2)?,
-                })
-            };
-            db.prepare_cached(SELECT_RUN)?.query_row([run.as_str()], found).optional()
-        })
+        let found = |row: &rusqlite::Row<'_>| {
+            Ok(Found {
+                no: row.get(0)?,
+                seq: row.get::<_, i64>(1)?.cast_unsigned(),
+                is_open: row.get(2)?,
+            })
+        };
+        self.frequent(SELECT_RUN, |select| select.query_row([run.as_str()], found).optional())
     }
 
     fn has_notices(&self, run: &RunId) -> Result<bool, Error> {
