@@ -45,7 +45,7 @@ impl Books {
         Moment { budget, nearing: self.budgets.nearing(spec, spent), ..moment.clone() }
     }
 
-    /// Notes what a run has come to, and what it has used up by that; says who has to look again.
+    /// Notes what a run has come to, and what it has used up by that; says which runs have to look again.
     pub fn note(&self, run: &Run, is_held_back: bool, spent: Entry) -> Vec<RunId> {
         let queueing = if is_held_back { Queueing::StaysOut } else { Queueing::Joins };
         let next = self.slots.note(run, queueing).filter(|next| *next != run.id);
@@ -54,7 +54,7 @@ impl Books {
         woken
     }
 
-    /// A run that is gone, or was not made, takes nothing; says who has to look again.
+    /// A run that is gone, or was not made, takes nothing; says which runs have to look again.
     pub fn forget(&self, id: &RunId) -> Vec<RunId> {
         let mut woken = self.budgets.forget(id);
         woken.extend(self.slots.forget(id));

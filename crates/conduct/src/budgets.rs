@@ -59,7 +59,7 @@ impl BudgetStatus {
 }
 
 impl Budgets {
-    /// Follows the rules of a config; says whom to ask if they have changed. The ledger is read only then.
+    /// Follows the rules of a config; says which runs to ask if they have changed. The ledger is read only then.
     pub fn follow(
         &self,
         rules: &[SharedBudget],

@@ -3,9 +3,11 @@
 //! Every function here is synchronous and gets the time, the config and the memory that is free as arguments. So the
 //! daemon and the simulator run the same code: the daemon drives it with tokio, the simulator with a seed.
 //!
-//! In reading order: `fenced_run` is one run and the right to write to it, and turns news into an append;
-//! `reconcile` is one plan over all runs, and `restart_queue` keeps the books that it is asked with; `slots` says
-//! which run may do something now, and `budgets` how much runs may use up together.
+//! In reading order: `conductor` is the state machine of one open run, and `fenced_run` the run with the right to
+//! write to it; `steps` is the state machine of one step, and `records` says what its shim's records mean;
+//! `reconcile` is one plan over all runs, and `restart_queue` keeps the books that it is asked with; `books` joins
+//! `slots`, which say which run may do something now, and `budgets`, which say how much runs may use up together.
+//! The README draws it.
 
 pub mod conductor;
 pub mod fenced_run;

@@ -36,13 +36,13 @@ pub enum Readiness {
 /// What is there, and how far every run is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Who has a conductor.
+    /// Runs that have a conductor.
     pub seated: BTreeSet<RunId>,
-    /// Whose shim holds its lock.
+    /// Runs with a shim that holds its lock.
     pub alive: BTreeSet<RunId>,
-    /// Who may start nothing yet: found at the start of this daemon, and not let go since.
+    /// Runs that may start nothing yet: found at the start of this daemon, and not let go since.
     pub held: BTreeSet<RunId>,
-    /// Who was let go to start something and has not come to it, and since when.
+    /// Runs that were let go to start something and have not started it, and since when.
     pub starting: BTreeMap<RunId, Time>,
     /// When others were let go lately.
     pub recent: Vec<Time>,
@@ -54,7 +54,7 @@ pub struct Backoff {
     pub rules: Rules,
     /// Daemons have died too fast: nothing is started before this.
     pub storm_until: Option<Time>,
-    /// Who could not be read, or lost its conductor.
+    /// Runs that could not be read, or have lost their conductor.
     pub failures: BTreeMap<RunId, Failure>,
 }
 

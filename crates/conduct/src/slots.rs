@@ -28,7 +28,7 @@ struct Kind {
     workflow: Option<(String, u32)>,
 }
 
-/// The order of those who wait: the smallest first.
+/// The order of waiting runs: the smallest first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     against_priority: i32,
@@ -45,7 +45,7 @@ pub enum Queueing {
 }
 
 impl Slots {
-    /// Follows the rules of a config that has changed; says whom to ask if that made room.
+    /// Follows the rules of a config that has changed; says which run to ask if that made room.
     pub fn follow(&self, rules: &Concurrency) -> Option<RunId> {
         let mut table = self.lock();
         if table.rules == *rules {
@@ -71,7 +71,7 @@ impl Slots {
         Slot::Free
     }
 
-    /// Notes what a run has come to; says whom to ask next if that left a place.
+    /// Notes what a run has come to; says which run to ask next if that left a place.
     pub fn note(&self, run: &Run, queueing: Queueing) -> Option<RunId> {
         let mut table = self.lock();
         let rank = Rank::of(&run.id, &run.spec, run.created_at);
@@ -88,7 +88,7 @@ impl Slots {
         table.next()
     }
 
-    /// Whom to ask next, after a run that is gone.
+    /// Which run to ask next, after a run that is gone.
     pub fn forget(&self, id: &RunId) -> Option<RunId> {
         let mut table = self.lock();
         table.holders.remove(id);
