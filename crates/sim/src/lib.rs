@@ -14,30 +14,40 @@
 //! order of belief; the plan after a restart and its books are the production [`outlast_conduct`]. A seed determines all
 //! randomness: the same seed gives the same trace.
 
-mod agent;
-mod books;
-mod conductor;
-mod daemon;
+// Plain data: what the machine is made of, and what a seed draws.
 mod failure;
-mod family;
 mod faults;
 mod options;
-mod person;
 mod record;
-mod restarts;
 mod rng;
 mod rules;
-mod shim;
-mod simulation;
 mod spec;
 mod stats;
-mod step;
 mod tree;
-mod truth;
 mod wire;
-mod workload;
-mod workspace;
 mod world;
+
+// What reads that data and judges it.
+mod truth;
+
+// Commands and shims.
+mod agent;
+mod processes;
+mod shim;
+
+// The production conductor and step monitor over this world.
+mod books;
+mod conductor;
+mod family;
+mod journal;
+mod restarts;
+mod step;
+mod workspace;
+
+// Daemons, their clients, and a seed from its first step to its rest.
+mod daemon;
+mod machine;
+mod simulation;
 
 pub use failure::Failure;
 pub use options::{Options, Sabotage};
