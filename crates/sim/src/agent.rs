@@ -8,71 +8,66 @@ use crate::rng::Rng;
 use crate::tree::Main;
 use crate::world::{Key, World};
 
-impl World {
-    /// Whether the command that begins now would never end by itself; some have answered before they hang.
-    pub(crate) fn draw_endless(&mut self, key: Key) -> bool {
-        let is_loop = self.runs[key.run].spec.workflow.is_some();
-        let is_attempt = matches!(key.step, Step::Attempt { .. });
-        let is_endless = self.rng.chance(if is_loop { 70 } else { 250 });
-        if is_endless && is_attempt && is_loop && self.rng.chance(300) {
-            self.answer(key);
-        }
-        is_endless
+/// Whether the command that begins now would never end by itself; some have answered before they hang.
+pub(crate) fn draw_endless(world: &mut World, key: Key) -> bool {
+    let is_loop = world.runs[key.run].spec.workflow.is_some();
+    let is_attempt = matches!(key.step, Step::Attempt { .. });
+    let is_endless = world.rng.chance(if is_loop { 70 } else { 250 });
+    if is_endless && is_attempt && is_loop && world.rng.chance(300) {
+        answer(world, key);
     }
+    is_endless
+}
 
-    /// The main process of a step ends by itself.
-    pub(crate) fn end_by_itself(&mut self, key: Key) {
-        let exit = match key.step {
-            Step::Attempt { .. } => self.end_attempt(key),
-            Step::Errand { .. } => {
-                Some(if self.rng.chance(120) { Exit::Code(1) } else { Exit::Code(0) })
-            }
-        };
-        self.site(key).tree.main = Main::Dead(exit);
+/// The main process of a step ends by itworld.
+pub(crate) fn end_by_itself(world: &mut World, key: Key) {
+    let exit = match key.step {
+        Step::Attempt { .. } => end_attempt(world, key),
+        Step::Errand { .. } => {
+            Some(if world.rng.chance(120) { Exit::Code(1) } else { Exit::Code(0) })
+        }
+    };
+    world.site(key).tree.main = Main::Dead(exit);
+}
+
+fn end_attempt(world: &mut World, key: Key) -> Option<Exit> {
+    let is_loop = world.runs[key.run].spec.workflow.is_some();
+    if world.rng.chance(600) {
+        world.runs[key.run].version += 1;
     }
-
-    fn end_attempt(&mut self, key: Key) -> Option<Exit> {
-        let is_loop = self.runs[key.run].spec.workflow.is_some();
-        if self.rng.chance(600) {
-            self.runs[key.run].version += 1;
-        }
-        let answers = self.rng.chance(if is_loop { 850 } else { 80 });
-        if answers {
-            self.answer(key);
-        }
-        let exits: &[Exit] = match self.site(key).said {
-            Answer::Given(_) | Answer::Bad { .. } => {
-                &[Exit::Code(0), Exit::Code(0), Exit::Code(0), Exit::Code(3), Exit::Signal(9)]
-            }
-            Answer::None => {
-                &[Exit::Code(0), Exit::Code(0), Exit::Code(1), Exit::Code(7), Exit::Signal(11)]
-            }
-        };
-        self.rng.pick(exits)
+    let answers = world.rng.chance(if is_loop { 850 } else { 80 });
+    if answers {
+        answer(world, key);
     }
-
-    fn answer(&mut self, key: Key) {
-        let (now, is_quiet) = (self.now, self.is_quiet);
-        let spec = &self.runs[key.run].spec;
-        let answer = if self.rng.chance(80) {
-            Answer::Bad { why: "simulated".to_owned() }
-        } else {
-            let mut response = response(spec, &mut self.rng, now, is_quiet);
-            let known = self.runs[key.run].known.run();
-            if known.is_some_and(|known| known.live_children() > 0) && self.rng.chance(700) {
-                response = Response {
-                    status: TurnStatus::Continue,
-                    wait: Some(Wait::Children),
-                    ..response
-                };
-            }
-            Answer::Given(Box::new(response))
-        };
-        let site = self.site(key);
-        site.said = answer.clone();
-        if site.exists {
-            site.response = answer;
+    let exits: &[Exit] = match world.site(key).said {
+        Answer::Given(_) | Answer::Bad { .. } => {
+            &[Exit::Code(0), Exit::Code(0), Exit::Code(0), Exit::Code(3), Exit::Signal(9)]
         }
+        Answer::None => {
+            &[Exit::Code(0), Exit::Code(0), Exit::Code(1), Exit::Code(7), Exit::Signal(11)]
+        }
+    };
+    world.rng.pick(exits)
+}
+
+fn answer(world: &mut World, key: Key) {
+    let (now, is_quiet) = (world.now, world.is_quiet);
+    let spec = &world.runs[key.run].spec;
+    let answer = if world.rng.chance(80) {
+        Answer::Bad { why: "simulated".to_owned() }
+    } else {
+        let mut response = response(spec, &mut world.rng, now, is_quiet);
+        let known = world.runs[key.run].known.run();
+        if known.is_some_and(|known| known.live_children() > 0) && world.rng.chance(700) {
+            response =
+                Response { status: TurnStatus::Continue, wait: Some(Wait::Children), ..response };
+        }
+        Answer::Given(Box::new(response))
+    };
+    let site = world.site(key);
+    site.said = answer.clone();
+    if site.exists {
+        site.response = answer;
     }
 }
 

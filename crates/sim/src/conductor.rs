@@ -8,6 +8,7 @@ use outlast_engine::{Fact, Input, Report, Run, Time};
 use outlast_store::{Append, Error};
 
 use crate::books::{Around, Shelf};
+use crate::journal;
 use crate::options::Sabotage;
 use crate::step::{Said, StepDriver};
 use crate::truth;
@@ -230,7 +231,7 @@ impl RunDriver {
             world.broke(Some(self.run), "started before its turn came after a restart".to_owned());
         }
         let again = world.is_sabotaged(Sabotage::AppendsAgain).then(|| append.clone());
-        let mut result = world.append(self.run, append);
+        let mut result = journal::append(world, self.run, append);
         let is_unknown = matches!(result, Err(Error::Io(_)));
         if let Some(mut again) = again.filter(|_| is_unknown) {
             again.expected_seq = world.runs[self.run].known.seq();
@@ -239,7 +240,7 @@ impl RunDriver {
                 seq += 1;
                 event.seq = seq;
             }
-            result = world.append(self.run, again);
+            result = journal::append(world, self.run, again);
         }
         if world.is_sabotaged(Sabotage::TrustsLostAppends) && is_unknown {
             result = Ok(());

@@ -9,9 +9,10 @@ use outlast_store::{Append, Entry, Error, Journal};
 use crate::books::Shelf;
 use crate::conductor::{self, Asker, Message, Outcome, RunDriver};
 use crate::family;
+use crate::journal;
 use crate::options::Sabotage;
 use crate::truth;
-use crate::world::{DaemonId, RunIndex, World};
+use crate::world::{RunIndex, World};
 
 pub(crate) struct Daemon {
     pub(crate) stage: Stage,
@@ -20,6 +21,8 @@ pub(crate) struct Daemon {
     conductors: BTreeMap<RunIndex, RunDriver>,
     shelf: Shelf,
     creations: Vec<Creation>,
+    /// Answers that are on their way to clients.
+    replies: Vec<(usize, Reply)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,57 +45,45 @@ enum At {
     Conduct(Box<FencedRun>),
 }
 
-/// Lets a daemon take one step, of its own or of one of its runs.
-pub(crate) fn step(world: &mut World, id: DaemonId) {
-    let Some(mut daemon) = world.daemons.remove(&id) else { return };
-    match daemon.step(world) {
-        Outcome::GoesOn | Outcome::Over => drop(world.daemons.insert(id, daemon)),
-        Outcome::Fenced => {
-            world.note(|| format!("daemon {id} gives way"));
-            world.bury_daemon(daemon);
-        }
-    }
-}
-
-/// Lets a daemon take one step for each of its runs.
-pub(crate) fn round(world: &mut World, id: DaemonId) {
-    let Some(mut daemon) = world.daemons.remove(&id) else { return };
-    match daemon.round(world) {
-        Outcome::GoesOn | Outcome::Over => drop(world.daemons.insert(id, daemon)),
-        Outcome::Fenced => world.bury_daemon(daemon),
-    }
-}
-
-impl World {
-    pub(crate) fn start_daemon(&mut self) {
-        let id = self.fresh();
-        self.stats.daemons += 1;
-        self.stats.overlaps += u64::from(!self.daemons.is_empty());
-        self.note(|| format!("daemon {id} is started"));
-        let daemon = Daemon {
-            stage: Stage::Started,
-            epoch: 0,
-            began: self.now(),
-            conductors: BTreeMap::new(),
-            shelf: Shelf::default(),
-            creations: Vec::new(),
-        };
-        self.daemons.insert(id, daemon);
-    }
-
-    /// What a daemon's death leaves: closed connections, and clients without an answer.
-    pub(crate) fn bury_daemon(&mut self, daemon: Daemon) {
-        for creation in daemon.creations {
-            self.clients[creation.client].answer_is_lost();
-        }
-        for conductor in daemon.conductors.into_values() {
-            conductor.let_go(self);
-        }
-    }
+/// What a client hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Its run exists.
+    Created,
+    /// The connection broke before an answer came.
+    Lost,
 }
 
 impl Daemon {
-    fn step(&mut self, world: &mut World) -> Outcome {
+    pub(crate) fn new(began: Time) -> Self {
+        Self {
+            stage: Stage::Started,
+            epoch: 0,
+            began,
+            conductors: BTreeMap::new(),
+            shelf: Shelf::default(),
+            creations: Vec::new(),
+            replies: Vec::new(),
+        }
+    }
+
+    /// What a daemon's death leaves: closed connections, and clients without an answer.
+    pub(crate) fn die(mut self, world: &mut World) -> Vec<(usize, Reply)> {
+        for conductor in self.conductors.into_values() {
+            conductor.let_go(world);
+        }
+        let unanswered = self.creations.iter().map(|creation| (creation.client, Reply::Lost));
+        self.replies.extend(unanswered);
+        self.replies
+    }
+
+    /// What clients were answered since this was last asked.
+    pub(crate) fn take_replies(&mut self) -> Vec<(usize, Reply)> {
+        std::mem::take(&mut self.replies)
+    }
+
+    /// Lets the daemon take one step, of its own or of one of its runs.
+    pub(crate) fn step(&mut self, world: &mut World) -> Outcome {
         if self.stage != Stage::Serving {
             self.begin(world);
             return Outcome::GoesOn;
@@ -114,7 +105,8 @@ impl Daemon {
         self.conduct(world, run)
     }
 
-    fn round(&mut self, world: &mut World) -> Outcome {
+    /// Lets the daemon take one step for each of its runs.
+    pub(crate) fn round(&mut self, world: &mut World) -> Outcome {
         if self.stage != Stage::Serving {
             self.begin(world);
             return Outcome::GoesOn;
@@ -165,10 +157,10 @@ impl Daemon {
         self.catch_up(world);
     }
 
-    /// What happened to the children of open runs while nobody was there is told to their parents.
+    /// Tells parents what happened to their children while no daemon ran.
     fn catch_up(&mut self, world: &World) {
         for conductor in self.conductors.values_mut() {
-            for input in world.unheard(conductor.run()) {
+            for input in family::unheard(world, conductor.run()) {
                 let is_end = matches!(input, Input::ChildEnded(_));
                 if is_end && world.is_sabotaged(Sabotage::ForgetsChildren) {
                     continue;
@@ -247,7 +239,7 @@ impl Daemon {
         self.conductors.contains_key(&run)
     }
 
-    /// Brings news to a run; false if nobody conducts it here.
+    /// Brings news to a run; false if this daemon does not conduct it.
     pub(crate) fn tell(&mut self, run: RunIndex, message: Message) -> bool {
         let conductor = self.conductors.get_mut(&run);
         conductor.map(|conductor| conductor.tell(message)).is_some()
@@ -284,7 +276,7 @@ impl Daemon {
                     return Outcome::GoesOn;
                 }
                 if world.is_sabotaged(Sabotage::AnswersEarly) {
-                    truth::on_created(world, client, run);
+                    self.answer(world, client, run);
                 }
                 self.creations.push(Creation { client, run, at: At::Append });
             }
@@ -292,7 +284,7 @@ impl Daemon {
             At::Conduct(seat) => {
                 self.conduct_from_here(run, *seat, None);
                 self.tell_parent(world, run, Unheard::Made);
-                truth::on_created(world, client, run);
+                self.answer(world, client, run);
             }
         }
         Outcome::GoesOn
@@ -307,7 +299,7 @@ impl Daemon {
         self.shelf.break_reservation(world, &id);
         let (append, seat): (Append, FencedRun) =
             FencedRun::create(&id, spec, &moment, self.epoch, &truth::Unsaid);
-        let appended = world.append(run, append);
+        let appended = journal::append(world, run, append);
         let is_made = appended.is_ok();
         let outcome = self.settle(world, client, run, (appended, seat));
         // An append whose fate was not known may have been made: then the run keeps what it was given.
@@ -333,37 +325,38 @@ impl Daemon {
             }
             Err(Error::KeyTaken { by, .. }) => {
                 world.stats.keys_met_again += 1;
-                let by = world
-                    .runs
-                    .iter()
-                    .position(|known| known.id == by)
-                    .expect("somebody asked for it");
-                self.found(world, client, by);
+                self.found(world, client, world.index_of(&by));
             }
             Err(Error::Conflict { .. }) => self.found(world, client, run),
             Err(Error::StaleEpoch { .. } | Error::Closed) => {
-                world.clients[client].answer_is_lost();
+                self.replies.push((client, Reply::Lost));
                 return Outcome::Fenced;
             }
-            // Nobody knows whether it was written: the run is looked for before the client is told.
+            // The append may have been written: the daemon looks for the run before it answers the client.
             Err(_) if !world.is_sabotaged(Sabotage::HangUpForgets) && self.is_there(world, run) => {
                 self.found(world, client, run);
             }
-            Err(_) => world.clients[client].answer_is_lost(),
+            Err(_) => self.replies.push((client, Reply::Lost)),
         }
         Outcome::GoesOn
+    }
+
+    /// Tells a client that its run exists.
+    fn answer(&mut self, world: &mut World, client: usize, run: RunIndex) {
+        self.replies.push((client, Reply::Created));
+        truth::on_created(world, run);
     }
 
     fn is_there(&self, world: &World, run: RunIndex) -> bool {
         world.store.row(&world.runs[run].id).expect("memory can be read").is_some()
     }
 
-    /// The run is there already. Whoever made it may have gone before it was conducted.
+    /// The run is there already. The daemon that made it may have died before it conducted it.
     fn found(&mut self, world: &mut World, client: usize, run: RunIndex) {
         if !world.is_sabotaged(Sabotage::HangUpForgets) {
             self.take_up(world, run);
         }
-        truth::on_created(world, client, run);
+        self.answer(world, client, run);
     }
 
     fn take_up(&mut self, world: &mut World, run: RunIndex) {
@@ -375,11 +368,11 @@ impl Daemon {
         }
     }
 
-    /// The client has gone while it was being answered. What it asked for is seen through all the same.
+    /// The client has hung up before it was answered. A run that was appended is conducted nevertheless.
     fn hung_up(&mut self, world: &mut World, client: usize, run: RunIndex, at: At) -> Outcome {
         world.stats.hang_ups += 1;
         world.note(|| format!("client {client} hangs up"));
-        world.clients[client].answer_is_lost();
+        self.replies.push((client, Reply::Lost));
         match at {
             At::Conduct(seat) if !world.is_sabotaged(Sabotage::HangUpForgets) => {
                 self.conduct_from_here(run, *seat, None);

@@ -10,34 +10,50 @@
 //! people send, pause, stop and answer at odd times. Once the faults are over, those people release the runs that rest,
 //! and every run has to end by its own ceilings.
 //!
-//! The parts that do IO in production (the conductor, the keeper, the shim) are mirrored here step by step, in the same
-//! order of belief; the plan after a restart and its books are the production [`outlast_conduct`]. A seed determines all
-//! randomness: the same seed gives the same trace.
+//! The conductor of a run, the monitor of a step, the plan after a restart and the books of slots and budgets are the
+//! production code of [`outlast_conduct`]; this crate only carries out what they decide. A daemon's start, the creation of
+//! a run and the news of children are written again here, in production's order.
+//!
+//! Only the shim is a twin as a whole, of about 500 lines: `shim` and its data in `world`. The twin may stay: the loop of
+//! production's shim is driven by `poll(2)` over real descriptors, which this world does not have, and the end-to-end
+//! suite kills that shim at every crash point it has.
+//!
+//! A seed determines all randomness: the same seed gives the same trace.
 
-mod agent;
-mod books;
-mod conductor;
-mod daemon;
+// Plain data: what the machine is made of, and what a seed draws.
 mod failure;
-mod family;
 mod faults;
 mod options;
-mod person;
 mod record;
-mod restarts;
 mod rng;
 mod rules;
-mod shim;
-mod simulation;
 mod spec;
 mod stats;
-mod step;
 mod tree;
-mod truth;
 mod wire;
-mod workload;
-mod workspace;
 mod world;
+
+// What reads that data and judges it.
+mod truth;
+
+// Commands and shims.
+mod agent;
+mod processes;
+mod shim;
+
+// The production conductor and step monitor over this world.
+mod books;
+mod conductor;
+mod family;
+mod journal;
+mod restarts;
+mod step;
+mod workspace;
+
+// Daemons, their clients, and a seed from its first step to its rest.
+mod daemon;
+mod machine;
+mod simulation;
 
 pub use failure::Failure;
 pub use options::{Options, Sabotage};

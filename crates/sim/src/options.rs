@@ -4,7 +4,7 @@
 pub struct Options {
     /// Steps with faults, after which the world is left in peace.
     pub steps: u32,
-    /// Rounds of peace within which everything has to come to its end. A round lets everybody step once.
+    /// Rounds of peace within which everything has to come to its end. In a round every daemon, shim and process steps once.
     pub quiet_rounds: u32,
     /// Requests for runs that clients make in one seed, at most.
     pub clients: usize,
@@ -29,7 +29,7 @@ pub enum Sabotage {
     StaleEpochsStart,
     /// Shims ignore each other's lock.
     NoLock,
-    /// A daemon takes an end that nobody saw for a success.
+    /// A daemon takes an end that no shim saw for a success.
     LostIsSuccess,
     /// A client is told that its run exists before it does.
     AnswersEarly,
@@ -41,7 +41,7 @@ pub enum Sabotage {
     GivesUpUnfenced,
     /// A keeper reads the records some time after it has found the lock free.
     RecordsAfterLock,
-    /// A run whose creator hung up, or whose append had an uncertain answer, is conducted by nobody.
+    /// A run whose creator hung up, or whose append had an uncertain answer, is not conducted.
     HangUpForgets,
     /// A shim admits the same survivors only once, however often it is told to stop them.
     AdmitsOnce,
@@ -57,7 +57,7 @@ pub enum Sabotage {
     CommitsUnseen,
     /// A turn's attempts write their answers to one place.
     SharesResponse,
-    /// What nobody saw the end of is said never to have run.
+    /// A step whose end no shim saw is said never to have run.
     LostNeverRan,
     /// A daemon plans its restart without looking at what is alive.
     StartsTheLiving,

@@ -4,12 +4,15 @@ use std::panic::{self, AssertUnwindSafe};
 
 use outlast_engine::Step;
 
-use crate::daemon::{self, Stage};
+use crate::daemon::Stage;
+use crate::failure::Failure;
 use crate::faults::Faults;
+use crate::machine::{DaemonId, Machine};
+use crate::options::Options;
 use crate::rules::Rules;
-use crate::truth;
-use crate::world::{DaemonId, Key, RunIndex, ShimId, World};
-use crate::{Failure, Options, Stats, shim};
+use crate::stats::Stats;
+use crate::world::{Key, RunIndex, ShimId};
+use crate::{family, processes, shim, truth};
 
 /// Rounds of peace after which people stop what nothing else would end, and how often they ask.
 const STOP_AFTER: u32 = 60;
@@ -23,30 +26,30 @@ const LATE: u32 = 2_000;
 
 /// Runs one seed. The same seed and options give the same answer.
 pub fn run_seed(seed: u64, options: &Options) -> Result<Stats, Failure> {
-    let mut world = World::new(seed, options);
+    let mut machine = Machine::new(seed, options);
     // The engine asserts what it promises itself: that is a finding as any other.
-    let lived = panic::catch_unwind(AssertUnwindSafe(|| live(&mut world)));
+    let lived = panic::catch_unwind(AssertUnwindSafe(|| live(&mut machine)));
     if let Err(panicked) = lived {
         let what = panicked.downcast_ref::<String>().cloned();
         let what = what.or_else(|| panicked.downcast_ref::<&str>().map(|it| (*it).to_owned()));
-        world.broke(None, format!("it panicked: {}", what.unwrap_or_default()));
+        machine.world.broke(None, format!("it panicked: {}", what.unwrap_or_default()));
     }
-    match world.broken {
-        None => Ok(world.stats),
-        Some(_) => Err(failure(&world, seed)),
+    match machine.world.broken {
+        None => Ok(machine.world.stats),
+        Some(_) => Err(failure(&machine, seed)),
     }
 }
 
-fn live(world: &mut World) {
-    for _ in 0..world.options.steps {
-        world.step();
-        if world.broken.is_some() {
+fn live(machine: &mut Machine) {
+    for _ in 0..machine.world.options.steps {
+        machine.step();
+        if machine.world.broken.is_some() {
             return;
         }
     }
-    world.come_to_rest();
-    if world.broken.is_none() {
-        truth::check_rest(world);
+    machine.come_to_rest();
+    if machine.world.broken.is_none() {
+        truth::check_rest(&mut machine.world);
     }
 }
 
@@ -59,14 +62,15 @@ pub fn run_range(first: u64, count: u64, options: &Options) -> Result<Stats, Fai
     Ok(sum)
 }
 
-fn failure(world: &World, seed: u64) -> Failure {
+fn failure(machine: &Machine, seed: u64) -> Failure {
+    let world = &machine.world;
     let (reason, run) = world.broken.clone().unwrap_or_default();
     let events = run.map(|run| truth::journal(world, run)).unwrap_or_default();
     let journal = events
         .iter()
         .map(|event| serde_json::to_string(event).expect("an event is plain data"))
         .collect();
-    let portrait = run.map(|run| world.portrait(run)).unwrap_or_default();
+    let portrait = run.map(|run| machine.portrait(run)).unwrap_or_default();
     let trail = world.trail.iter().cloned().chain(portrait).collect();
     let reason = match run {
         Some(run) => format!("run {run}: {reason}"),
@@ -75,54 +79,55 @@ fn failure(world: &World, seed: u64) -> Failure {
     Failure { seed, step: world.stats.steps, reason, journal, trail }
 }
 
-impl World {
+impl Machine {
     fn step(&mut self) {
-        self.stats.steps += 1;
-        let ms = self.rng.below(40);
-        self.pass(ms);
+        self.world.stats.steps += 1;
+        let ms = self.world.rng.below(40);
+        self.world.pass(ms);
         self.maybe_go_wrong();
-        let may_start = if self.daemons.is_empty() { 250 } else { self.faults.overlap };
-        if self.rng.chance(may_start) {
+        let may_start = if self.daemons.is_empty() { 250 } else { self.world.faults.overlap };
+        if self.world.rng.chance(may_start) {
             self.start_daemon();
         }
-        match self.rng.below(10) {
+        match self.world.rng.below(10) {
             0 => self.step_user(),
             1..=4 => {
                 let daemons: Vec<DaemonId> = self.daemons.keys().copied().collect();
-                if let Some(id) = self.rng.pick(&daemons) {
-                    daemon::step(self, id);
+                if let Some(id) = self.world.rng.pick(&daemons) {
+                    self.step_daemon(id);
                 }
             }
             5..=7 => {
-                let shims: Vec<ShimId> = self.shims.keys().copied().collect();
-                if let Some(id) = self.rng.pick(&shims) {
-                    shim::step(self, id);
+                let shims: Vec<ShimId> = self.world.shims.keys().copied().collect();
+                if let Some(id) = self.world.rng.pick(&shims) {
+                    shim::step(&mut self.world, id);
                 }
             }
             _ => {
                 let alive: Vec<Key> = self
+                    .world
                     .sites
                     .iter()
                     .filter(|(_, site)| !site.tree.is_empty())
                     .map(|(key, _)| *key)
                     .collect();
-                if let Some(key) = self.rng.pick(&alive) {
-                    self.step_processes(key);
+                if let Some(key) = self.world.rng.pick(&alive) {
+                    processes::step(&mut self.world, key);
                 }
             }
         }
     }
 
-    /// Everybody steps once, and nothing goes wrong.
+    /// Every daemon, shim and process steps once, and nothing goes wrong.
     fn quiet_round(&mut self, round: u32) {
-        self.stats.steps += 1;
-        let ms = self.rng.below(1_000);
-        self.pass(ms);
+        self.world.stats.steps += 1;
+        let ms = self.world.rng.below(1_000);
+        self.world.pass(ms);
         if round.is_multiple_of(20) {
             // Far enough to get over any jump of the clock.
-            self.pass(600_000);
+            self.world.pass(600_000);
         }
-        let newest = self.epoch;
+        let newest = self.world.epoch;
         if !self
             .daemons
             .values()
@@ -132,17 +137,17 @@ impl World {
         }
         if round == ROOM_AFTER {
             // The operator gives room to what waits for it.
-            self.rules = Rules::default();
+            self.world.rules = Rules::default();
         }
         self.ask_again();
         let daemons: Vec<DaemonId> = self.daemons.keys().copied().collect();
-        daemons.into_iter().for_each(|id| daemon::round(self, id));
-        let shims: Vec<ShimId> = self.shims.keys().copied().collect();
-        shims.into_iter().for_each(|id| shim::step(self, id));
-        let alive = self.sites.iter().filter(|(_, site)| !site.tree.is_empty());
+        daemons.into_iter().for_each(|id| self.round_of_daemon(id));
+        let shims: Vec<ShimId> = self.world.shims.keys().copied().collect();
+        shims.into_iter().for_each(|id| shim::step(&mut self.world, id));
+        let alive = self.world.sites.iter().filter(|(_, site)| !site.tree.is_empty());
         let alive: Vec<Key> = alive.map(|(key, _)| *key).collect();
-        alive.into_iter().for_each(|key| self.step_processes(key));
-        for run in self.existing() {
+        alive.into_iter().for_each(|key| processes::step(&mut self.world, key));
+        for run in self.world.existing() {
             if round.is_multiple_of(LOOK_EVERY) {
                 self.look_after(run);
             }
@@ -157,43 +162,43 @@ impl World {
 
     /// Faults are over: everything comes to its end, with people who see to what waits for them.
     fn come_to_rest(&mut self) {
-        self.faults = Faults::none();
-        self.is_quiet = true;
-        self.is_held = false;
-        // Whoever sets a clock back sets it right again one day.
-        self.now = self.now.max(self.latest);
-        self.note(|| "peace".to_owned());
-        for round in 0..self.options.quiet_rounds {
+        self.world.faults = Faults::none();
+        self.world.is_quiet = true;
+        self.world.is_held = false;
+        // The operator who set the clock back sets it right again.
+        self.world.now = self.world.now.max(self.world.latest);
+        self.world.note(|| "peace".to_owned());
+        for round in 0..self.world.options.quiet_rounds {
             self.quiet_round(round);
-            if self.broken.is_some() || self.unrest().is_none() {
+            if self.world.broken.is_some() || self.unrest().is_none() {
                 return;
             }
         }
         if let Some((run, why)) = self.unrest() {
-            let rounds = self.options.quiet_rounds;
-            self.broke(Some(run), format!("not at rest after {rounds} rounds: {why}"));
+            let rounds = self.world.options.quiet_rounds;
+            self.world.broke(Some(run), format!("not at rest after {rounds} rounds: {why}"));
         }
     }
 
     /// What has no end of its own, and what was asked to end and has not.
     fn stop_what_goes_on(&mut self, run: RunIndex) {
-        let Some(known) = self.runs[run].known.run() else { return };
+        let Some(known) = self.world.runs[run].known.run() else { return };
         let is_asked = known.has_ended() || known.stop.is_some() || known.is_stop_incomplete();
-        let has_no_end = self.is_endless(run) || self.waits_in_vain(run);
-        if truth::unrest(self, run).is_some() && (is_asked || has_no_end) {
+        let has_no_end = self.is_endless(run) || family::waits_for_the_unending(&self.world, run);
+        if truth::unrest(&self.world, run).is_some() && (is_asked || has_no_end) {
             self.ask_stop(run);
         }
     }
 
     /// True if an attempt lives that neither ends by itself nor has a limit that ends it.
     fn is_endless(&self, run: RunIndex) -> bool {
-        let limits = self.runs[run].spec.limits;
+        let limits = self.world.runs[run].spec.limits;
         let is_timed = limits.turn_timeout_ms.is_some() || limits.run_timeout_ms.is_some();
-        self.sites.iter().any(|(key, site)| {
+        self.world.sites.iter().any(|(key, site)| {
             let is_attempt = matches!(key.step, Step::Attempt { .. });
             // Only a shim hears whether its command is silent.
             let is_watched = limits.stall_window_ms.is_some()
-                && site.lock.is_some_and(|shim| self.shims.contains_key(&shim));
+                && site.lock.is_some_and(|shim| self.world.shims.contains_key(&shim));
             key.run == run
                 && is_attempt
                 && site.is_endless
@@ -205,13 +210,15 @@ impl World {
 
     /// A run with ceilings has ended by now; another one may take as many turns as it likes.
     fn end_what_is_late(&mut self, run: RunIndex) {
-        let spec = &self.runs[run].spec;
+        let spec = &self.world.runs[run].spec;
         let is_bounded = spec.limits.max_turns.is_some() || spec.workflow.is_none();
-        if truth::unrest(self, run) != Some("it has not ended") || self.waits_for_a_child(run) {
+        if truth::unrest(&self.world, run) != Some("it has not ended")
+            || family::waits_for_a_child(&self.world, run)
+        {
             return;
         }
         if is_bounded {
-            self.broke(Some(run), "its ceilings are long reached, and it goes on".to_owned());
+            self.world.broke(Some(run), "its ceilings are long reached, and it goes on".to_owned());
         } else {
             self.ask_stop(run);
         }
@@ -220,12 +227,17 @@ impl World {
     /// Everything there is of a run outside of its journal.
     fn portrait(&self, run: RunIndex) -> Vec<String> {
         let sites = self
+            .world
             .sites
             .iter()
             .filter(|(key, _)| key.run == run)
             .map(|(key, site)| format!("{key}: {site:?}"));
-        let shims =
-            self.shims.values().filter(|shim| shim.key.run == run).map(|shim| format!("{shim:?}"));
+        let shims = self
+            .world
+            .shims
+            .values()
+            .filter(|shim| shim.key.run == run)
+            .map(|shim| format!("{shim:?}"));
         let daemons = self
             .daemons
             .iter()
@@ -235,15 +247,15 @@ impl World {
 
     /// A run that is not at rest yet, and why.
     fn unrest(&self) -> Option<(RunIndex, &'static str)> {
-        if !self.is_everybody_answered() {
+        if !self.are_clients_answered() {
             return Some((0, "a client waits for its answer"));
         }
-        self.existing().into_iter().find_map(|run| self.unrest_of(run).map(|why| (run, why)))
+        self.world.existing().into_iter().find_map(|run| self.unrest_of(run).map(|why| (run, why)))
     }
 
     fn unrest_of(&self, run: RunIndex) -> Option<&'static str> {
         let to_go = self.is_to_be_removed(run).then_some("its workspace is to go");
-        let unsent = truth::has_unsent(self, run).then_some("a notice waits to be sent");
-        truth::unrest(self, run).or(to_go).or(unsent)
+        let unsent = truth::has_unsent(&self.world, run).then_some("a notice waits to be sent");
+        truth::unrest(&self.world, run).or(to_go).or(unsent)
     }
 }

@@ -75,17 +75,17 @@ impl Tree {
         matches!(self.main, Main::AtBarrier(who) | Main::Running(who) if who == of)
     }
 
-    /// True while anybody who has run the command, or was started by it, is alive.
+    /// True while a process that runs the command, or was started by it, is alive.
     pub(crate) fn runs(&self) -> bool {
         matches!(self.main, Main::Running(_)) || !self.others.is_empty()
     }
 
-    /// Everybody alive but the main process.
+    /// Every live process but the main one.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
         self.others.iter().map(|other| survivor(other.who)).collect()
     }
 
-    /// Everybody alive.
+    /// Every live process.
     pub(crate) fn members(&self) -> Vec<Survivor> {
         let main = match self.main {
             Main::AtBarrier(who) | Main::Running(who) => Some(survivor(who)),

@@ -4,16 +4,7 @@ use outlast_conduct::conductor::WorkspaceOp;
 use outlast_engine::{Input, Strategy};
 
 use crate::truth;
-use crate::world::{RunIndex, World};
-
-/// What there is of a run's workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    Absent,
-    /// Made, and not known to be whole.
-    Half,
-    Whole,
-}
+use crate::world::{Place, RunIndex, World};
 
 /// Does it, or does not, and says so.
 pub(crate) fn carry_out(op: WorkspaceOp, world: &mut World, run: RunIndex) -> Input {

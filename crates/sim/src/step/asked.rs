@@ -10,6 +10,7 @@ use outlast_wire::shim;
 use super::{Question, Said, StepDriver};
 use crate::options::Sabotage;
 use crate::record::Record;
+use crate::shim as process;
 use crate::tree::{self, Who};
 use crate::wire::{Conn, ConnId, News as Word, Order};
 use crate::world::{Durability, LaunchNote, ShimId, World};
@@ -130,6 +131,12 @@ impl StepDriver {
         }
     }
 
+    pub(super) fn are_gone(&self, world: &mut World, these: &[Survivor], all: bool) -> bool {
+        let seen = self.look(world, None);
+        let is_alive = |one: &Survivor| seen.tree.contains(one) || seen.shims.contains(one);
+        if all { !these.iter().any(is_alive) } else { !these.iter().all(is_alive) }
+    }
+
     pub(super) fn shims(&self, world: &World) -> Vec<ShimId> {
         world.shims.values().filter(|shim| shim.key == self.key).map(|shim| shim.id).collect()
     }
@@ -174,7 +181,7 @@ impl StepDriver {
             // It died before it did anything.
             world.conns.get_mut(&conn).expect("just opened").shim_is_gone = true;
         } else {
-            world.spawn_shim(self.key, conn);
+            process::spawn(world, self.key, conn);
         }
         conn
     }

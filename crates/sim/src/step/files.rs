@@ -7,8 +7,7 @@ use outlast_engine::{
 
 use super::StepDriver;
 use crate::options::Sabotage;
-use crate::workspace::Place;
-use crate::world::{Key, World};
+use crate::world::{Key, Place, World};
 
 impl StepDriver {
     /// What the step is given; every daemon would give it the same. Answers how a loop's first attempt finds its

@@ -16,10 +16,12 @@ use outlast_wire::shim;
 use outlast_wire::words::TroubleCode;
 
 use crate::options::Sabotage;
+use crate::processes;
 use crate::record::Record;
+use crate::shim as process;
 use crate::tree::{self, Who};
 use crate::wire::{ConnId, News as Word, Order};
-use crate::world::{Key, LaunchNote, ShimId, World, boot_id};
+use crate::world::{Key, LaunchNote, Shim, ShimId, World, boot_id};
 use asked::named;
 
 /// What the host's commands may take.
@@ -246,12 +248,6 @@ impl StepDriver {
         }
     }
 
-    fn are_gone(&self, world: &mut World, these: &[Survivor], all: bool) -> bool {
-        let seen = self.look(world, None);
-        let is_alive = |one: &Survivor| seen.tree.contains(one) || seen.shims.contains(one);
-        if all { !these.iter().any(is_alive) } else { !these.iter().all(is_alive) }
-    }
-
     fn carry_out(&mut self, world: &mut World, effects: Vec<Effect>, said: &mut Vec<Said>) {
         for effect in effects {
             let question = match effect {
@@ -279,7 +275,7 @@ impl StepDriver {
             Effect::TakeOver => world.stats.taken_over += 1,
             Effect::WakeShim => {
                 let of_us = world.shims.values_mut().filter(|shim| shim.key == self.key);
-                of_us.for_each(crate::shim::Shim::wake);
+                of_us.for_each(Shim::wake);
             }
             Effect::Signal { to, signal } => self.signal(world, &to, signal),
             Effect::Watch { these, all } => self.watched = Some((these, all)),
@@ -319,13 +315,13 @@ impl StepDriver {
             self.shims(world).into_iter().filter(|id| to.contains(&named(*id))).collect();
         match signal {
             Signal::Cont => {}
-            Signal::Term => world.signal(self.key, tree::Signal::Term),
+            Signal::Term => processes::signal(world, self.key, tree::Signal::Term),
             Signal::Kill => {
                 let listed = world.site(self.key).tree.members();
                 if listed.iter().any(|member| to.contains(member)) {
-                    world.signal(self.key, tree::Signal::Kill);
+                    processes::signal(world, self.key, tree::Signal::Kill);
                 }
-                shims.into_iter().for_each(|shim| world.kill_shim(shim));
+                shims.into_iter().for_each(|shim| process::kill(world, shim));
             }
         }
     }

@@ -6,8 +6,7 @@ use outlast_store::Journal;
 use crate::world::{RunIndex, World};
 
 /// A client is told that its run exists.
-pub(crate) fn on_created(world: &mut World, client: usize, run: RunIndex) {
-    world.clients[client].is_answered();
+pub(crate) fn on_created(world: &mut World, run: RunIndex) {
     world.runs[run].is_promised = true;
     check_promised(world);
 }

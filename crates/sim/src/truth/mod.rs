@@ -6,7 +6,6 @@
 mod clients;
 mod ends;
 mod exec;
-mod known;
 mod places;
 mod rest;
 mod shares;
@@ -19,7 +18,6 @@ use crate::world::{Key, RunIndex, World};
 
 pub(crate) use clients::{check_promised, on_answered, on_created};
 pub(crate) use exec::on_exec;
-pub(crate) use known::Known;
 pub(crate) use places::on_workspace_op;
 pub(crate) use rest::{check_rest, has_unsent, unrest};
 

@@ -2,8 +2,7 @@
 
 use outlast_conduct::conductor::WorkspaceOp;
 
-use crate::workspace::Place;
-use crate::world::{RunIndex, World};
+use crate::world::{Place, RunIndex, World};
 
 pub(crate) fn on_workspace_op(world: &mut World, run: RunIndex, op: WorkspaceOp) {
     let mut sites = world.sites.iter().filter(|(key, _)| key.run == run);

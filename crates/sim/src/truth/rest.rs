@@ -31,14 +31,14 @@ pub(crate) fn unrest(world: &World, run: RunIndex) -> Option<&'static str> {
             && site.tree.others.iter().any(|other| other.kills.is_none() && !other.leaves_by_itself)
     });
     if has_immortals {
-        // Nobody can end it. It is enough to say so.
+        // No signal can end it. It is enough to say so.
         let is_said = known.is_stop_incomplete();
-        return (!is_said).then_some("it cannot be stopped, and nobody says so");
+        return (!is_said).then_some("it cannot be stopped, and the journal does not say so");
     }
     if !known.has_ended() || known.ended_at.is_none() {
         return Some("it has not ended");
     }
-    known.is_open().then_some("it has ended and somebody of it is left")
+    known.is_open().then_some("it has ended and one of its processes is left")
 }
 
 /// True if a notice is in the outbox that its sink has not sent.

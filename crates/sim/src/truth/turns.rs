@@ -19,7 +19,7 @@ pub(super) fn on_turn_started(world: &mut World, run: RunIndex, attempt: u32) {
     }
 }
 
-/// What ran is paid for, also if nobody said what it cost.
+/// What ran is paid for, also if its agent did not say what it cost.
 pub(super) fn on_charged(world: &mut World, key: Key, charge: Option<&Charge>) {
     let limits = world.runs[key.run].spec.limits;
     let is_limited = limits.max_tokens.is_some() || limits.max_cost_usd_micros.is_some();

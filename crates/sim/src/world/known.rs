@@ -7,18 +7,18 @@ use outlast_engine::{Event, Fact, Illegal, Outcome, Purpose, Run, RunId, Spend};
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     run: Option<Run>,
-    pub(super) committed: BTreeSet<u32>,
-    pub(super) received: Vec<String>,
+    pub(crate) committed: BTreeSet<u32>,
+    pub(crate) received: Vec<String>,
     /// Messages that were in the request of a turn that has committed.
-    pub(super) taken: BTreeSet<String>,
+    pub(crate) taken: BTreeSet<String>,
     /// Keys of calls that have completed.
-    pub(super) completed_keys: BTreeSet<String>,
+    pub(crate) completed_keys: BTreeSet<String>,
     /// What the host's commands have said yes to.
-    pub(super) passed: Vec<Purpose>,
+    pub(crate) passed: Vec<Purpose>,
     /// Checks that have passed since the last turn.
-    pub(super) done_checks: BTreeSet<u32>,
-    pub(super) spend: Spend,
-    pub(super) was_stopped_first: bool,
+    pub(crate) done_checks: BTreeSet<u32>,
+    pub(crate) spend: Spend,
+    pub(crate) was_stopped_first: bool,
     is_finishing: bool,
 }
 
@@ -31,7 +31,7 @@ impl Known {
         self.run.as_ref().map_or(0, Run::seq)
     }
 
-    pub(super) fn fold(&mut self, id: &RunId, event: &Event) -> Result<(), Illegal> {
+    pub(crate) fn fold(&mut self, id: &RunId, event: &Event) -> Result<(), Illegal> {
         self.remember(&event.fact);
         self.run = Some(match self.run.take() {
             Some(run) => run.apply(event)?,

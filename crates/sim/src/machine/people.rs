@@ -1,14 +1,16 @@
 //! People who look after runs: they send, pause, stop and answer at odd times, and in peace they come back
-//! to whatever rests until it has ended.
+//! to every run that rests until it has ended.
 
 use outlast_engine::{By, Decision, Input, Order, Removal, Run, State, StopMode, Usage, WaitCause};
 
+use super::Machine;
 use crate::conductor::{Asker, Message};
-use crate::world::{RunIndex, World};
+use crate::rng::Rng;
+use crate::world::RunIndex;
 
-/// How somebody looks after one run.
+/// How a person looks after one run.
 #[derive(Debug)]
-pub(crate) struct Person {
+pub(super) struct Person {
     /// How often they let a run go on that rests.
     patience: u64,
     wants_removal: bool,
@@ -19,15 +21,15 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    pub(crate) fn draw(rng: &mut crate::rng::Rng) -> Self {
+    pub(super) fn draw(rng: &mut Rng) -> Self {
         Self { patience: rng.below(5), wants_removal: rng.chance(300), sent: 0, given: 0 }
     }
 }
 
-impl World {
-    /// Somebody wants something of a run, just now.
-    pub(crate) fn meddle(&mut self, run: RunIndex) {
-        let input = match self.rng.below(100) {
+impl Machine {
+    /// A person wants something of a run, just now.
+    pub(super) fn meddle(&mut self, run: RunIndex) {
+        let input = match self.world.rng.below(100) {
             0..=31 => self.something_to_say(run),
             32..=39 => return self.report_usage(run),
             40..=45 => Input::PauseAsked(self.an_order(run)),
@@ -42,10 +44,11 @@ impl World {
 
     /// A live attempt says what it has used up; sometimes less than before, or for another attempt.
     fn report_usage(&mut self, run: RunIndex) {
-        let live = self.runs[run].known.run().and_then(Run::live).map(|it| (it.turn, it.number));
+        let live =
+            self.world.runs[run].known.run().and_then(Run::live).map(|it| (it.turn, it.number));
         let Some((turn, attempt)) = live else { return };
-        let attempt = if self.rng.chance(100) { attempt + 1 } else { attempt };
-        let mut some = |most: u64| self.rng.chance(700).then(|| self.rng.below(most));
+        let attempt = if self.world.rng.chance(100) { attempt + 1 } else { attempt };
+        let mut some = |most: u64| self.world.rng.chance(700).then(|| self.world.rng.below(most));
         let usage = Usage {
             input_tokens: some(3_000),
             output_tokens: some(500),
@@ -56,14 +59,14 @@ impl World {
     }
 
     pub(crate) fn ask_stop(&mut self, run: RunIndex) {
-        let mode = if self.rng.chance(500) { StopMode::Gracefully } else { StopMode::Now };
+        let mode = if self.world.rng.chance(500) { StopMode::Gracefully } else { StopMode::Now };
         let order = self.an_order(run);
         self.ask(run, Input::StopAsked { mode, order });
     }
 
     fn ask(&mut self, run: RunIndex, input: Input) {
         let Some(daemon) = self.a_serving_daemon() else { return };
-        self.note(|| format!("run {run} is asked: {input:?}"));
+        self.world.note(|| format!("run {run} is asked: {input:?}"));
         let message = Message::new(input, Asker::Client);
         self.daemons.get_mut(&daemon).expect("it serves").tell(run, message);
     }
@@ -71,28 +74,28 @@ impl World {
     fn ask_removal(&mut self, run: RunIndex) {
         let has_ended = |known: &Run| known.ended_at.is_some();
         let Some(daemon) = self.a_serving_daemon() else { return };
-        if !self.runs[run].known.run().is_some_and(has_ended) {
+        if !self.world.runs[run].known.run().is_some_and(has_ended) {
             return;
         }
-        self.note(|| format!("run {run} is to be removed"));
+        self.world.note(|| format!("run {run} is to be removed"));
         let mut daemon_of = self.daemons.remove(&daemon).expect("it serves");
-        daemon_of.remove(self, run);
+        daemon_of.remove(&mut self.world, run);
         self.daemons.insert(daemon, daemon_of);
     }
 
-    /// Something new, or something that was said before, by somebody who had no answer.
+    /// Something new, or something that was said before, by a person who had no answer.
     fn something_to_say(&mut self, run: RunIndex) -> Input {
-        let sent = &mut self.runs[run].person.sent;
-        let is_again = *sent > 0 && self.rng.chance(300);
+        let sent = &mut self.people[run].sent;
+        let is_again = *sent > 0 && self.world.rng.chance(300);
         *sent += u64::from(!is_again);
-        let number = if is_again { self.rng.below(*sent) } else { *sent - 1 };
+        let number = if is_again { self.world.rng.below(*sent) } else { *sent - 1 };
         let (message, text) = (format!("m{number}"), "simulated".to_owned());
         Input::Sent { message, from: "user".to_owned(), text, by: Some(By::User { uid: 0 }) }
     }
 
     fn an_answer(&mut self, run: RunIndex) -> Input {
         let decisions = [Decision::Approve, Decision::Deny, Decision::Reply];
-        let decision = self.rng.pick(&decisions).expect("it is a list");
+        let decision = self.world.rng.pick(&decisions).expect("it is a list");
         let message = (decision == Decision::Reply).then(|| {
             let said = self.something_to_say(run);
             let Input::Sent { message, text, .. } = said else {
@@ -101,7 +104,7 @@ impl World {
             (message, text)
         });
         let order = self.an_order(run);
-        let asked = self.runs[run].known.run().and_then(Run::asks).map(|it| it.seq);
+        let asked = self.world.runs[run].known.run().and_then(Run::asks).map(|it| it.seq);
         // A giver who has seen no question answers whatever is open.
         let answers = asked.filter(|_| order.answers.is_some());
         Input::Answered { decision, message, order: Order { answers, ..order } }
@@ -109,25 +112,27 @@ impl World {
 
     /// A new order, or one that was given before by a client that had no answer.
     fn an_order(&mut self, run: RunIndex) -> Order {
-        let given = self.runs[run].person.given;
-        if given == 0 || !self.rng.chance(300) {
+        let given = self.people[run].given;
+        if given == 0 || !self.world.rng.chance(300) {
             return self.a_new_order(run);
         }
-        let (number, seen) = (self.rng.below(given), self.runs[run].known.run().map(Run::seq));
-        let answers = seen.map(|seen| self.rng.below(seen + 1));
+        let (number, seen) =
+            (self.world.rng.below(given), self.world.runs[run].known.run().map(Run::seq));
+        let answers = seen.map(|seen| self.world.rng.below(seen + 1));
         Order { id: Some(format!("o{number}")), by: Some(By::User { uid: 0 }), answers }
     }
 
     fn a_new_order(&mut self, run: RunIndex) -> Order {
-        let number = self.runs[run].person.given;
-        self.runs[run].person.given += 1;
-        let answers = self.runs[run].known.run().map(Run::seq).filter(|_| self.rng.chance(700));
+        let number = self.people[run].given;
+        self.people[run].given += 1;
+        let answers =
+            self.world.runs[run].known.run().map(Run::seq).filter(|_| self.world.rng.chance(700));
         Order { id: Some(format!("o{number}")), by: Some(By::User { uid: 0 }), answers }
     }
 
     /// In peace: lets a run go on that rests, as long as there is patience, and then ends it.
     pub(crate) fn look_after(&mut self, run: RunIndex) {
-        let Some(known) = self.runs[run].known.run() else { return };
+        let Some(known) = self.world.runs[run].known.run() else { return };
         let (is_paused, needs_decision) = (known.is_paused, known.needs_decision());
         let rests = match known.state {
             State::Blocked { .. } => true,
@@ -135,7 +140,7 @@ impl World {
             _ => false,
         };
         let is_to_go = known.ended_at.is_some() && known.removal == Removal::NotAsked;
-        if is_to_go && self.runs[run].person.wants_removal {
+        if is_to_go && self.people[run].wants_removal {
             return self.ask_removal(run);
         }
         if known.has_ended() || known.stop.is_some() || !(rests || is_paused) {
@@ -145,12 +150,12 @@ impl World {
             let order = self.a_new_order(run);
             return self.ask(run, Input::ResumeAsked(order));
         }
-        if self.runs[run].person.patience == 0 {
+        if self.people[run].patience == 0 {
             return self.ask_stop(run);
         }
-        self.runs[run].person.patience -= 1;
-        let input = match self.runs[run].known.run().map(|known| &known.state) {
-            Some(State::Blocked { .. }) if needs_decision || self.rng.chance(500) => {
+        self.people[run].patience -= 1;
+        let input = match self.world.runs[run].known.run().map(|known| &known.state) {
+            Some(State::Blocked { .. }) if needs_decision || self.world.rng.chance(500) => {
                 self.an_answer(run)
             }
             Some(State::Blocked { .. }) => Input::ResumeAsked(self.a_new_order(run)),
@@ -162,6 +167,6 @@ impl World {
     /// True if a person has yet to ask that the workspace of an ended run goes.
     pub(crate) fn is_to_be_removed(&self, run: RunIndex) -> bool {
         let is_there = |known: &Run| known.ended_at.is_some() && known.removal == Removal::NotAsked;
-        self.runs[run].person.wants_removal && self.runs[run].known.run().is_some_and(is_there)
+        self.people[run].wants_removal && self.world.runs[run].known.run().is_some_and(is_there)
     }
 }
