@@ -96,6 +96,8 @@ pub struct Conductor {
     /// What the journal is being asked to take.
     proposed: Option<Proposed>,
     retry_ms: u64,
+    /// True if the journal may have taken an append of which it did not say so.
+    is_unsure: bool,
     /// Since when the step's shim does not answer.
     unreachable: Option<Time>,
     /// True once its parent is being told that the run has ended.
@@ -117,6 +119,7 @@ impl Conductor {
             input: None,
             proposed: None,
             retry_ms: FIRST_RETRY_MS,
+            is_unsure: false,
             unreachable: None,
             has_told_parent: false,
         }
@@ -145,6 +148,10 @@ impl Conductor {
 
     /// Asks anew what follows from the input: time has passed since the last try.
     pub fn again(&mut self, shared: &mut dyn Shared) -> Next {
+        // An append may have been made that was not acknowledged: nothing is decided on the run as it was before.
+        if std::mem::take(&mut self.is_unsure) {
+            return Next::Reload;
+        }
         let Some(input) = &self.input else { return Next::Taken(Taken::default()) };
         let run = self.fenced.run();
         let proposal = loop {
@@ -182,8 +189,8 @@ impl Conductor {
             Err(Error::StaleEpoch { .. } | Error::Closed) => Next::Over(Over::Fenced),
             Err(Error::Gone { .. }) => Next::Over(Over::Gone),
             Err(Error::Rejected(why)) => Next::Over(Over::Rejected(why.clone())),
-            // Whether it was written is not known: the next append finds out.
-            Err(_) => {
+            Err(error) => {
+                self.is_unsure |= is_fate_unknown(error);
                 let retry_in_ms = self.retry_ms;
                 self.retry_ms = (retry_in_ms * 2).min(LAST_RETRY_MS);
                 Next::Suspended { retry_in_ms }
@@ -228,6 +235,11 @@ impl Conductor {
         let has_ended = self.fenced.run().ended_at.is_some();
         has_ended && !std::mem::replace(&mut self.has_told_parent, true)
     }
+}
+
+/// True if an append that failed with this may have been made.
+fn is_fate_unknown(error: &Error) -> bool {
+    matches!(error, Error::Io(_) | Error::Unsaved { .. })
 }
 
 /// What has to be remembered, given also what the run will have used up by it.

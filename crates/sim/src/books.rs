@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use outlast_conduct::books::Books;
 use outlast_conduct::conductor::Shared;
 use outlast_conduct::fenced_run::Tell;
-use outlast_engine::{Input, Moment, Run, RunId, Slot, Time};
+use outlast_engine::{Budget, Input, Moment, Run, RunId, Slot, Time};
 use outlast_store::Entry;
 
 use crate::options::Sabotage;
@@ -24,6 +24,10 @@ pub(crate) struct Shelf {
     pub(crate) pokes: Vec<RunId>,
     /// The runs that this daemon conducts.
     pub(crate) conducted: BTreeSet<RunId>,
+    /// The epoch of this daemon.
+    pub(crate) epoch: u64,
+    /// Appends that the journal has taken and whose conductors have not heard so.
+    pub(crate) in_flight: usize,
 }
 
 /// The books and the world, as a conductor asks them.
@@ -92,6 +96,10 @@ impl Shared for Around<'_> {
         moment.seen.unreachable = unreachable.or(moment.seen.unreachable);
         let moment = shelf.books.moment_of(run, moment);
         shelf.break_reservation(world, &run.id);
+        let is_up_to_date = shelf.in_flight == 0 && shelf.epoch == world.epoch;
+        if is_up_to_date && moment.budget == Budget::Room {
+            truth::check_room(world, &run.id);
+        }
         moment
     }
 

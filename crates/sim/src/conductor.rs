@@ -141,6 +141,7 @@ impl RunDriver {
             Doing::Wait => self.next(shelf, world),
             Doing::Take(message) => self.take(shelf, world, message),
             Doing::Appended(message, result) => {
+                shelf.in_flight -= 1;
                 let is_written = result.is_ok();
                 let next = self.conductor.appended(&result, &mut Around { shelf, world });
                 if is_written {
@@ -220,7 +221,7 @@ impl RunDriver {
 
     fn append(
         &mut self,
-        shelf: &Shelf,
+        shelf: &mut Shelf,
         world: &mut World,
         message: Message,
         append: Append,
@@ -245,6 +246,7 @@ impl RunDriver {
         if world.is_sabotaged(Sabotage::TrustsLostAppends) && is_unknown {
             result = Ok(());
         }
+        shelf.in_flight += 1;
         Doing::Appended(message, result)
     }
 

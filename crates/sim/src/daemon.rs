@@ -130,6 +130,7 @@ impl Daemon {
     fn begin(&mut self, world: &mut World) {
         if self.stage == Stage::Started {
             self.epoch = world.store.take_epoch().expect("memory has room for a number");
+            self.shelf.epoch = self.epoch;
             world.epoch = self.epoch;
             self.stage = Stage::EpochTaken;
             return;

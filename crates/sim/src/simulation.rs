@@ -19,6 +19,8 @@ const STOP_AFTER: u32 = 60;
 const STOP_EVERY: u32 = 40;
 /// Rounds of peace after which the operator takes back every limit that runs share.
 const ROOM_AFTER: u32 = 600;
+/// Rounds of peace within which a stop that failed is said to have failed.
+const SAID_WITHIN: u32 = 200;
 /// Rounds between two looks of a person at what rests.
 const LOOK_EVERY: u32 = 10;
 /// Rounds of peace within which a run with ceilings has come to its end.
@@ -157,6 +159,17 @@ impl Machine {
             if round == LATE {
                 self.end_what_is_late(run);
             }
+            self.expect_to_hear_of_failed_stop(run);
+        }
+    }
+
+    /// A stop that cannot succeed is called incomplete soon, and also the second time.
+    fn expect_to_hear_of_failed_stop(&mut self, run: RunIndex) {
+        let is_unsaid = truth::unrest(&self.world, run) == Some(truth::UNSTOPPABLE);
+        let rounds = self.note_unsaid(run, is_unsaid);
+        if rounds > SAID_WITHIN {
+            let what = format!("for {rounds} rounds {}", truth::UNSTOPPABLE);
+            self.world.broke(Some(run), what);
         }
     }
 
@@ -256,6 +269,7 @@ impl Machine {
     fn unrest_of(&self, run: RunIndex) -> Option<&'static str> {
         let to_go = self.is_to_be_removed(run).then_some("its workspace is to go");
         let unsent = truth::has_unsent(&self.world, run).then_some("a notice waits to be sent");
-        truth::unrest(&self.world, run).or(to_go).or(unsent)
+        let insisted = self.wants_to_insist(run).then_some("a person wants to stop it once more");
+        truth::unrest(&self.world, run).or(to_go).or(unsent).or(insisted)
     }
 }

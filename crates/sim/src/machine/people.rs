@@ -18,11 +18,16 @@ pub(super) struct Person {
     sent: u64,
     /// Orders that were given so far.
     given: u64,
+    /// They have tried once more to stop what could not be stopped.
+    has_insisted: bool,
+    /// Rounds of peace in which a stop that cannot succeed was not called incomplete.
+    unsaid_rounds: u32,
 }
 
 impl Person {
     pub(super) fn draw(rng: &mut Rng) -> Self {
-        Self { patience: rng.below(5), wants_removal: rng.chance(300), sent: 0, given: 0 }
+        let (patience, wants_removal) = (rng.below(5), rng.chance(300));
+        Self { patience, wants_removal, sent: 0, given: 0, has_insisted: false, unsaid_rounds: 0 }
     }
 }
 
@@ -131,6 +136,19 @@ impl Machine {
     }
 
     /// In peace: lets a run go on that rests, as long as there is patience, and then ends it.
+    /// For how many rounds a stop that cannot succeed was not called incomplete.
+    pub(crate) fn note_unsaid(&mut self, run: RunIndex, is_unsaid: bool) -> u32 {
+        let rounds = &mut self.people[run].unsaid_rounds;
+        *rounds = if is_unsaid { *rounds + 1 } else { 0 };
+        *rounds
+    }
+
+    /// True if a run could not be stopped, and a person has yet to try once more.
+    pub(crate) fn wants_to_insist(&self, run: RunIndex) -> bool {
+        let known = self.world.runs[run].known.run();
+        known.is_some_and(Run::is_stop_incomplete) && !self.people[run].has_insisted
+    }
+
     pub(crate) fn look_after(&mut self, run: RunIndex) {
         let Some(known) = self.world.runs[run].known.run() else { return };
         let (is_paused, needs_decision) = (known.is_paused, known.needs_decision());
@@ -139,6 +157,10 @@ impl Machine {
             State::Waiting { cause, .. } => cause == WaitCause::Message,
             _ => false,
         };
+        if self.wants_to_insist(run) {
+            self.people[run].has_insisted = true;
+            return self.ask_stop(run);
+        }
         let is_to_go = known.ended_at.is_some() && known.removal == Removal::NotAsked;
         if is_to_go && self.people[run].wants_removal {
             return self.ask_removal(run);

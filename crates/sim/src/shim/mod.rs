@@ -164,7 +164,7 @@ impl Shim {
     fn record(&mut self, world: &mut World, record: Record, durability: Durability) {
         self.records.push(record.clone());
         if self.is_cut_off {
-            world.note(|| format!("  {}: record {record:?}, which nobody can read", self.key));
+            world.note(|| format!("  {}: record {record:?}, which no process can read", self.key));
         } else {
             world.record(self.key, record.clone(), durability);
         }

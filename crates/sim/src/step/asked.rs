@@ -142,7 +142,8 @@ impl StepDriver {
     }
 
     pub(super) fn write_spec(&mut self, world: &mut World) -> Option<News> {
-        if world.rng.chance(world.faults.launch) && world.rng.chance(600) {
+        let is_to_give_up = world.is_sabotaged(Sabotage::GivesUpUnfenced) && world.rng.chance(300);
+        if is_to_give_up || world.rng.chance(world.faults.launch) && world.rng.chance(600) {
             let why = "simulated".to_owned();
             let launched = if world.rng.chance(500) {
                 Launched::BadSpec(why)

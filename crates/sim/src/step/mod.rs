@@ -375,6 +375,12 @@ impl StepDriver {
                 Some(News::Seen(Ok(Seen { records, noted, ..seen })))
             }
             Question::WriteSpec => self.write_spec(world),
+            // A monitor launches nothing while a shim of its step lives: only a shim that is on its way is missed.
+            Question::Spawn(baseline)
+                if world.is_sabotaged(Sabotage::GivesUpUnfenced) && world.rng.chance(900) =>
+            {
+                self.later(Question::Spawn(baseline))
+            }
             Question::Spawn(baseline) => {
                 let conn = self.spawn(world);
                 self.later(Question::FirstHello(conn, baseline))

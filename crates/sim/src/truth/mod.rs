@@ -19,7 +19,8 @@ use crate::world::{Key, RunIndex, World};
 pub(crate) use clients::{check_promised, on_answered, on_created};
 pub(crate) use exec::on_exec;
 pub(crate) use places::on_workspace_op;
-pub(crate) use rest::{check_rest, has_unsent, unrest};
+pub(crate) use rest::{UNSTOPPABLE, check_rest, has_unsent, unrest};
+pub(crate) use shares::check_room;
 
 /// The most events that a simulated journal may have.
 const MOST_EVENTS: usize = 100_000;
@@ -81,7 +82,6 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
             world.stats.attempts += 1;
             exec::on_meant(world, of_attempt(turn, attempt), boot);
             turns::on_turn_started(world, run, *attempt);
-            shares::check_budget(world, run);
         }
         Fact::ErrandStarted { errand, boot, .. } => {
             world.stats.errands += 1;

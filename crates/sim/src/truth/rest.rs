@@ -23,6 +23,9 @@ pub(crate) fn check_rest(world: &mut World) {
     }
 }
 
+/// Why a run is not at rest that cannot be stopped.
+pub(crate) const UNSTOPPABLE: &str = "it cannot be stopped, and the journal does not say so";
+
 /// Why the run has not come to its end, if it should have.
 pub(crate) fn unrest(world: &World, run: RunIndex) -> Option<&'static str> {
     let known = world.runs[run].known.run()?;
@@ -33,7 +36,7 @@ pub(crate) fn unrest(world: &World, run: RunIndex) -> Option<&'static str> {
     if has_immortals {
         // No signal can end it. It is enough to say so.
         let is_said = known.is_stop_incomplete();
-        return (!is_said).then_some("it cannot be stopped, and the journal does not say so");
+        return (!is_said).then_some(UNSTOPPABLE);
     }
     if !known.has_ended() || known.ended_at.is_none() {
         return Some("it has not ended");

@@ -1,8 +1,8 @@
 //! What runs share: no more of them work at once than may, and no turn starts on a budget that is spent.
 
-use outlast_engine::{Run, State};
+use outlast_engine::{Run, RunId, State};
 
-use crate::world::{RunIndex, World};
+use crate::world::World;
 
 /// The journal has grown: so many runs may be at work.
 pub(super) fn check_slots(world: &mut World) {
@@ -17,22 +17,20 @@ pub(super) fn check_slots(world: &mut World) {
     }
 }
 
-/// A turn starts. What others may still use up counts as used. A world in which answers of the journal get lost is not
-/// held to this: a daemon hears only later what was written.
-pub(super) fn check_budget(world: &mut World, run: RunIndex) {
+/// A daemon has found room in the budget for this run. What others may still use up counts as used. A world in which
+/// answers of the journal get lost is not held to this: a daemon hears only later what was written.
+pub(crate) fn check_room(world: &mut World, run: &RunId) {
     let Some(most) = world.rules.budgets.first().and_then(|rule| rule.max_tokens) else { return };
     if world.stats.lost_acks > 0 {
         return;
     }
-    let known = |truth: &crate::world::RunTruth| truth.known.run().cloned();
-    let runs: Vec<Option<Run>> = world.runs.iter().map(known).collect();
-    let used: u64 = runs.iter().flatten().map(|run| run.spend.tokens()).sum();
-    let others = runs.iter().enumerate().filter(|(index, _)| *index != run);
-    let others = others.filter_map(|(_, run)| run.as_ref()).filter(|run| run.live().is_some());
-    let reserved: u64 = others.map(|run| run.reserves().0).sum();
+    let runs: Vec<&Run> = world.runs.iter().filter_map(|truth| truth.known.run()).collect();
+    let used: u64 = runs.iter().map(|run| run.spend.tokens()).sum();
+    let others = runs.iter().filter(|other| other.id != *run && other.live().is_some());
+    let reserved: u64 = others.map(|other| other.reserves().0).sum();
     if used + reserved >= most {
         let what =
-            format!("a turn starts with {used} tokens used and {reserved} reserved of {most}");
-        world.broke(Some(run), what);
+            format!("run {run} has room with {used} tokens used and {reserved} reserved of {most}");
+        world.broke(None, what);
     }
 }
