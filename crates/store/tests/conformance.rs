@@ -299,7 +299,7 @@ fn pages_are_the_list<P: Place>() {
             assert_eq!(paged, store.rows(&filter).unwrap(), "{most} at a time");
         }
     }
-    // A run that is removed meanwhile is where the list goes on all the same.
+    // A run that is removed meanwhile is where the list goes on nevertheless.
     let (first, next) = page(&store, &Filter::default(), None, 5);
     store.remove(&first[4].id, epoch, Remove::Any).unwrap();
     let (second, _) = page(&store, &Filter::default(), next, 1);
