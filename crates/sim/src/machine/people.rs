@@ -136,11 +136,12 @@ impl Machine {
     }
 
     /// In peace: lets a run go on that rests, as long as there is patience, and then ends it.
-    /// For how many rounds a stop that cannot succeed was not called incomplete.
+    /// For how many rounds a second stop that cannot succeed was not called incomplete.
     pub(crate) fn note_unsaid(&mut self, run: RunIndex, is_unsaid: bool) -> u32 {
-        let rounds = &mut self.people[run].unsaid_rounds;
-        *rounds = if is_unsaid { *rounds + 1 } else { 0 };
-        *rounds
+        let person = &mut self.people[run];
+        let is_unsaid = is_unsaid && person.has_insisted;
+        person.unsaid_rounds = if is_unsaid { person.unsaid_rounds + 1 } else { 0 };
+        person.unsaid_rounds
     }
 
     /// True if a run could not be stopped, and a person has yet to try once more.
