@@ -290,16 +290,21 @@ fn a_loop_file_is_read_anew_and_a_broken_one_changes_nothing() {
     let file = loop_file(home, &says("first"));
     home.ok(&["schedule", "add", "five", "--every", "5m", "-f", &file]);
     let words = || fs::read_to_string(home.scratch().join("words")).unwrap_or_default();
+    // A schedule makes no run while its last one goes on.
+    let none_open =
+        || home.json(&["ps", "--json"]).as_array().is_some_and(Vec::is_empty).then_some(());
     let trouble = || trigger(home, "five")["trouble"]["code"].as_str().map(str::to_owned);
     loop_file(home, &says("second"));
     clock.leap(6 * MINUTE_MS);
     made(home, "five", 1);
     until("it has run", || (words() == "second\n").then_some(()));
+    until("it has ended", none_open);
     loop_file(home, "---\nagent: { kind: nonsense\n---\nDo it.\n");
     clock.leap(11 * MINUTE_MS);
     made(home, "five", 2);
     until("it has run", || (words() == "second\nsecond\n").then_some(()));
     assert_eq!(trouble().as_deref(), Some("workflow_broken"));
+    until("it has ended", none_open);
     loop_file(home, &says("third"));
     clock.leap(16 * MINUTE_MS);
     made(home, "five", 3);

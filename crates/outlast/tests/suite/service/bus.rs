@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use zbus::message::Type;
 use zbus::{Connection, Message, MessageStream, ObjectPath, OwnedVariant};
 
-use crate::harness::{Background, Home};
+use crate::harness::{Background, Home, until};
 
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const OBJECT: &str = "/org/freedesktop/systemd1";
@@ -181,7 +181,11 @@ async fn answer(
 
 /// A shim writes down that it begins before it does.
 fn has_begun(shim: u32) -> bool {
-    let line = fs::read(format!("/proc/{shim}/cmdline")).expect("the shim is there");
+    // The kernel has a command line for a new program only some time after its process is known.
+    let line = until("the shim is its program", || {
+        let line = fs::read(format!("/proc/{shim}/cmdline")).expect("the shim is there");
+        Some(line).filter(|line| !line.is_empty())
+    });
     let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
     assert_eq!(words[1], b"__shim", "it is a shim that is moved");
     let dir = std::path::PathBuf::from(String::from_utf8_lossy(words[2]).into_owned());
