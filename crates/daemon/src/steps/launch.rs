@@ -82,8 +82,12 @@ impl Driver {
     pub(super) fn fence(&self, code: NeverStarted, why: String) -> Result<(), Trouble> {
         let at_ms = self.ground.world.now().0;
         tracing::error!(run = %self.task.run.id, %why, "step not launched");
-        fence(&self.dir, at_ms, code, why)
-            .map_err(|error| Trouble::of_file(host::failure(&error), error.to_string()))
+        let fenced = self.has_been_launched().and_then(|has_been| match has_been {
+            // What became of it is for the next look to find out.
+            true => Ok(()),
+            false => fence(&self.dir, at_ms, code, why),
+        });
+        fenced.map_err(|error| Trouble::of_file(host::failure(&error), error.to_string()))
     }
 
     /// Gives a new shim a scope of its own, so that nothing of the step ever lives in the daemon's.

@@ -140,6 +140,14 @@ impl Driver {
         Ok(Noted::Launch)
     }
 
+    /// True if something says that another daemon has launched the step meanwhile.
+    pub(super) fn has_been_launched(&self) -> io::Result<bool> {
+        let (step, epoch) = (self.task.step, self.ground.epoch);
+        let note = Note::read(&self.run_dir().launched())?;
+        let is_noted = note.is_some_and(|note| note.is_launched_since(step, epoch));
+        Ok(is_noted || self.try_gather()?.has_leftovers)
+    }
+
     /// Notes who the step's main process is.
     pub(super) fn note_main(&self, main: Main) {
         let note = Note::started(self.task.step, who(main));

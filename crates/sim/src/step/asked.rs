@@ -103,6 +103,18 @@ impl StepDriver {
         }
     }
 
+    /// True if something says that another daemon has launched the step meanwhile.
+    fn has_been_launched(&self, world: &mut World) -> bool {
+        self.is_launched_since(world) || self.evidence(world).has_leftovers
+    }
+
+    fn is_launched_since(&self, world: &World) -> bool {
+        let (step, epoch) = (self.key.step, self.epoch);
+        let is_since =
+            |note: LaunchNote| note.step == step && (note.main.is_some() || note.epoch > epoch);
+        world.runs[self.key.run].launched.is_some_and(is_since)
+    }
+
     pub(super) fn evidence(&self, world: &mut World) -> Evidence {
         if world.is_sabotaged(Sabotage::AbsenceIsEvidence) {
             let (has_run_dir, has_spec, has_leftovers) = (true, true, false);
@@ -153,9 +165,7 @@ impl StepDriver {
             return Some(News::Launched(launched));
         }
         let (step, epoch) = (self.key.step, self.epoch);
-        let is_since =
-            |note: LaunchNote| note.step == step && (note.main.is_some() || note.epoch > epoch);
-        let is_started = world.runs[self.key.run].launched.is_some_and(is_since);
+        let is_started = self.is_launched_since(world);
         if is_started && !world.is_sabotaged(Sabotage::AbsenceIsEvidence) {
             let why = "it has been started meanwhile".to_owned();
             return Some(News::Launched(Launched::Failed { code: None, why }));
@@ -221,7 +231,8 @@ impl StepDriver {
             self.is_let_go = !goes_on;
             return Some(News::Fenced(Ok(())));
         }
-        if self.is_locked(world) || meaning::is_begun(&world.site(self.key).records) {
+        let is_begun = meaning::is_begun(&world.site(self.key).records);
+        if self.is_locked(world) || is_begun || self.has_been_launched(world) {
             return Some(News::Fenced(Ok(())));
         }
         if world.rng.chance(world.faults.launch) {
