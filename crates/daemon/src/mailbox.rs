@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use outlast_engine::{Input, Run, StopMode};
-pub(crate) use outlast_wire::api::Trouble;
+use outlast_wire::api::Trouble;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// What a conductor is told.

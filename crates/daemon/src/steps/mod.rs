@@ -21,14 +21,14 @@ use outlast_engine::{
     Answer, BootId, Custody, Exit, Input, Report, Run, RunSpec, Step, StopMode, Time,
 };
 use outlast_home::layout::{AttemptDir, RunDir};
-use outlast_wire::hook;
 use outlast_wire::shim;
+use outlast_wire::{api, hook};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::ground::Ground;
 use crate::lanes::Lane;
-use crate::mailbox::{self, Handle, Message};
+use crate::mailbox::{Handle, Message};
 use crate::records;
 use crate::restarts::Restarts;
 use crate::silence;
@@ -430,9 +430,8 @@ impl Driver {
     async fn say_trouble(&self, trouble: Trouble) {
         let Trouble { code, message, .. } = trouble;
         let trouble = self.ground.trouble(code, message);
-        let is_told = |known: &mailbox::Trouble| {
-            known.code == trouble.code && known.message == trouble.message
-        };
+        let is_told =
+            |known: &api::Trouble| known.code == trouble.code && known.message == trouble.message;
         // Told again it would look as if it had only begun.
         if self.handle.snapshot.borrow().trouble.as_ref().is_some_and(is_told) {
             return;
