@@ -2,6 +2,8 @@
 //!
 //! A process is ours if its environment names a home inside our scratch directory. No other is signalled.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -79,14 +81,29 @@ pub(crate) fn own_kib(pid: u32) -> Result<u64> {
     Ok(of("Private_Clean")? + of("Private_Dirty")?)
 }
 
-/// How often the process has gone to sleep, all its threads together.
-pub(crate) fn sleeps(pid: u32) -> Result<u64> {
-    let path = format!("/proc/{pid}/task");
-    let threads = fs::read_dir(&path).with_context(|| format!("reading {path}"))?;
-    let statuses = threads
-        .flatten()
-        .filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
-    Ok(statuses.filter_map(|status| field(&status, "voluntary_ctxt_switches")).sum())
+/// How often each thread of a process has gone to sleep.
+pub(crate) struct Sleeps(BTreeMap<OsString, u64>);
+
+impl Sleeps {
+    pub(crate) fn of(pid: u32) -> Result<Self> {
+        let path = format!("/proc/{pid}/task");
+        let threads = fs::read_dir(&path).with_context(|| format!("reading {path}"))?;
+        let count = |thread: fs::DirEntry| {
+            let status = fs::read_to_string(thread.path().join("status")).ok()?;
+            Some((thread.file_name(), field(&status, "voluntary_ctxt_switches")?))
+        };
+        Ok(Self(threads.flatten().filter_map(count).collect()))
+    }
+
+    /// How often they have gone to sleep since then. A thread that has ended since woke up for that.
+    pub(crate) fn since(&self, before: &Self) -> u64 {
+        let slept = self
+            .0
+            .iter()
+            .map(|(thread, now)| now.saturating_sub(before.0.get(thread).copied().unwrap_or(0)));
+        let ended = before.0.keys().filter(|thread| !self.0.contains_key(*thread)).count();
+        slept.sum::<u64>() + ended as u64
+    }
 }
 
 fn field(status: &str, key: &str) -> Option<u64> {

@@ -310,7 +310,7 @@ fn is_spent(rule: &SharedBudget, used: Amount) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use outlast_engine::{Agent, BootId, Limits, Moment, create};
+    use outlast_engine::{Agent, BootId, Context, Limits, create};
     use outlast_store::Memory;
 
     use super::*;
@@ -335,7 +335,7 @@ mod tests {
         let limits = Limits { max_turns: Some(10), max_tokens: Some(1000), ..Limits::default() };
         let spec = RunSpec { limits, ..RunSpec::command(agent, "/".to_owned()) };
         let id = RunId(id.to_owned());
-        let events = create(&id, spec, &Moment::new(NOON, BootId("boot".to_owned())));
+        let events = create(&id, spec, &Context::new(NOON, BootId("boot".to_owned())));
         Run::replay(&id, &events).expect("it is legal")
     }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::{BootId, Effect, Input, Moment, Run, Step, StopMode, Time};
+use outlast_engine::{BootId, Context, Effect, Input, Run, Step, StopMode, Time};
 use outlast_store::{Append, Entry, Error};
 
 use crate::fenced_run::{Accepted, FencedRun, Proposal, Tell};
@@ -20,9 +20,9 @@ const LAST_RETRY_MS: u64 = 5_000;
 pub trait Shared {
     /// All that an input is decided with. Takes a slot for the run, and reserves its share of the budgets, if there
     /// is room.
-    fn moment(&mut self, run: &Run, input: &Input, unreachable: Option<Time>) -> Moment;
-    /// The same moment for a run that will have used up so much in it.
-    fn moment_after(&mut self, run: &Run, moment: &Moment, spent: Entry) -> Moment;
+    fn context(&mut self, run: &Run, input: &Input, unreachable: Option<Time>) -> Context;
+    /// The same context for a run that will have used up so much in it.
+    fn context_after(&mut self, run: &Run, context: &Context, spent: Entry) -> Context;
     /// A run that others go before after a restart would start something now; true if it may.
     fn lets_go(&mut self, run: &Run) -> bool;
     /// Notes what a run has come to, and what it has used up by that.
@@ -155,10 +155,10 @@ impl Conductor {
         let Some(input) = &self.input else { return Next::Taken(Taken::default()) };
         let run = self.fenced.run();
         let proposal = loop {
-            let moment = shared.moment(run, input, self.unreachable);
-            let proposal = propose(&self.fenced, input, &moment, shared);
-            let is_held_back = proposal.as_ref().is_some_and(|proposal| proposal.is_held_back);
-            if !(is_held_back && shared.lets_go(run)) {
+            let context = shared.context(run, input, self.unreachable);
+            let proposal = propose(&self.fenced, input, &context, shared);
+            let is_paced = proposal.as_ref().is_some_and(|proposal| proposal.is_paced);
+            if !(is_paced && shared.lets_go(run)) {
                 break proposal;
             }
         };
@@ -246,14 +246,14 @@ fn is_fate_unknown(error: &Error) -> bool {
 fn propose(
     fenced: &FencedRun,
     input: &Input,
-    moment: &Moment,
+    context: &Context,
     shared: &mut dyn Shared,
 ) -> Option<Proposal> {
-    let proposal = fenced.propose(input, moment, shared.tell())?;
+    let proposal = fenced.propose(input, context, shared.tell())?;
     let spent = proposal.append.spent;
     if spent.amount.is_nothing() {
         return Some(proposal);
     }
-    let after = shared.moment_after(fenced.run(), moment, spent);
-    if after == *moment { Some(proposal) } else { fenced.propose(input, &after, shared.tell()) }
+    let after = shared.context_after(fenced.run(), context, spent);
+    if after == *context { Some(proposal) } else { fenced.propose(input, &after, shared.tell()) }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use outlast_engine::{
-    Decided, Effect, Input, Moment, Notice, Run, RunId, RunSpec, Time, decide_new,
+    Context, Decided, Effect, Input, Notice, Run, RunId, RunSpec, Time, decide_new,
 };
 use outlast_store::{Amount, Append, Entry, Outgoing, day};
 
@@ -41,12 +41,12 @@ fn put(outgoing: &mut Vec<Outgoing>, notice: &Notice, body: String) {
 }
 
 /// What a run has used up from the one to the other.
-fn spent(before: &Run, after: &Run, moment: &Moment) -> Entry {
+fn spent(before: &Run, after: &Run, context: &Context) -> Entry {
     let amount = |run: &Run| Amount {
         tokens: run.spend.tokens(),
         cost_usd_micros: run.spend.cost_usd_micros,
     };
-    Entry { day: day(moment.now), amount: amount(after).minus(amount(before)) }
+    Entry { day: day(context.now), amount: amount(after).minus(amount(before)) }
 }
 
 /// A run, and the right to write to it: the epoch that the store checks.
@@ -61,7 +61,7 @@ pub struct FencedRun {
 pub struct Proposal {
     pub append: Append,
     /// The run would have started something, and rests because others are started first after a restart.
-    pub is_held_back: bool,
+    pub is_paced: bool,
     pub accepted: Accepted,
 }
 
@@ -78,11 +78,11 @@ impl FencedRun {
     pub fn create(
         id: &RunId,
         spec: RunSpec,
-        moment: &Moment,
+        context: &Context,
         epoch: u64,
         tell: &dyn Tell,
     ) -> (Append, Self) {
-        let Decided { events, after, notices, .. } = decide_new(id, spec, moment);
+        let Decided { events, after, notices, .. } = decide_new(id, spec, context);
         let append = Append {
             run: id.clone(),
             expected_seq: 0,
@@ -96,8 +96,8 @@ impl FencedRun {
     }
 
     /// What has to be remembered because of `input`; `None` if it is old news.
-    pub fn propose(&self, input: &Input, moment: &Moment, tell: &dyn Tell) -> Option<Proposal> {
-        let Decided { events, after, notices, is_held_back } = self.run.decide(input, moment);
+    pub fn propose(&self, input: &Input, context: &Context, tell: &dyn Tell) -> Option<Proposal> {
+        let Decided { events, after, notices, is_paced } = self.run.decide(input, context);
         if events.is_empty() {
             return None;
         }
@@ -106,11 +106,11 @@ impl FencedRun {
             expected_seq: self.run.seq(),
             epoch: self.epoch,
             row: after.row(),
-            spent: spent(&self.run, &after, moment),
+            spent: spent(&self.run, &after, context),
             outbox: outbox(&notices, tell),
             events,
         };
-        Some(Proposal { append, is_held_back, accepted: Accepted(Arc::new(after)) })
+        Some(Proposal { append, is_paced, accepted: Accepted(Arc::new(after)) })
     }
 
     /// Takes over what the journal has taken.

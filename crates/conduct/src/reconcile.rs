@@ -41,7 +41,7 @@ pub struct Observed {
     /// Runs with a shim that holds its lock.
     pub alive: BTreeSet<RunId>,
     /// Runs that may start nothing yet: found at the start of this daemon, and not let go since.
-    pub held: BTreeSet<RunId>,
+    pub pending: BTreeSet<RunId>,
     /// Runs that were let go to start something and have not started it, and since when.
     pub starting: BTreeMap<RunId, Time>,
     /// When others were let go lately.
@@ -104,14 +104,14 @@ pub struct Plan {
     pub start: Vec<RunId>,
     /// Who is read again.
     pub retry: Vec<RunId>,
-    pub hold: Vec<Hold>,
+    pub delays: Vec<Delay>,
     /// When this is asked again, if nothing happens before.
     pub look_again_at: Option<Time>,
 }
 
 /// Not yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
+pub struct Delay {
     pub run: RunId,
     pub until: Time,
     pub why: Why,
@@ -139,7 +139,7 @@ pub fn reconcile(desired: &[Desired], observed: &Observed, backoff: &Backoff, no
             Readiness::Unreadable => {
                 match backoff.until(run, now) {
                     None => plan.retry.push(run.clone()),
-                    Some(until) => plan.hold(run, until, Why::Unreadable),
+                    Some(until) => plan.delay(run, until, Why::Unreadable),
                 }
                 continue;
             }
@@ -150,24 +150,24 @@ pub fn reconcile(desired: &[Desired], observed: &Observed, backoff: &Backoff, no
             match backoff.until(run, now).filter(|_| !is_alive || backoff.has_repeated(run)) {
                 None => plan.seat.push(run.clone()),
                 Some(until) => {
-                    plan.hold(run, until, Why::Failed);
+                    plan.delay(run, until, Why::Failed);
                     continue;
                 }
             }
         }
-        let is_free = !observed.held.contains(run);
+        let is_free = !observed.pending.contains(run);
         let storm = backoff.storm_until.filter(|until| *until > now);
         match (wanted.readiness, storm) {
             _ if is_free => {}
-            (Readiness::Eager, Some(until)) => plan.hold(run, until, Why::Storm),
-            (_, Some(until)) if is_alive => plan.hold(run, until, Why::Storm),
+            (Readiness::Eager, Some(until)) => plan.delay(run, until, Why::Storm),
+            (_, Some(until)) if is_alive => plan.delay(run, until, Why::Storm),
             (_, None) if is_alive => plan.adopt.push(run.clone()),
             (Readiness::Eager, None) => eager.push(run),
             (Readiness::Resting | Readiness::Ended | Readiness::Unreadable, _) => {}
         }
     }
     plan.let_go(&eager, observed, backoff.rules, now);
-    plan.look_again_at = plan.hold.iter().map(|hold| hold.until).min();
+    plan.look_again_at = plan.delays.iter().map(|delay| delay.until).min();
     plan
 }
 
@@ -199,12 +199,12 @@ impl Plan {
         let full = if recent.len() >= most { recent } else { under_way };
         let next = full.into_iter().min().unwrap_or(now);
         for run in stay {
-            self.hold(run, next, Why::Others);
+            self.delay(run, next, Why::Others);
         }
     }
 
-    fn hold(&mut self, run: &RunId, until: Time, why: Why) {
-        self.hold.push(Hold { run: run.clone(), until, why });
+    fn delay(&mut self, run: &RunId, until: Time, why: Why) {
+        self.delays.push(Delay { run: run.clone(), until, why });
     }
 }
 
@@ -244,7 +244,9 @@ fn readiness(run: &Run, boot: &outlast_engine::BootId) -> Readiness {
         // On another boot it is known to have ended, and launched no more.
         Effect::Ensure { step, boot: theirs } => {
             theirs == *boot
-                && run.held(step).is_some_and(|held| held.end.is_none() && held.process.is_none())
+                && run
+                    .step_state(step)
+                    .is_some_and(|state| state.end.is_none() && state.process.is_none())
         }
         _ => false,
     };

@@ -158,7 +158,7 @@ impl RestartQueue {
         let observed = Observed {
             seated: conducted.cloned().collect(),
             alive: alive.map(|entry| entry.wanted.run.clone()).collect(),
-            held: self.pending.keys().cloned().collect(),
+            pending: self.pending.keys().cloned().collect(),
             starting: self.starting.clone(),
             recent: self.recent.clone(),
         };

@@ -2,8 +2,8 @@
 
 use outlast_conduct::fenced_run::{FencedRun, Proposal, Tell};
 use outlast_engine::{
-    Agent, BootId, Custody, End, Exit, Input, Moment, Notice, Report, Run, RunId, RunSpec, Started,
-    Step, Time, TreeNews, folded,
+    Agent, BootId, Context, Custody, End, Exit, Input, Notice, Report, Run, RunId, RunSpec,
+    Started, Step, Time, TreeNews, folded,
 };
 
 struct Words;
@@ -26,19 +26,19 @@ fn exited(code: i32) -> Input {
 
 #[test]
 fn an_accepted_input_is_folded_once_also_if_it_is_told() {
-    let moment = Moment::new(Time(1_000), BootId("b".to_owned()));
+    let context = Context::new(Time(1_000), BootId("b".to_owned()));
     let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
     let mut spec = RunSpec::command(agent, "/".to_owned());
     spec.notify = vec!["sink".to_owned()];
     let before = folded();
     let id = RunId("k3v9d2m7q0xa".to_owned());
-    let (append, mut run) = FencedRun::create(&id, spec, &moment, 1, &Words);
+    let (append, mut run) = FencedRun::create(&id, spec, &context, 1, &Words);
     // The first event makes the run; the others are folded into it.
     assert_eq!(folded() - before, append.events.len() as u64 - 1);
     let mut has_told = false;
     for input in [exited(0), Input::Finished] {
         let before = folded();
-        let Some(Proposal { append, accepted, .. }) = run.propose(&input, &moment, &Words) else {
+        let Some(Proposal { append, accepted, .. }) = run.propose(&input, &context, &Words) else {
             panic!("{input:?} is news")
         };
         run.accept(accepted);

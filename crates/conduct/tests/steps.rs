@@ -8,7 +8,7 @@ use outlast_conduct::steps::{
     StepMonitor, Surroundings, Task,
 };
 use outlast_engine::{
-    Agent, BootId, Custody, EndCause, Limits, Moment, RunId, RunSpec, Step, StopMode, Survivor,
+    Agent, BootId, Context, Custody, EndCause, Limits, RunId, RunSpec, Step, StopMode, Survivor,
     Time, decide_new,
 };
 use outlast_wire::shim::{Identity, NeverStarted, Record};
@@ -17,7 +17,7 @@ use outlast_wire::shim::{Identity, NeverStarted, Record};
 #[derive(Default)]
 struct World {
     ms: Cell<u64>,
-    is_held_back: Cell<bool>,
+    is_paced: Cell<bool>,
 }
 
 impl Surroundings for World {
@@ -41,8 +41,8 @@ impl Surroundings for World {
         None
     }
 
-    fn is_held_back(&self) -> bool {
-        self.is_held_back.get()
+    fn is_paced(&self) -> bool {
+        self.is_paced.get()
     }
 }
 
@@ -56,7 +56,7 @@ fn monitor() -> (StepMonitor, World) {
     let limits = Limits { turn_timeout_ms: Some(TIMEOUT_MS), ..Limits::default() };
     let spec = RunSpec { limits, ..RunSpec::command(agent, "/".to_owned()) };
     let id = RunId("k3v9d2m7q0xa".to_owned());
-    let run = decide_new(&id, spec, &Moment::new(Time(1_000), boot.clone())).after;
+    let run = decide_new(&id, spec, &Context::new(Time(1_000), boot.clone())).after;
     let (timeout_ms, stall_window_ms) = (Some(TIMEOUT_MS), None);
     let task =
         Task { run: Arc::new(run), step: STEP, boot: boot.clone(), timeout_ms, stall_window_ms };
@@ -114,16 +114,16 @@ fn sleep(monitor: &mut StepMonitor, world: &World) -> Vec<Effect> {
 #[test]
 fn a_step_that_never_ran_is_launched_once_and_one_that_is_held_back_is_not() {
     let (mut monitor, world) = monitor();
-    world.is_held_back.set(true);
+    world.is_paced.set(true);
     assert!(matches!(
         tell(&mut monitor, &world, News::Greeted(Greeting::NotThere))[..],
         [Effect::ReadLeft]
     ));
     assert!(matches!(tell(&mut monitor, &world, no_records())[..], [Effect::GatherEvidence]));
     assert!(tell(&mut monitor, &world, never_launched()).is_empty());
-    assert!(monitor.is_held_back());
+    assert!(monitor.is_paced());
     assert!(tell(&mut monitor, &world, News::Released).is_empty(), "the books say otherwise");
-    world.is_held_back.set(false);
+    world.is_paced.set(false);
     assert!(matches!(tell(&mut monitor, &world, News::Released)[..], [Effect::Connect]));
     tell(&mut monitor, &world, News::Greeted(Greeting::NotThere));
     tell(&mut monitor, &world, no_records());

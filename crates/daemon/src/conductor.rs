@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outlast_conduct::conductor::{Conductor, Due, Next, Over as Ended, Shared, Taken};
 use outlast_conduct::fenced_run::{FencedRun, Tell};
-use outlast_engine::{Input, Moment, Outcome, Run, RunId, Seen, State, Time, WaitCause};
+use outlast_engine::{Context, Input, Outcome, Run, RunId, Seen, State, Time, WaitCause};
 use outlast_home::layout::AttemptDir;
 use outlast_store::{Append, Entry, Error};
 use outlast_wire::api::Trouble;
@@ -105,7 +105,7 @@ struct Around<'a> {
 }
 
 impl Shared for Around<'_> {
-    fn moment(&mut self, run: &Run, input: &Input, unreachable: Option<Time>) -> Moment {
+    fn context(&mut self, run: &Run, input: &Input, unreachable: Option<Time>) -> Context {
         let world = &self.supervisor.ground.world;
         if matches!(input, Input::UsageReported { .. }) {
             self.silence.heard(world);
@@ -115,11 +115,11 @@ impl Shared for Around<'_> {
             None => Seen::default(),
         };
         let slot = self.supervisor.slot_of(run);
-        self.supervisor.moment_of(run, slot, seen)
+        self.supervisor.context_of(run, slot, seen)
     }
 
-    fn moment_after(&mut self, run: &Run, moment: &Moment, spent: Entry) -> Moment {
-        self.supervisor.books.moment_after(run, moment, spent)
+    fn context_after(&mut self, run: &Run, context: &Context, spent: Entry) -> Context {
+        self.supervisor.books.context_after(run, context, spent)
     }
 
     fn lets_go(&mut self, run: &Run) -> bool {
@@ -467,7 +467,7 @@ impl Driver {
 /// What the host lacked for the last attempt, while the next one waits for it.
 fn shortage(run: &Run) -> Option<Trouble> {
     let is_waiting = matches!(run.state, State::Waiting { cause: WaitCause::Backoff, .. });
-    let (outcome, at) = run.attempt.as_ref().filter(|_| is_waiting)?.held.end.as_ref()?;
+    let (outcome, at) = run.attempt.as_ref().filter(|_| is_waiting)?.state.end.as_ref()?;
     let Outcome::NeverStarted { why, .. } = outcome else { return None };
     let trouble = Trouble {
         code: TroubleCode::Of(Code::NoResources).into(),

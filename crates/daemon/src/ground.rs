@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use outlast_engine::{Moment, Run, RunId, Slot, Time};
+use outlast_engine::{Context, Run, RunId, Slot, Time};
 use outlast_home::layout::Layout;
 use outlast_store::{Error, Journal};
 use outlast_wire::api::{Mode, Trouble};
@@ -111,15 +111,15 @@ impl Ground {
         }
     }
 
-    /// This moment. If the line of time has moved, the next daemon is left that first, so that it goes on on the same.
-    pub(crate) fn moment(&self, slot: Slot) -> Moment {
-        let moment = self.world.moment(slot);
+    /// The context of a decision now. If the line of time has moved, the next daemon is left that first, so that it goes on on the same.
+    pub(crate) fn context(&self, slot: Slot) -> Context {
+        let context = self.world.context(slot);
         if self.world.is_news()
             && let Err(error) = self.keep_clock()
         {
             tracing::error!(%error, "cannot leave the next daemon what the clock says");
         }
-        moment
+        context
     }
 
     pub(crate) fn keep_clock(&self) -> std::io::Result<()> {

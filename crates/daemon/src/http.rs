@@ -57,7 +57,7 @@ pub(crate) async fn get(url: &str, within: Duration) -> Result<Answer, String> {
 
 /// Why a URL cannot be asked for, if so.
 pub(crate) fn refuse(url: &str) -> Option<String> {
-    Place::of(url).err()
+    Target::of(url).err()
 }
 
 async fn bounded(
@@ -71,14 +71,14 @@ async fn bounded(
 }
 
 /// Where a URL points.
-struct Place {
+struct Target {
     uri: Uri,
     host: String,
     port: u16,
     is_tls: bool,
 }
 
-impl Place {
+impl Target {
     fn of(url: &str) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|_| "its URL is not one".to_owned())?;
         let host = uri.host().filter(|host| !host.is_empty()).ok_or("its URL has no host")?;
@@ -94,7 +94,7 @@ impl Place {
 }
 
 async fn exchange(method: Method, post: &Post<'_>) -> Result<Answer, String> {
-    let Place { uri, host, port, is_tls } = Place::of(post.url)?;
+    let Target { uri, host, port, is_tls } = Target::of(post.url)?;
     let request = request(method, post, &uri)?;
     let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let stream = connect(&bare, port).await?;
@@ -291,7 +291,7 @@ mod tests {
         for bad in ["ftp://h/", "h", "", "http://"] {
             assert!(refuse(bad).is_some(), "{bad:?}");
         }
-        let place = Place::of("https://[::1]/").expect("a URL");
+        let place = Target::of("https://[::1]/").expect("a URL");
         assert_eq!((place.host.as_str(), place.port, place.is_tls), ("[::1]", 443, true));
     }
 }

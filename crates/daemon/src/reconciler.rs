@@ -75,8 +75,8 @@ pub(crate) fn load(supervisor: &Arc<Supervisor>) -> Result<usize, Error> {
                     supervisor.is_alive(&run),
                 );
                 // A run that was at work keeps its slot, before any other run takes one.
-                let (is_held_back, nothing) = (true, Entry::default());
-                let _no_run_waits_yet = supervisor.books.note(&run, is_held_back, nothing);
+                let (is_paced, nothing) = (true, Entry::default());
+                let _no_run_waits_yet = supervisor.books.note(&run, is_paced, nothing);
                 loaded.insert(id.clone(), run);
             }
             Err(message) => supervisor.quarantine(id, message),

@@ -43,8 +43,8 @@ pub(crate) struct Rebuilt {
 impl Rebuilt {
     /// The run as it will be once it has been written down and looked at.
     pub(crate) fn preview(&self, world: &World) -> Run {
-        let moment = world.moment(Slot::Free);
-        self.run.decide(&Input::Woke, &moment).after
+        let context = world.context(Slot::Free);
+        self.run.decide(&Input::Woke, &context).after
     }
 
     fn is_live(&self) -> bool {
@@ -108,7 +108,7 @@ impl Supervisor {
             Ok(row) => row.is_some(),
             Err(error) => return Err(Refusal::new(Code::UnreadableRun, error.to_string())),
         };
-        let moment = self.ground.world.moment(Slot::Free);
+        let context = self.ground.world.context(Slot::Free);
         let cannot = |error: &dyn std::fmt::Display| {
             Refusal::new(Code::NotRecoverable, format!("run {id} cannot be rebuilt: {error}"))
                 .hint("its files are kept as they are")
@@ -116,7 +116,7 @@ impl Supervisor {
         if known {
             let before = self.ground.replay(id).map_err(|error| cannot(&error))?;
             let found = self.find(&dir, &contents, &before.spec, Vec::new());
-            let events = before.catch_up(&found, &moment).map_err(|error| cannot(&error))?;
+            let events = before.catch_up(&found, &context).map_err(|error| cannot(&error))?;
             let expected_seq = before.seq();
             let apply = |run: Result<Run, _>, event: &Event| run?.apply(event);
             let run = events.iter().fold(Ok(before), apply);
@@ -129,7 +129,7 @@ impl Supervisor {
         let first = found.attempts.iter().map(|it| it.at).min();
         let created_at = strays::made_at(&dir).min(first.unwrap_or(Time(u64::MAX)));
         let events =
-            recover(id, spec, created_at, &found, &moment).map_err(|error| cannot(&error))?;
+            recover(id, spec, created_at, &found, &context).map_err(|error| cannot(&error))?;
         let run = Run::replay(id, &events).map_err(|error| cannot(&error))?;
         Ok(Rebuilt { run, expected_seq: 0, events, found })
     }

@@ -28,7 +28,7 @@ use crate::leaving::Leaving;
 use crate::lineage::{Lineage, Taken};
 use crate::options::Options;
 use crate::refusal::Refusal;
-use crate::service::{self, Before, Place, Service};
+use crate::service::{self, Before, Service, Takeover};
 use crate::settings::Settings;
 use crate::starts::Ended;
 use crate::supervisor::{Storm, Supervisor};
@@ -67,10 +67,10 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
     }
     let lock = layout.daemon_lock();
     let service = Service::of(&options.env, std::process::id(), options.mode);
-    let Place { mut instance, before } = match options.mode {
+    let Takeover { mut instance, before } = match options.mode {
         Mode::Service => service::take_over(layout, &service)?,
         Mode::Background if options.replaces => service::replace(layout)?,
-        Mode::Background | Mode::Foreground => Place::free(Instance::take(&lock)?),
+        Mode::Background | Mode::Foreground => Takeover::free(Instance::take(&lock)?),
     };
     hook!("daemon.lock-taken");
     let world = World::look(instance::kept_clock(layout)).map_err(|error| {
@@ -191,8 +191,8 @@ fn note_start(
     }
     let starts = known.and_now(ended, most, now);
     starts::write(&layout.starts(), &starts)?;
-    Ok(starts.hold().map(|hold| {
-        let storm = Storm { until: Time(hold.until_ms), deaths: starts.count() };
+    Ok(starts.backoff().map(|backoff| {
+        let storm = Storm { until: Time(backoff.until_ms), deaths: starts.count() };
         tracing::warn!(
             deaths = storm.deaths,
             until = view::rfc3339(storm.until),

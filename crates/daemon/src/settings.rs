@@ -18,12 +18,12 @@ const LARGEST_CONFIG: usize = 16 << 20;
 
 pub(crate) struct Settings {
     path: PathBuf,
-    held: Mutex<Held>,
+    loaded: Mutex<Loaded>,
     /// How often another config than the one before has been taken.
     changes: watch::Sender<u64>,
 }
 
-struct Held {
+struct Loaded {
     /// Shared with whatever goes by it: ten thousand sinks are not copied for each run.
     config: LastGood<Arc<Config>>,
     warnings: Vec<Problem>,
@@ -32,27 +32,27 @@ struct Held {
 impl Settings {
     /// No file is an empty one.
     pub(crate) fn read(path: PathBuf) -> Self {
-        let held = Held { config: LastGood::new(&path), warnings: Vec::new() };
-        Self { path, held: Mutex::new(held), changes: watch::Sender::new(0) }
+        let loaded = Loaded { config: LastGood::new(&path), warnings: Vec::new() };
+        Self { path, loaded: Mutex::new(loaded), changes: watch::Sender::new(0) }
     }
 
     /// What holds for whatever starts now; what is wrong with the file if it never was right, because what an
     /// operator forbids there must not be allowed for a slip of the pen.
     pub(crate) fn current(&self) -> Result<Arc<Config>, Vec<Problem>> {
-        let mut held = self.lock();
+        let mut loaded = self.lock();
         let stamp = stamp(&self.path);
-        if held.config.is_news(stamp.as_ref().ok()) {
-            self.reload(&mut held, stamp);
+        if loaded.config.is_news(stamp.as_ref().ok()) {
+            self.reload(&mut loaded, stamp);
         }
-        held.config.good().cloned().ok_or_else(|| held.config.problems().to_vec())
+        loaded.config.good().cloned().ok_or_else(|| loaded.config.problems().to_vec())
     }
 
-    fn reload(&self, held: &mut Held, stamp: io::Result<Stamp>) {
+    fn reload(&self, loaded: &mut Loaded, stamp: io::Result<Stamp>) {
         let read = match &stamp {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             _ => files::read_regular(&self.path, LARGEST_CONFIG).map_err(|error| error.kind()),
         };
-        let Held { config, warnings } = held;
+        let Loaded { config, warnings } = loaded;
         let path = &self.path;
         let mut noted = Vec::new();
         let news = config.reload(stamp.ok(), read, |text| {
@@ -90,9 +90,9 @@ impl Settings {
         self.lock().warnings.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Loaded> {
         // Nothing panics while it holds this.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -56,7 +56,7 @@ impl SilenceProbe {
         if self.of.as_ref().is_some_and(|observed| observed.step == live.step()) {
             return false;
         }
-        let began = live.held.process.map_or_else(|| world.now(), |process| process.at);
+        let began = live.state.process.map_or_else(|| world.now(), |process| process.at);
         let observed = Observed::begin(live.step(), began, Sample::at(dir, world));
         self.of.insert(observed).quiet_ms(world) >= window_ms
     }

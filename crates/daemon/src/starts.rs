@@ -13,8 +13,8 @@ use crate::world::files::{self, Lasting};
 
 /// So long a start after an unasked end is remembered.
 pub(crate) const WINDOW_MS: u64 = 120_000;
-const FIRST_HOLD_MS: u64 = 30_000;
-const LONGEST_HOLD_MS: u64 = 600_000;
+const FIRST_BACKOFF_MS: u64 = 30_000;
+const LONGEST_BACKOFF_MS: u64 = 600_000;
 /// The most starts that are remembered; far more than make a storm.
 const MOST: usize = 64;
 
@@ -26,12 +26,13 @@ const MOST_BYTES: usize = 64 << 10;
 pub(crate) struct Starts {
     /// Starts after an unasked end, the latest last.
     unclean_ms: Vec<u64>,
-    hold: Option<Hold>,
+    #[serde(rename = "hold")]
+    backoff: Option<Backoff>,
 }
 
 /// Nothing is started by itself before this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Hold {
+pub(crate) struct Backoff {
     pub(crate) until_ms: u64,
     pub(crate) delay_ms: u64,
 }
@@ -78,7 +79,7 @@ impl Known {
             (Self::Unreadable(_), Ended::Asked) => Starts::default(),
             (Self::Unreadable(_), Ended::Unasked) => Starts {
                 unclean_ms: vec![now.0],
-                hold: most.map(|_| Hold::from(now, FIRST_HOLD_MS)),
+                backoff: most.map(|_| Backoff::from(now, FIRST_BACKOFF_MS)),
             },
         }
     }
@@ -95,22 +96,22 @@ impl Starts {
         self.unclean_ms.push(now.0);
         let surplus = self.unclean_ms.len().saturating_sub(MOST);
         self.unclean_ms.drain(..surplus);
-        let last = self.hold.filter(|hold| hold.goes_on(now));
-        self.hold = match (last, most) {
+        let last = self.backoff.filter(|backoff| backoff.goes_on(now));
+        self.backoff = match (last, most) {
             (_, None) => None,
             (Some(last), Some(_)) => {
-                Some(Hold::from(now, last.delay_ms.saturating_mul(2).min(LONGEST_HOLD_MS)))
+                Some(Backoff::from(now, last.delay_ms.saturating_mul(2).min(LONGEST_BACKOFF_MS)))
             }
             (None, Some(most)) if self.unclean_ms.len() > most => {
-                Some(Hold::from(now, FIRST_HOLD_MS))
+                Some(Backoff::from(now, FIRST_BACKOFF_MS))
             }
             (None, Some(_)) => None,
         };
         self
     }
 
-    pub(crate) fn hold(&self) -> Option<Hold> {
-        self.hold
+    pub(crate) fn backoff(&self) -> Option<Backoff> {
+        self.backoff
     }
 
     /// How many daemons have died lately.
@@ -119,7 +120,7 @@ impl Starts {
     }
 }
 
-impl Hold {
+impl Backoff {
     fn from(now: Time, delay_ms: u64) -> Self {
         Self { until_ms: now.0.saturating_add(delay_ms), delay_ms }
     }
@@ -143,7 +144,7 @@ mod tests {
             *now += pause * 1000;
             let known = Known::Starts(std::mem::take(starts));
             *starts = known.and_now(Ended::Unasked, MOST_BORNE, Time(*now));
-            delays.push(starts.hold.map_or(0, |hold| hold.delay_ms / 1000));
+            delays.push(starts.backoff.map_or(0, |backoff| backoff.delay_ms / 1000));
         }
         delays
     }
@@ -153,7 +154,7 @@ mod tests {
         let (mut starts, mut now) = (Starts::default(), 1_000_000);
         let seen = delays(&mut starts, &[1; 12], &mut now);
         assert_eq!(seen, [0, 0, 0, 0, 0, 30, 60, 120, 240, 480, 600, 600]);
-        assert_eq!(starts.hold.unwrap().until_ms, now + 600_000);
+        assert_eq!(starts.backoff.unwrap().until_ms, now + 600_000);
     }
 
     #[test]
@@ -185,12 +186,12 @@ mod tests {
     fn what_cannot_be_read_is_a_storm_that_has_just_begun() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("starts.json");
-        let held = |ended| read(&path).and_now(ended, MOST_BORNE, Time(7)).hold;
-        assert_eq!(held(Ended::Unasked), None, "there is nothing to read");
+        let backoff = |ended| read(&path).and_now(ended, MOST_BORNE, Time(7)).backoff;
+        assert_eq!(backoff(Ended::Unasked), None, "there is nothing to read");
         #[expect(clippy::disallowed_methods, reason = "a test damages its own file")]
         std::fs::write(&path, b"{\"unclean_ms\":[1").unwrap();
-        assert_eq!(held(Ended::Unasked), Some(Hold { until_ms: 30_007, delay_ms: 30_000 }));
-        assert_eq!(held(Ended::Asked), None, "a person has seen to it");
+        assert_eq!(backoff(Ended::Unasked), Some(Backoff { until_ms: 30_007, delay_ms: 30_000 }));
+        assert_eq!(backoff(Ended::Asked), None, "a person has seen to it");
         let (starts, mut now) = (Starts::default(), 5);
         let mut starts = starts;
         delays(&mut starts, &[1; 7], &mut now);
@@ -205,6 +206,6 @@ mod tests {
         for now in 0..50 {
             starts = Known::Starts(starts).and_now(Ended::Unasked, None, Time(now));
         }
-        assert_eq!((starts.hold, starts.count()), (None, 50));
+        assert_eq!((starts.backoff, starts.count()), (None, 50));
     }
 }

@@ -113,7 +113,7 @@ pub(crate) fn notices(counts: NoticeCounts) -> Notices {
 pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
     let doing = Doing::of(run, beside.trouble.clone(), now);
     let attempt = run.attempt.as_ref();
-    let live = run.live().and_then(|live| live.held.process);
+    let live = run.live().and_then(|live| live.state.process);
     let is_settled = !matches!(
         run.state,
         engine::State::Queued | engine::State::Running | engine::State::Preparing
@@ -126,7 +126,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         reason: is_settled.then(|| run.why.reason.clone()),
         reason_code: run.reason_code(),
         outcome: attempt
-            .and_then(|last| last.held.end.as_ref())
+            .and_then(|last| last.state.end.as_ref())
             .map(|(outcome, _)| outcome.word().to_owned()),
         health: health(run.known_health(), beside.trouble.as_ref()),
         health_since: doing.since,
@@ -267,7 +267,7 @@ fn blocked(run: &Run) -> Option<BlockedView> {
 fn limits(run: &Run, now: Time) -> BTreeMap<String, LimitView> {
     let end = run.ended_at.unwrap_or(now);
     let limits = &run.spec.limits;
-    let attempt = run.attempt.as_ref().and_then(|attempt| attempt.held.process);
+    let attempt = run.attempt.as_ref().and_then(|attempt| attempt.state.process);
     let in_turn_ms = attempt.map_or(0, |process| end.ms_since(process.at));
     let counters = &run.counters;
     let all = [
@@ -287,7 +287,7 @@ fn limits(run: &Run, now: Time) -> BTreeMap<String, LimitView> {
 }
 
 fn containment(run: &Run) -> &'static str {
-    let is_orphaned = run.attempt.as_ref().is_some_and(|attempt| attempt.held.is_orphaned);
+    let is_orphaned = run.attempt.as_ref().is_some_and(|attempt| attempt.state.is_orphaned);
     if is_orphaned || cfg!(not(target_os = "linux")) { "best_effort" } else { "subreaper" }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::handle::{Draft, recovered};
 use crate::{
-    Fact, Limit, Moment, ReasonCode, Run, State, Time, finish, limits, prepare, reason, rest,
+    Context, Fact, Limit, ReasonCode, Run, State, Time, finish, limits, prepare, reason, rest,
     settle, verify,
 };
 
@@ -16,9 +16,9 @@ const STEPS: usize = 256;
 /// What happens next, all at once.
 pub(crate) type Facts = Vec<(Time, Fact)>;
 
-pub(crate) fn advance(draft: &mut Draft, moment: &Moment) {
+pub(crate) fn advance(draft: &mut Draft, context: &Context) {
     for _ in 0..STEPS {
-        let Some(facts) = next(draft.run(), moment) else { return };
+        let Some(facts) = next(draft.run(), context) else { return };
         for (at, fact) in facts {
             draft.push(at, fact);
         }
@@ -26,37 +26,37 @@ pub(crate) fn advance(draft: &mut Draft, moment: &Moment) {
     unreachable!("no news sets off {STEPS} steps");
 }
 
-fn next(run: &Run, moment: &Moment) -> Option<Facts> {
-    match by_itself(run, moment) {
-        Some(facts) if recovered::is_for_person(run, &facts) => Some(recovered::rest(run, moment)),
+fn next(run: &Run, context: &Context) -> Option<Facts> {
+    match by_itself(run, context) {
+        Some(facts) if recovered::is_for_person(run, &facts) => Some(recovered::rest(run, context)),
         // Its turn to start may be long in coming, and it would not start then.
         None if run.state == State::Queued && recovered::awaits_look(run) => {
-            Some(recovered::rest(run, moment))
+            Some(recovered::rest(run, context))
         }
         facts => facts,
     }
 }
 
-fn by_itself(run: &Run, moment: &Moment) -> Option<Facts> {
+fn by_itself(run: &Run, context: &Context) -> Option<Facts> {
     match &run.state {
-        State::Ended { .. } => finish::remove(run, moment),
-        State::Finishing { .. } => finish::clean_up(run, moment),
-        _ if limits::is_time_over(run, moment.now) => {
-            Some(vec![(moment.now, Fact::LimitReached { limit: Limit::RunTimeout })])
+        State::Ended { .. } => finish::remove(run, context),
+        State::Finishing { .. } => finish::clean_up(run, context),
+        _ if limits::is_time_over(run, context.now) => {
+            Some(vec![(context.now, Fact::LimitReached { limit: Limit::RunTimeout })])
         }
-        _ if limits::over_mid_turn(run, moment).is_some() => limits::over_mid_turn(run, moment)
-            .map(|limit| vec![(moment.now, Fact::LimitReached { limit })]),
-        _ if run.stop.is_some() || run.limit.is_some() => finish::when_gone(run, moment),
+        _ if limits::over_mid_turn(run, context).is_some() => limits::over_mid_turn(run, context)
+            .map(|limit| vec![(context.now, Fact::LimitReached { limit })]),
+        _ if run.stop.is_some() || run.limit.is_some() => finish::when_gone(run, context),
         State::Blocked { .. } if run.is_released => {
-            rest::go_on(run, moment, reason::of("a person lets it go on", ReasonCode::Released))
+            rest::go_on(run, context, reason::of("a person lets it go on", ReasonCode::Released))
         }
         State::Blocked { .. } => None,
         State::Queued => {
-            rest::go_on(run, moment, reason::of("a slot is free", ReasonCode::SlotFree))
+            rest::go_on(run, context, reason::of("a slot is free", ReasonCode::SlotFree))
         }
-        State::Waiting { .. } => rest::wait_on(run, moment),
-        State::Preparing => prepare::next(run, moment),
-        State::Running => settle::next(run, moment),
-        State::Verifying => verify::next(run, moment),
+        State::Waiting { .. } => rest::wait_on(run, context),
+        State::Preparing => prepare::next(run, context),
+        State::Running => settle::next(run, context),
+        State::Verifying => verify::next(run, context),
     }
 }

@@ -314,7 +314,7 @@ impl History {
                 Some(Violation::Run("completed without a committed turn"))
             }
             Verdict::Completed if self.last_outcome == Some(Outcome::Lost) => {
-                Some(Violation::Run("completed although nobody saw the end"))
+                Some(Violation::Run("completed although its end was not observed"))
             }
             Verdict::Stopped if !self.stop_or_limit && !self.is_recovered => {
                 Some(Violation::Run("stopped without having been asked to"))

@@ -45,7 +45,7 @@ impl Run {
     }
 
     /// True if there is a message that ends a wait for the children before they have all ended. The end of one
-    /// of them does not: whoever wants to hear of each waits for a message.
+    /// of them does not: an agent that wants to hear of each waits for a message.
     pub(crate) fn has_word_of_others(&self) -> bool {
         self.inbox.unread.iter().any(|message| !is_sender(&message.from))
     }

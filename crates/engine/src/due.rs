@@ -1,10 +1,10 @@
 //! What has to be done, as a function of state.
 //!
 //! Effects are orders that are safe to repeat. They are asked for after every step and after every
-//! restart alike; nobody remembers which were given.
+//! restart alike; no code remembers which were given.
 
-use crate::run::{Place, Removal};
-use crate::{BootId, Held, Run, State, Step, StopMode, Time, Verdict, finish, limits};
+use crate::run::{Removal, WorkspaceState};
+use crate::{BootId, Run, State, Step, StepState, StopMode, Time, Verdict, finish, limits};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -25,16 +25,16 @@ pub enum Effect {
 impl Run {
     pub fn due(&self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if let Some((step, held)) = self.current() {
-            effects.push(Effect::Ensure { step, boot: held.boot.clone() });
-            let mode = held.stop.or_else(|| finish::stop_mode(self));
-            if let Some(mode) = mode.filter(|_| !held.stop_incomplete) {
+        if let Some((step, state)) = self.current() {
+            effects.push(Effect::Ensure { step, boot: state.boot.clone() });
+            let mode = state.stop.or_else(|| finish::stop_mode(self));
+            if let Some(mode) = mode.filter(|_| !state.stop_incomplete) {
                 effects.push(Effect::Stop { step, mode });
             }
         }
         match self.state {
             State::Preparing
-                if self.preparation.workspace == Place::Unmade && !self.is_ending() =>
+                if self.preparation.workspace == WorkspaceState::Unmade && !self.is_ending() =>
             {
                 effects.push(Effect::PrepareWorkspace);
             }
@@ -58,13 +58,13 @@ impl Run {
         effects
     }
 
-    /// The step that lives, or else one that has left somebody behind.
-    fn current(&self) -> Option<(Step, &Held)> {
-        let attempt = self.attempt.as_ref().map(|it| (it.step(), &it.held));
-        let errand = self.errand.as_ref().map(|it| (Step::Errand { errand: it.number }, &it.held));
+    /// The step that lives, or else one that has left processes behind.
+    fn current(&self) -> Option<(Step, &StepState)> {
+        let attempt = self.attempt.as_ref().map(|it| (it.step(), &it.state));
+        let errand = self.errand.as_ref().map(|it| (Step::Errand { errand: it.number }, &it.state));
         let steps = [errand, attempt];
-        let alive = steps.into_iter().flatten().find(|(_, held)| held.is_live());
-        alive.or_else(|| steps.into_iter().flatten().find(|(_, held)| held.has_survivors()))
+        let alive = steps.into_iter().flatten().find(|(_, state)| state.is_live());
+        alive.or_else(|| steps.into_iter().flatten().find(|(_, state)| state.has_survivors()))
     }
 
     fn is_ending(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Lengths of time as text: one parser, and a named function for each form in which they are printed.
 //!
 //! They are here because reasons that the engine gives contain one ("no output for 5 minutes"), and because every
-//! crate that reads or prints a length of time can reach the engine; the client does so by way of `workflow`.
+//! crate that reads or prints a length of time can reach the engine; the client does so through `workflow`.
 //! The forms differ on purpose, and scripts read each of them where it stands:
 //!
 //! | form | example | where |

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Held, Outcome, RunSpec};
+use crate::{Outcome, RunSpec, StepState};
 
 /// What an errand is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl Hook {
 }
 
 impl Purpose {
-    /// What is run for it, as somebody wrote it.
+    /// What is run for it, as the loop file has it.
     pub(crate) fn command(&self, spec: &RunSpec) -> String {
         let check = |checks: &[String], at: u32| {
             usize::try_from(at).ok().and_then(|at| checks.get(at).cloned())
@@ -91,9 +91,9 @@ pub struct Errand {
     /// 1, 2, 3, … within the run.
     pub number: u32,
     pub purpose: Purpose,
-    pub held: Held,
+    pub state: StepState,
     pub tail: String,
-    /// How many errands before it had the same purpose, and no end that anybody saw.
+    /// How many errands before it had the same purpose, and no end that was observed.
     pub earlier_tries: u32,
 }
 
@@ -104,7 +104,7 @@ pub(crate) enum Result {
     Failed {
         why: String,
     },
-    /// Nobody saw an end, or nothing ran.
+    /// No end was observed, or nothing ran.
     Unknown {
         may_have_run: bool,
     },
@@ -112,7 +112,7 @@ pub(crate) enum Result {
 
 impl Errand {
     pub(crate) fn result(&self) -> Option<Result> {
-        self.held.end.as_ref().map(|(outcome, _)| result(outcome))
+        self.state.end.as_ref().map(|(outcome, _)| result(outcome))
     }
 }
 

@@ -228,7 +228,7 @@ pub enum Fact {
     },
     PauseRequested {
         actor: Actor,
-        /// With every other run, by one word for all of them; only the word for all takes it back.
+        /// With every other run, by `pause --all`; only `resume --all` takes it back.
         #[serde(default, skip_serializing_if = "is_false")]
         all: bool,
         /// The attempt that is alive is ended for it, and made again when the run goes on.
@@ -334,7 +334,7 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "is_zero")]
         suppressed: u64,
     },
-    /// There was new output by the time somebody wanted to hear of it.
+    /// There was new output by the time at which a sink wanted to hear of it.
     HeartbeatTold {
         turn: u32,
         attempt: u32,

@@ -1,14 +1,14 @@
 //! The end of a run: when nothing of it is alive, what has to be tidied up, and the workspace's own end.
 
 use crate::advance::Facts;
-use crate::run::{Done, Place, Removal};
+use crate::run::{Done, Removal, WorkspaceState};
 use crate::{
-    Actor, Hook, Moment, Purpose, ReasonCode, Run, State, StopMode, Strategy, Verdict, reason,
+    Actor, Context, Hook, Purpose, ReasonCode, Run, State, StopMode, Strategy, Verdict, reason,
     settle,
 };
 
 /// A run that is to be ended is finishing once nothing of it is alive.
-pub(crate) fn when_gone(run: &Run, moment: &Moment) -> Option<Facts> {
+pub(crate) fn when_gone(run: &Run, context: &Context) -> Option<Facts> {
     if run.is_busy() {
         return None;
     }
@@ -23,16 +23,16 @@ pub(crate) fn when_gone(run: &Run, moment: &Moment) -> Option<Facts> {
         why.actor = Actor::User;
     }
     // An attempt that was ended is the end of the run; one that failed long ago is not.
-    let ended_at = run.attempt.as_ref().and_then(|it| it.held.end.as_ref()).map(|(_, at)| *at);
+    let ended_at = run.attempt.as_ref().and_then(|it| it.state.end.as_ref()).map(|(_, at)| *at);
     let is_current = run.state == State::Running && run.errand.is_none();
-    let at = ended_at.filter(|_| is_current).unwrap_or(moment.now);
+    let at = ended_at.filter(|_| is_current).unwrap_or(context.now);
     Some(vec![reason::finishing(run, at, verdict, why)])
 }
 
 /// The hook after the run, once, if the one before it went well.
-pub(crate) fn clean_up(run: &Run, moment: &Moment) -> Option<Facts> {
+pub(crate) fn clean_up(run: &Run, context: &Context) -> Option<Facts> {
     (!run.is_busy() && is_hook_due(run))
-        .then(|| reason::errand(run, moment, Purpose::Hook { hook: Hook::AfterRun }))
+        .then(|| reason::errand(run, context, Purpose::Hook { hook: Hook::AfterRun }))
 }
 
 fn is_hook_due(run: &Run) -> bool {
@@ -45,7 +45,7 @@ fn is_hook_due(run: &Run) -> bool {
 /// whole since, and may hold work.
 pub(crate) fn is_half_made(run: &Run) -> bool {
     let made = &run.preparation;
-    let is_ours = made.workspace == Place::Ready { created: true };
+    let is_ours = made.workspace == WorkspaceState::Ready { created: true };
     let lacks_files = run.spec.workspace.strategy == Strategy::Worktree && !made.is_checked_out;
     let lacks_hook = run.spec.hooks.after_create.is_some() && made.after_create != Done::Well;
     run.recovered.is_none() && is_ours && (lacks_files || lacks_hook)
@@ -57,23 +57,23 @@ pub(crate) fn is_tidy(run: &Run) -> bool {
 }
 
 /// The hook before the workspace of an ended run is removed.
-pub(crate) fn remove(run: &Run, moment: &Moment) -> Option<Facts> {
+pub(crate) fn remove(run: &Run, context: &Context) -> Option<Facts> {
     let is_due = run.removal == Removal::Asked && !run.is_busy() && !has_run_hook(run);
-    is_due.then(|| reason::errand(run, moment, Purpose::Hook { hook: Hook::BeforeRemove }))
+    is_due.then(|| reason::errand(run, context, Purpose::Hook { hook: Hook::BeforeRemove }))
 }
 
 /// True once the hook has been seen to, if there is one.
 pub(crate) fn has_run_hook(run: &Run) -> bool {
     run.spec.hooks.before_remove.is_none()
         || run.errand.as_ref().is_some_and(|last| {
-            last.purpose == Purpose::Hook { hook: Hook::BeforeRemove } && !last.held.is_live()
+            last.purpose == Purpose::Hook { hook: Hook::BeforeRemove } && !last.state.is_live()
         })
 }
 
 /// How what is alive or left of the run is to be ended, if it is.
 pub(crate) fn stop_mode(run: &Run) -> Option<StopMode> {
     let for_limit = run.limit.filter(|_| !is_ending(run)).map(|_| StopMode::Gracefully);
-    // Nobody may be left of one step when the next one starts.
+    // No process may be left of one step when the next one starts.
     let is_idle = run.live().is_none() && run.live_errand().is_none();
     let between = (is_idle && has_more_to_run(run)).then_some(StopMode::Gracefully);
     for_limit.or(between)

@@ -5,7 +5,7 @@
 
 use crate::handle::Draft;
 use crate::{
-    Fact, Health, Limit, Moment, Nearing, Outcome, Run, State, Time, WaitCause, Wants, duration,
+    Context, Fact, Health, Limit, Nearing, Outcome, Run, State, Time, WaitCause, Wants, duration,
     limits,
 };
 
@@ -34,7 +34,7 @@ impl Condition {
 /// What only the world knows of the attempt that is alive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// For how long nothing was heard of it. Time in which nobody could listen is not counted.
+    /// For how long nothing was heard of it. Time in which no daemon could listen is not counted.
     pub quiet_ms: u64,
     /// True once it has written anything.
     pub has_spoken: bool,
@@ -65,7 +65,7 @@ impl Run {
         found.unwrap_or_else(|| Condition::healthy(now))
     }
 
-    /// The word for lists. An orphan of a journal without words on health is one all the same.
+    /// The word for lists. A journal without words on health still names an orphan.
     pub fn known_health(&self) -> Health {
         if self.is_orphaned() { Health::Orphaned } else { self.condition.health }
     }
@@ -80,7 +80,7 @@ impl Run {
     }
 
     pub fn is_orphaned(&self) -> bool {
-        self.live().is_some_and(|attempt| attempt.held.is_orphaned)
+        self.live().is_some_and(|attempt| attempt.state.is_orphaned)
     }
 
     /// How long the attempt that is alive may be quiet before it is called silent.
@@ -91,7 +91,7 @@ impl Run {
             (Some(asked), Some(half)) => Some(asked.min(half)),
             (asked, _) => asked,
         }
-        .filter(|_| self.live().is_some_and(|live| live.held.process.is_some()))
+        .filter(|_| self.live().is_some_and(|live| live.state.process.is_some()))
     }
 
     /// True if word of new output would change how the run is doing.
@@ -101,21 +101,21 @@ impl Run {
 }
 
 /// Writes down which limits are near and how the run is doing, if either is news.
-pub(crate) fn follow(draft: &mut Draft, moment: &Moment) {
+pub(crate) fn follow(draft: &mut Draft, context: &Context) {
     if !draft.run().has_ended() {
-        for Nearing { name, used, max } in &moment.nearing {
+        for Nearing { name, used, max } in &context.nearing {
             let (limit, used, max, budget) = (Limit::Budget, *used, *max, Some(name.clone()));
-            draft.push(moment.now, Fact::LimitNeared { limit, used, max, budget });
+            draft.push(context.now, Fact::LimitNeared { limit, used, max, budget });
         }
     }
     if matches!(draft.run().state, State::Finishing { .. } | State::Ended { .. }) {
         return;
     }
-    for (limit, used, max) in limits::newly_near(draft.run(), moment.now) {
-        draft.push(moment.now, Fact::LimitNeared { limit, used, max, budget: None });
+    for (limit, used, max) in limits::newly_near(draft.run(), context.now) {
+        draft.push(context.now, Fact::LimitNeared { limit, used, max, budget: None });
     }
     let known = draft.run().condition.health;
-    let now = draft.run().health(moment.now, &moment.seen);
+    let now = draft.run().health(context.now, &context.seen);
     if now.health == known {
         return;
     }
@@ -123,7 +123,7 @@ pub(crate) fn follow(draft: &mut Draft, moment: &Moment) {
         Health::Healthy => Fact::HealthRecovered { from: known },
         health => Fact::HealthDegraded { health, since: now.since, why: now.why },
     };
-    draft.push(moment.now, fact);
+    draft.push(context.now, fact);
 }
 
 fn condition(health: Health, since: Time, why: impl Into<String>) -> Option<Condition> {
@@ -155,7 +155,7 @@ fn rate_limited(run: &Run, _now: Time, _seen: &Seen) -> Option<Condition> {
 /// An attempt was ended for its silence, and nothing has been heard of the next one.
 fn stalled(run: &Run, now: Time, seen: &Seen) -> Option<Condition> {
     let attempt = run.attempt.as_ref().filter(|it| it.turn > run.turns_committed)?;
-    let since = match (&attempt.held.end, &attempt.after) {
+    let since = match (&attempt.state.end, &attempt.after) {
         (Some((Outcome::Stalled { .. }, at)), _) => *at,
         (None, Some(Outcome::Stalled { .. })) if !seen.has_spoken => match run.condition.health {
             Health::Stalled => run.condition.since,
@@ -190,7 +190,8 @@ fn thrashing(run: &Run, now: Time, _seen: &Seen) -> Option<Condition> {
         return condition(Health::Thrashing, now, why);
     }
     is_close(counters.failed_claims).then_some(())?;
-    let why = format!("{} turns in a row claimed done in vain", counters.failed_claims);
+    let why =
+        format!("{} turns in a row claimed done, and a check refuted it", counters.failed_claims);
     condition(Health::Thrashing, now, why)
 }
 

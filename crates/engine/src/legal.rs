@@ -65,7 +65,7 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         Fact::AttemptStarted { turn, attempt, .. } => first_of([
             not_live(run, *turn, *attempt),
             unless(
-                run.live().is_none_or(|live| live.held.process.is_none()),
+                run.live().is_none_or(|live| live.state.process.is_none()),
                 "an attempt starts once",
             ),
         ]),
@@ -73,10 +73,10 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         Fact::AttemptOrphaned { turn, attempt } => first_of([
             not_live(run, *turn, *attempt),
             unless(
-                run.live().is_none_or(|live| live.held.process.is_some()),
+                run.live().is_none_or(|live| live.state.process.is_some()),
                 "only what has started can be orphaned",
             ),
-            unless(run.live().is_none_or(|live| !live.held.is_orphaned), "it is orphaned already"),
+            unless(run.live().is_none_or(|live| !live.state.is_orphaned), "it is orphaned already"),
         ]),
         Fact::AttemptEnded { turn, attempt, .. } => not_live(run, *turn, *attempt),
         Fact::TreeEmptied { turn, attempt } => {
@@ -129,13 +129,17 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             taken_before(run, order),
             unless(!run.has_ended(), "the run has ended"),
             unless(
-                *now || if *all { !run.is_held } else { !run.is_paused || order.id.is_some() },
+                *now || if *all {
+                    !run.is_paused_with_all
+                } else {
+                    !run.is_paused || order.id.is_some()
+                },
                 "it is paused already",
             ),
             unless(!now || run.live().is_some(), "nothing is alive that could be ended for it"),
         ]),
         Fact::ResumeRequested { all: true, .. } => {
-            unless(run.is_held, "it was not paused with the others")
+            unless(run.is_paused_with_all, "it was not paused with the others")
         }
         Fact::ResumeRequested { all: false, order, .. } => first_of([
             taken_before(run, order),
@@ -158,7 +162,7 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(run.removal != Removal::Removed, "the workspace is gone already"),
         ]),
         Fact::WorkspaceRemoved { .. } | Fact::WorkspaceKept { .. } => {
-            unless(run.removal == Removal::Asked, "nobody asked for that")
+            unless(run.removal == Removal::Asked, "no client asked for that")
         }
         Fact::StopRequested { mode, order, .. } => first_of([
             taken_before(run, order),
@@ -266,13 +270,16 @@ fn not_live(run: &Run, turn: u32, attempt: u32) -> Option<&'static str> {
 }
 
 fn not_current(run: &Run, step: Step) -> Option<&'static str> {
-    unless(run.held(step).is_some(), "that is not the current one")
+    unless(run.step_state(step).is_some(), "that is not the current one")
 }
 
 fn emptied(run: &Run, step: Step) -> Option<&'static str> {
     first_of([
         not_current(run, step),
-        unless(run.held(step).is_none_or(crate::Held::has_survivors), "there was nobody left"),
+        unless(
+            run.step_state(step).is_none_or(crate::StepState::has_survivors),
+            "no process was left",
+        ),
     ])
 }
 

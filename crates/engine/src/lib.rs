@@ -39,8 +39,8 @@ mod finish;
 mod rest;
 
 mod health;
-mod hold;
 mod line;
+mod pause_all;
 
 mod children;
 mod inbox;
@@ -76,8 +76,8 @@ pub use event::{Actor, Event, Fact, Reason};
 #[doc(hidden)]
 pub use fold::folded;
 pub use handle::{
-    Budget, CannotRecover, ChildEnd, Custody, Decided, End, Exceeded, Found, FoundAttempt,
-    FoundEnd, Hold, Input, Moment, Nearing, Report, Slot, Started, TreeNews, create, decide_new,
+    Budget, CannotRecover, ChildEnd, Context, Custody, Decided, End, Exceeded, Found, FoundAttempt,
+    FoundEnd, Input, Nearing, PauseAll, Report, Slot, Started, TreeNews, create, decide_new,
     recover,
 };
 pub use health::{Condition, Seen};
@@ -95,7 +95,7 @@ pub use response::{Answer, Response, ToolCall, Usage, Wait};
 pub use row::Row;
 pub use run::{
     Attempt, CallMade, CallOutcome, CallResult, Claim, Clock, CompletedCall, Counters, FailedCheck,
-    Place, Preparation, Previous, Recovered, Removal, Run, Settling,
+    Preparation, Previous, Recovered, Removal, Run, Settling, WorkspaceState,
 };
 pub use spec::{
     Agent, Checks, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin, OutputPolicy,
@@ -103,7 +103,7 @@ pub use spec::{
 };
 pub use spend::{Charge, Spend};
 pub use state::State;
-pub use step::{Held, Process, Step, Tree};
+pub use step::{Process, Step, StepState, Tree};
 pub use tools::unavailable;
 pub use watch::{
     Heartbeat, MOST_CHARS, MOST_LINES, Matched, SHORTEST_HEARTBEAT_MS, STRIKES, TELLINGS,

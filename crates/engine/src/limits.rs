@@ -1,6 +1,6 @@
 //! The ceilings that the engine itself keeps. They are absolute, so no restart extends them.
 
-use crate::{Budget, Exceeded, Limit, Moment, Previous, Run, Time};
+use crate::{Budget, Context, Exceeded, Limit, Previous, Run, Time};
 
 /// When the run's time is over, while it passes.
 pub(crate) fn deadline(run: &Run) -> Option<Time> {
@@ -32,7 +32,7 @@ pub(crate) fn spent(run: &Run, attempt: u32) -> Option<Limit> {
 }
 
 /// The ceiling that an attempt has gone beyond while it is alive, by its own word.
-pub(crate) fn over_mid_turn(run: &Run, moment: &Moment) -> Option<Limit> {
+pub(crate) fn over_mid_turn(run: &Run, context: &Context) -> Option<Limit> {
     if run.stop.is_some() || run.limit.is_some() {
         return None;
     }
@@ -45,7 +45,7 @@ pub(crate) fn over_mid_turn(run: &Run, moment: &Moment) -> Option<Limit> {
         && limits.max_cost_usd_micros.is_some_and(|most| spend.cost_usd_micros >= most)
     {
         Some(Limit::MaxCost)
-    } else if let Budget::Spent { then: Exceeded::End, .. } = moment.budget {
+    } else if let Budget::Spent { then: Exceeded::End, .. } = context.budget {
         Some(Limit::Budget)
     } else {
         None

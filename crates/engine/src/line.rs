@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::handle::Draft;
-use crate::{BootId, Fact, Held, Moment, Run, State, Time, WaitCause};
+use crate::{BootId, Context, Fact, Run, State, StepState, Time, WaitCause};
 
 /// One line of time: a boot, and when it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,10 +18,10 @@ pub struct Line {
 }
 
 impl Line {
-    /// The line that a moment is on, if that is known.
-    pub(crate) fn of(moment: &Moment) -> Option<Self> {
-        let booted_at_ms = moment.booted_at_ms?;
-        Some(Self { boot: moment.boot.clone(), booted_at_ms })
+    /// The line that a context is on, if that is known.
+    pub(crate) fn of(context: &Context) -> Option<Self> {
+        let booted_at_ms = context.booted_at_ms?;
+        Some(Self { boot: context.boot.clone(), booted_at_ms })
     }
 
     fn is(&self, boot: &BootId, booted_at_ms: i64) -> bool {
@@ -30,12 +30,12 @@ impl Line {
 }
 
 /// Asked before anything else is decided: every later comparison is between times of one line.
-pub(crate) fn follow(draft: &mut Draft, moment: &Moment) {
-    let (run, Some(booted_at_ms)) = (draft.run(), moment.booted_at_ms) else { return };
-    let is_known = run.line.as_ref().is_some_and(|line| line.is(&moment.boot, booted_at_ms));
+pub(crate) fn follow(draft: &mut Draft, context: &Context) {
+    let (run, Some(booted_at_ms)) = (draft.run(), context.booted_at_ms) else { return };
+    let is_known = run.line.as_ref().is_some_and(|line| line.is(&context.boot, booted_at_ms));
     if !is_known && !run.has_ended() {
-        let line = Line { boot: moment.boot.clone(), booted_at_ms };
-        draft.push(moment.now, Fact::ClockSet { line });
+        let line = Line { boot: context.boot.clone(), booted_at_ms };
+        draft.push(context.now, Fact::ClockSet { line });
     }
 }
 
@@ -73,9 +73,9 @@ impl Run {
         // The first heartbeat is counted from the first start, which stays what it was.
         self.heartbeat.told_at = self.heartbeat.told_at.or(self.started_at).map(moved);
         self.watches.iter_mut().filter_map(|watch| watch.told_at.as_mut()).for_each(move_on);
-        let attempt = self.attempt.as_mut().map(|attempt| &mut attempt.held);
-        let errand = self.errand.as_mut().map(|errand| &mut errand.held);
-        for Held { process, end, .. } in attempt.into_iter().chain(errand) {
+        let attempt = self.attempt.as_mut().map(|attempt| &mut attempt.state);
+        let errand = self.errand.as_mut().map(|errand| &mut errand.state);
+        for StepState { process, end, .. } in attempt.into_iter().chain(errand) {
             process.iter_mut().for_each(|process| move_on(&mut process.at));
             end.iter_mut().for_each(|(_, at)| move_on(at));
         }

@@ -69,7 +69,7 @@ impl NoticeKind {
 }
 
 impl Run {
-    /// What these events, the last of which led to this run, have to tell; nothing if nobody is to be told.
+    /// What these events, the last of which led to this run, have to tell; nothing if no sink is to be told.
     pub fn notices(&self, events: &[Event]) -> Vec<Notice> {
         events.iter().filter_map(|event| self.notice(event)).collect()
     }

@@ -36,7 +36,7 @@ pub enum Outcome {
     Interrupted {
         by: String,
     },
-    /// Nobody saw the end.
+    /// The end was not observed.
     Lost,
 }
 
@@ -57,7 +57,7 @@ impl Outcome {
         }
     }
 
-    /// True if the main process ended without anybody ending it.
+    /// True if the main process ended by itself.
     pub fn is_by_itself(&self) -> bool {
         match self {
             Self::Exited { .. } | Self::Signaled { .. } | Self::BadResponse { .. } => true,
@@ -100,7 +100,7 @@ impl Outcome {
         matches!(self, Self::NeverStarted { code: NeverStarted::NoResources, .. })
     }
 
-    /// The exit that somebody saw, if somebody did.
+    /// The exit, if it was observed.
     pub fn exit(&self) -> Option<Exit> {
         match self {
             Self::Exited { code } => Some(Exit::Code(*code)),

@@ -1,39 +1,39 @@
 //! Making a run ready: its workspace, then the checks and the hook before its first turn.
 
 use crate::advance::Facts;
-use crate::run::{Done, Place};
+use crate::run::{Done, WorkspaceState};
 use crate::{
-    BlockReason, Hook, Moment, Purpose, Reason, ReasonCode, Run, StateName, Strategy, Verdict,
+    BlockReason, Context, Hook, Purpose, Reason, ReasonCode, Run, StateName, Strategy, Verdict,
     reason, rest,
 };
 
 /// The next thing that is missing.
-pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
+pub(crate) fn next(run: &Run, context: &Context) -> Option<Facts> {
     if run.is_busy() {
         return None;
     }
     let created = match &run.preparation.workspace {
         // Making it is an effect.
-        Place::Unmade => return None,
-        Place::Refused { why } => {
+        WorkspaceState::Unmade => return None,
+        WorkspaceState::Refused { why } => {
             let why = reason::of(&format!("no workspace: {why}"), ReasonCode::WorkspaceFailed);
-            return Some(vec![reason::finishing(run, moment.now, Verdict::Failed, why)]);
+            return Some(vec![reason::finishing(run, context.now, Verdict::Failed, why)]);
         }
-        Place::Ready { created } => *created,
-        Place::Discarded => unreachable!("a workspace is discarded while finishing"),
+        WorkspaceState::Ready { created } => *created,
+        WorkspaceState::Discarded => unreachable!("a workspace is discarded while finishing"),
     };
     match missing(run, created) {
         Missing::Errand(purpose) => {
-            Some(rest::unless_paused(run, moment, || reason::errand(run, moment, purpose)))
+            Some(rest::unless_paused(run, context, || reason::errand(run, context, purpose)))
         }
         Missing::Nothing => {
             let why = reason::of("ready", ReasonCode::Ready);
-            Some(vec![(moment.now, reason::to_state(run, StateName::Running, why))])
+            Some(vec![(context.now, reason::to_state(run, StateName::Running, why))])
         }
         Missing::Hope { why, is_over: true } => {
-            Some(vec![reason::finishing(run, moment.now, Verdict::Failed, why)])
+            Some(vec![reason::finishing(run, context.now, Verdict::Failed, why)])
         }
-        Missing::Hope { why, is_over: false } => Some(reason::blocked(run, moment, why)),
+        Missing::Hope { why, is_over: false } => Some(reason::blocked(run, context, why)),
     }
 }
 

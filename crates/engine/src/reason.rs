@@ -2,7 +2,7 @@
 
 use crate::advance::Facts;
 use crate::{
-    Actor, BlockReason, Exit, Fact, Limit, Moment, Outcome, Purpose, Reason, ReasonCode, Run,
+    Actor, BlockReason, Context, Exit, Fact, Limit, Outcome, Purpose, Reason, ReasonCode, Run,
     StateName, Time, Verdict, WaitCause,
 };
 
@@ -38,23 +38,23 @@ pub(crate) fn finishing(run: &Run, at: Time, verdict: Verdict, mut why: Reason) 
     (at, Fact::StateChanged { from, to, why, cause: None, until: None, verdict: Some(verdict) })
 }
 
-pub(crate) fn blocked(run: &Run, moment: &Moment, mut why: Reason) -> Facts {
+pub(crate) fn blocked(run: &Run, context: &Context, mut why: Reason) -> Facts {
     if why.evidence.is_empty() {
         why.evidence = evidence(run);
     }
-    vec![(moment.now, to_state(run, StateName::Blocked, why))]
+    vec![(context.now, to_state(run, StateName::Blocked, why))]
 }
 
 /// In characters: enough to know it by.
 const LONGEST_COMMAND: usize = 200;
 
 /// The intent to run a command of the host.
-pub(crate) fn errand(run: &Run, moment: &Moment, purpose: Purpose) -> Facts {
+pub(crate) fn errand(run: &Run, context: &Context, purpose: Purpose) -> Facts {
     let turn = run.attempt.as_ref().map_or(0, |last| last.turn);
     let errand = run.errands + 1;
-    let boot = moment.boot.clone();
+    let boot = context.boot.clone();
     let command = purpose.command(&run.spec).chars().take(LONGEST_COMMAND).collect();
-    vec![(moment.now, Fact::ErrandStarted { errand, purpose, command, turn, boot })]
+    vec![(context.now, Fact::ErrandStarted { errand, purpose, command, turn, boot })]
 }
 
 /// Where it can be looked up.
@@ -96,7 +96,7 @@ pub(crate) fn verdict_of(outcome: &Outcome) -> (Verdict, Reason) {
         Outcome::Interrupted { by } => {
             (Verdict::Failed, of(&format!("interrupted by a {by}"), ReasonCode::Interrupted))
         }
-        Outcome::Lost => (Verdict::Failed, of("nobody saw how it ended", ReasonCode::Lost)),
+        Outcome::Lost => (Verdict::Failed, of("its end was not observed", ReasonCode::Lost)),
     }
 }
 

@@ -32,7 +32,7 @@ pub struct ToolCall {
     pub key: Option<String>,
 }
 
-/// What a turn has used up; `None` where nobody said.
+/// What a turn has used up; `None` where the agent did not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub input_tokens: Option<u64>,

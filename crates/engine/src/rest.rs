@@ -1,44 +1,46 @@
 //! A run at rest, and how it goes on: the queue, the delay, the pause, what an agent waits for.
 
 use crate::advance::Facts;
-use crate::{Budget, Event, Fact, Moment, Reason, ReasonCode, Run, Slot, State, WaitCause, reason};
+use crate::{
+    Budget, Context, Event, Fact, Reason, ReasonCode, Run, Slot, State, WaitCause, reason,
+};
 
 /// What a waiting run does now, if its wait is over.
-pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
+pub(crate) fn wait_on(run: &Run, context: &Context) -> Option<Facts> {
     let State::Waiting { cause, since, until } = run.state else { return None };
     // A clock that was set back must not make a wait longer.
-    let is_due = until.is_some_and(|until| moment.now >= until) || moment.now < since;
+    let is_due = until.is_some_and(|until| context.now >= until) || context.now < since;
     let has_message = !run.inbox.unread.is_empty();
     match cause {
         WaitCause::Backoff if is_due || until.is_none() => {
-            go_on(run, moment, reason::of("the delay is over", ReasonCode::BackoffOver))
+            go_on(run, context, reason::of("the delay is over", ReasonCode::BackoffOver))
         }
         WaitCause::RateLimit if is_due => {
-            go_on(run, moment, reason::of("the rate limit is over", ReasonCode::RateLimitOver))
+            go_on(run, context, reason::of("the rate limit is over", ReasonCode::RateLimitOver))
         }
         WaitCause::Slot | WaitCause::RestartPacing => {
-            go_on(run, moment, reason::of("a slot is free", ReasonCode::SlotFree))
+            go_on(run, context, reason::of("a slot is free", ReasonCode::SlotFree))
         }
-        WaitCause::Budget => match &moment.budget {
-            Budget::Spent { .. } if !is_due || moment.now == since => None,
+        WaitCause::Budget => match &context.budget {
+            Budget::Spent { .. } if !is_due || context.now == since => None,
             Budget::Spent { .. } | Budget::Room => {
-                go_on(run, moment, reason::of("there is budget again", ReasonCode::BudgetFree))
+                go_on(run, context, reason::of("there is budget again", ReasonCode::BudgetFree))
             }
         },
         WaitCause::Timer | WaitCause::Message if has_message => {
-            go_on(run, moment, reason::of("a message came", ReasonCode::Message))
+            go_on(run, context, reason::of("a message came", ReasonCode::Message))
         }
         WaitCause::Children if run.has_word_of_others() => {
-            go_on(run, moment, reason::of("a message came", ReasonCode::Message))
+            go_on(run, context, reason::of("a message came", ReasonCode::Message))
         }
         WaitCause::Children if run.live_children() == 0 => {
-            go_on(run, moment, reason::of("its children have ended", ReasonCode::Children))
+            go_on(run, context, reason::of("its children have ended", ReasonCode::Children))
         }
         WaitCause::Timer if is_due => {
-            go_on(run, moment, reason::of("the time has come", ReasonCode::Timer))
+            go_on(run, context, reason::of("the time has come", ReasonCode::Timer))
         }
         WaitCause::Paused if !run.is_to_rest() => {
-            go_on(run, moment, reason::of("resumed", ReasonCode::Resumed))
+            go_on(run, context, reason::of("resumed", ReasonCode::Resumed))
         }
         WaitCause::Backoff
         | WaitCause::RateLimit
@@ -50,36 +52,36 @@ pub(crate) fn wait_on(run: &Run, moment: &Moment) -> Option<Facts> {
 }
 
 /// Takes the run back to where it was, if it may go there now.
-pub(crate) fn go_on(run: &Run, moment: &Moment, why: Reason) -> Option<Facts> {
+pub(crate) fn go_on(run: &Run, context: &Context, why: Reason) -> Option<Facts> {
     if run.is_busy() {
         return None;
     }
     if run.is_to_rest() {
-        return Some(pause(run, moment));
+        return Some(pause(run, context));
     }
-    match (moment.slot, &run.state) {
-        (Slot::Free, _) => Some(vec![(moment.now, reason::to_state(run, run.home(), why))]),
+    match (context.slot, &run.state) {
+        (Slot::Free, _) => Some(vec![(context.now, reason::to_state(run, run.home(), why))]),
         (
-            Slot::Taken | Slot::Held,
+            Slot::Taken | Slot::Paced,
             State::Queued
             | State::Waiting { cause: WaitCause::Slot | WaitCause::RestartPacing, .. },
         ) => None,
-        (Slot::Held, _) => Some(hold(run, moment)),
+        (Slot::Paced, _) => Some(pace(run, context)),
         (Slot::Taken, _) => {
             let why = reason::of("others are running", ReasonCode::Slot);
-            Some(vec![(moment.now, reason::waiting(run, WaitCause::Slot, None, why))])
+            Some(vec![(context.now, reason::waiting(run, WaitCause::Slot, None, why))])
         }
     }
 }
 
 /// The run would start something, and others are started first after a restart.
-fn hold(run: &Run, moment: &Moment) -> Facts {
+fn pace(run: &Run, context: &Context) -> Facts {
     let why = reason::of("held back after a restart", ReasonCode::ResumeHeld);
-    vec![(moment.now, reason::waiting(run, WaitCause::RestartPacing, None, why))]
+    vec![(context.now, reason::waiting(run, WaitCause::RestartPacing, None, why))]
 }
 
 /// True if these events rest a run that would have gone on, had it not been held back.
-pub(crate) fn is_held_back(events: &[Event]) -> bool {
+pub(crate) fn is_paced(events: &[Event]) -> bool {
     events.iter().any(|event| match &event.fact {
         Fact::StateChanged { why, cause: Some(word), .. } => {
             WaitCause::of(*word, &why.reason_code) == WaitCause::RestartPacing
@@ -89,24 +91,25 @@ pub(crate) fn is_held_back(events: &[Event]) -> bool {
 }
 
 /// The run rests before it would start something.
-pub(crate) fn pause(run: &Run, moment: &Moment) -> Facts {
-    vec![(moment.now, reason::waiting(run, WaitCause::Paused, None, paused(run)))]
+pub(crate) fn pause(run: &Run, context: &Context) -> Facts {
+    vec![(context.now, reason::waiting(run, WaitCause::Paused, None, paused(run)))]
 }
 
 fn paused(run: &Run) -> Reason {
-    let text = if run.is_held { "paused with every other run" } else { "paused on request" };
+    let text =
+        if run.is_paused_with_all { "paused with every other run" } else { "paused on request" };
     Reason { actor: crate::Actor::User, ..reason::of(text, ReasonCode::Paused) }
 }
 
 /// Starts something, unless the run is to rest before it does.
 pub(crate) fn unless_paused(
     run: &Run,
-    moment: &Moment,
+    context: &Context,
     start: impl FnOnce() -> Vec<(crate::Time, Fact)>,
 ) -> Facts {
-    match moment.slot {
-        _ if run.is_to_rest() => pause(run, moment),
-        Slot::Held => hold(run, moment),
+    match context.slot {
+        _ if run.is_to_rest() => pause(run, context),
+        Slot::Paced => pace(run, context),
         Slot::Free | Slot::Taken => start(),
     }
 }

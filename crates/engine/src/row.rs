@@ -86,8 +86,8 @@ impl Run {
         }
     }
 
-    /// The exit of the last attempt, if somebody saw it.
+    /// The exit of the last attempt, if it was observed.
     pub fn exit(&self) -> Option<Exit> {
-        self.attempt.as_ref()?.held.end.as_ref()?.0.exit()
+        self.attempt.as_ref()?.state.end.as_ref()?.0.exit()
     }
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::emit::{self, Emit};
 use crate::{
-    Charge, Condition, Errand, Heartbeat, Held, Inbox, Limit, Line, Message, Orders, Outcome,
-    Reason, RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StopMode, Survivor, Time,
-    ToolCall, TurnStatus, Verdict, Wait, WaitCause, Watch,
+    Charge, Condition, Errand, Heartbeat, Inbox, Limit, Line, Message, Orders, Outcome, Reason,
+    RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StepState, StopMode, Survivor,
+    Time, ToolCall, TurnStatus, Verdict, Wait, WaitCause, Watch,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,8 +63,8 @@ pub struct Run {
     /// The number of the last order to rest, and of the last to go on.
     pub(crate) paused_seq: u64,
     pub(crate) resumed_seq: u64,
-    /// With every other run, by one word for all.
-    pub is_held: bool,
+    /// With every other run, by `pause --all`.
+    pub is_paused_with_all: bool,
     /// True from a person's word until a blocked run goes on.
     pub(crate) is_released: bool,
     /// True once `after_run` was meant to start.
@@ -111,7 +111,7 @@ impl Clock {
 /// How far a run is made ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preparation {
-    pub workspace: Place,
+    pub workspace: WorkspaceState,
     pub(crate) is_checked_out: bool,
     pub(crate) after_create: Done,
     /// How many of the checks before the first turn have passed.
@@ -123,7 +123,7 @@ pub struct Preparation {
 
 /// What has become of the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum WorkspaceState {
     #[default]
     Unmade,
     Refused {
@@ -151,7 +151,7 @@ pub(crate) enum Done {
 pub struct Attempt {
     pub turn: u32,
     pub number: u32,
-    pub held: Held,
+    pub state: StepState,
     /// How the attempt before it at the same turn ended.
     pub after: Option<Outcome>,
     /// The number of the last message it was given.
@@ -235,7 +235,7 @@ pub enum CallOutcome {
     Failed {
         why: String,
     },
-    /// Nobody saw how it ended.
+    /// Its end was not observed.
     Unknown,
     Refused {
         reason_code: String,
@@ -265,7 +265,7 @@ pub struct Counters {
     pub crash_restarts: u32,
     /// Turns in a row that changed nothing.
     pub no_progress: u32,
-    /// Turns in a row that claimed done in vain.
+    /// Turns in a row that claimed done and were refuted.
     pub failed_claims: u32,
 }
 
@@ -289,12 +289,12 @@ impl Run {
 
     /// The attempt that has not ended, if there is one.
     pub fn live(&self) -> Option<&Attempt> {
-        self.attempt.as_ref().filter(|attempt| attempt.held.is_live())
+        self.attempt.as_ref().filter(|attempt| attempt.state.is_live())
     }
 
     /// The errand that has not ended, if there is one.
     pub fn live_errand(&self) -> Option<&Errand> {
-        self.errand.as_ref().filter(|errand| errand.held.is_live())
+        self.errand.as_ref().filter(|errand| errand.state.is_live())
     }
 
     /// True while any process of the run lives, or may.
@@ -303,13 +303,13 @@ impl Run {
     }
 
     /// What is known of a step, if it is the current one of its kind.
-    pub fn held(&self, step: Step) -> Option<&Held> {
+    pub fn step_state(&self, step: Step) -> Option<&StepState> {
         match step {
             Step::Attempt { turn, attempt } => {
-                self.attempt.as_ref().filter(|known| known.is(turn, attempt)).map(|it| &it.held)
+                self.attempt.as_ref().filter(|known| known.is(turn, attempt)).map(|it| &it.state)
             }
             Step::Errand { errand } => {
-                self.errand.as_ref().filter(|known| known.number == errand).map(|it| &it.held)
+                self.errand.as_ref().filter(|known| known.number == errand).map(|it| &it.state)
             }
         }
     }
@@ -372,24 +372,24 @@ impl Run {
 
     /// True if nothing new is to be started for it, for now.
     pub fn is_to_rest(&self) -> bool {
-        self.is_paused || self.is_held
+        self.is_paused || self.is_paused_with_all
     }
 
     pub fn has_survivors(&self) -> bool {
-        self.attempt.as_ref().is_some_and(|attempt| attempt.held.has_survivors())
-            || self.errand.as_ref().is_some_and(|errand| errand.held.has_survivors())
+        self.attempt.as_ref().is_some_and(|attempt| attempt.state.has_survivors())
+            || self.errand.as_ref().is_some_and(|errand| errand.state.has_survivors())
     }
 
     pub fn survivors(&self) -> &[Survivor] {
-        let of_attempt = self.attempt.as_ref().map_or(&[][..], |it| it.held.survivors());
-        let of_errand = self.errand.as_ref().map_or(&[][..], |it| it.held.survivors());
+        let of_attempt = self.attempt.as_ref().map_or(&[][..], |it| it.state.survivors());
+        let of_errand = self.errand.as_ref().map_or(&[][..], |it| it.state.survivors());
         if of_attempt.is_empty() { of_errand } else { of_attempt }
     }
 
-    /// True if a stop has been tried and somebody is left.
+    /// True if a stop has been tried and a process is left.
     pub fn is_stop_incomplete(&self) -> bool {
-        self.attempt.as_ref().is_some_and(|attempt| attempt.held.stop_incomplete)
-            || self.errand.as_ref().is_some_and(|errand| errand.held.stop_incomplete)
+        self.attempt.as_ref().is_some_and(|attempt| attempt.state.stop_incomplete)
+            || self.errand.as_ref().is_some_and(|errand| errand.state.stop_incomplete)
     }
 
     /// The last call that a settling run has to see to, and its place.

@@ -4,28 +4,28 @@ use crate::advance::Facts;
 use crate::emit::{self, Emit};
 use crate::run::{Attempt, CallOutcome, Done, Settling};
 use crate::{
-    BlockReason, Budget, Exceeded, Fact, Hook, Limit, Moment, OnInterrupt, Outcome, Purpose,
+    BlockReason, Budget, Context, Exceeded, Fact, Hook, Limit, OnInterrupt, Outcome, Purpose,
     Reason, ReasonCode, Run, StateName, TurnStatus, Verdict, Wait, WaitCause, limits, reason, rest,
     retry, tools,
 };
 
-pub(crate) fn next(run: &Run, moment: &Moment) -> Option<Facts> {
+pub(crate) fn next(run: &Run, context: &Context) -> Option<Facts> {
     if run.live().is_some() || run.live_errand().is_some() {
         return None;
     }
     if let Some(settling) = &run.settling {
-        return settle(run, settling, moment);
+        return settle(run, settling, context);
     }
     match &run.attempt {
-        Some(attempt) if !attempt.is_settled => failed(run, attempt, moment),
+        Some(attempt) if !attempt.is_settled => failed(run, attempt, context),
         _ if run.has_survivors() => None,
-        Some(_) | None => start(run, moment),
+        Some(_) | None => start(run, context),
     }
 }
 
-/// An attempt that ended without an answer. A loop is not over while somebody of its last attempt is left.
-fn failed(run: &Run, attempt: &Attempt, moment: &Moment) -> Option<Facts> {
-    let (outcome, at) = attempt.held.end.as_ref().expect("it has ended");
+/// An attempt that ended without an answer. A loop is not over while a process of its last attempt is left.
+fn failed(run: &Run, attempt: &Attempt, context: &Context) -> Option<Facts> {
+    let (outcome, at) = attempt.state.end.as_ref().expect("it has ended");
     let (verdict, why) = reason::verdict_of(outcome);
     let stalled_too_often = limits::stalls_are_spent(run);
     let is_unseen = matches!(outcome, Outcome::Interrupted { .. } | Outcome::Lost);
@@ -33,14 +33,16 @@ fn failed(run: &Run, attempt: &Attempt, moment: &Moment) -> Option<Facts> {
         Outcome::Stalled { .. } if stalled_too_often => {
             let text = format!("{}, {} times in a row", why.reason, run.counters.stalls);
             let why = reason::block(&text, BlockReason::StallRestartsExhausted);
-            Some(reason::blocked(run, moment, why))
+            Some(reason::blocked(run, context, why))
         }
-        _ if is_unseen && run.spec.on_interrupt == OnInterrupt::Block => {
-            Some(reason::blocked(run, moment, reason::block(&why.reason, BlockReason::Interrupted)))
-        }
+        _ if is_unseen && run.spec.on_interrupt == OnInterrupt::Block => Some(reason::blocked(
+            run,
+            context,
+            reason::block(&why.reason, BlockReason::Interrupted),
+        )),
         _ => match retry::delay_ms(run, outcome) {
             Some(delay_ms) => {
-                let until = Some(moment.now.plus_ms(delay_ms));
+                let until = Some(context.now.plus_ms(delay_ms));
                 Some(vec![(*at, reason::waiting(run, WaitCause::Backoff, until, why))])
             }
             None if run.has_survivors() && run.spec.workflow.is_some() => None,
@@ -58,12 +60,12 @@ fn tries(run: &Run, why: Reason) -> Reason {
 }
 
 /// A turn has committed: its calls, its hook, what it has to say, and then what it wants.
-fn settle(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
+fn settle(run: &Run, settling: &Settling, context: &Context) -> Option<Facts> {
     if run.has_survivors() && !lets_survivors_be(run, settling) {
         return None;
     }
     if settling.needs_person {
-        return Some(reason::blocked(run, moment, unknown_call(run)));
+        return Some(reason::blocked(run, context, unknown_call(run)));
     }
     if let Some((call, wanted)) = run.next_call() {
         let key = wanted
@@ -72,27 +74,27 @@ fn settle(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
             .unwrap_or_else(|| format!("{}/t{}/c{}", run.id, settling.turn, call));
         if run.calls.contains_key(&key) {
             let turn = settling.turn;
-            return Some(vec![(moment.now, Fact::CallAnswered { turn, call, key })]);
+            return Some(vec![(context.now, Fact::CallAnswered { turn, call, key })]);
         }
         let purpose = Purpose::Tool { call, name: wanted.name.clone(), key };
-        return Some(rest::unless_paused(run, moment, || reason::errand(run, moment, purpose)));
+        return Some(rest::unless_paused(run, context, || reason::errand(run, context, purpose)));
     }
     if settling.after_turn == Done::NotYet {
         let purpose = Purpose::Hook { hook: Hook::AfterTurn };
-        return Some(rest::unless_paused(run, moment, || reason::errand(run, moment, purpose)));
+        return Some(rest::unless_paused(run, context, || reason::errand(run, context, purpose)));
     }
     match emit::decide(run, settling) {
         Emit::Now { to, text } => {
-            Some(vec![(moment.now, Fact::Emitted { turn: settling.turn, to, text })])
+            Some(vec![(context.now, Fact::Emitted { turn: settling.turn, to, text })])
         }
         Emit::Ask => {
             let why = reason::block(
                 "what the turn has to say needs approval",
                 BlockReason::NeedsApproval,
             );
-            Some(reason::blocked(run, moment, why))
+            Some(reason::blocked(run, context, why))
         }
-        Emit::Nothing => act(run, settling, moment),
+        Emit::Nothing => act(run, settling, context),
     }
 }
 
@@ -107,11 +109,11 @@ fn lets_survivors_be(run: &Run, settling: &Settling) -> bool {
 }
 
 /// What the turn wants to be next.
-fn act(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
-    let ended_at = run.attempt.as_ref().and_then(|it| it.held.end.as_ref()).map(|(_, at)| *at);
+fn act(run: &Run, settling: &Settling, context: &Context) -> Option<Facts> {
+    let ended_at = run.attempt.as_ref().and_then(|it| it.state.end.as_ref()).map(|(_, at)| *at);
     // What came between is part of the run: a hook, a person's word.
     let is_last = |at: &crate::Time| run.errand.is_none() && *at >= run.since;
-    let at = ended_at.filter(is_last).unwrap_or(moment.now);
+    let at = ended_at.filter(is_last).unwrap_or(context.now);
     match settling.status {
         TurnStatus::Done if run.spec.checks.done.is_empty() => {
             let why = reason::of("done", ReasonCode::Done);
@@ -119,11 +121,11 @@ fn act(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
         }
         TurnStatus::Done => {
             let why = reason::of("the agent says it is done", ReasonCode::ClaimedDone);
-            Some(vec![(moment.now, reason::to_state(run, StateName::Verifying, why))])
+            Some(vec![(context.now, reason::to_state(run, StateName::Verifying, why))])
         }
         TurnStatus::Blocked => Some(reason::blocked(
             run,
-            moment,
+            context,
             said(run, "the agent is blocked", BlockReason::AgentBlocked.into()),
         )),
         TurnStatus::Failed => {
@@ -133,14 +135,14 @@ fn act(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
         TurnStatus::Continue if limits::is_going_nowhere(run) => {
             let turns = run.counters.no_progress;
             let text = format!("{turns} turns in a row changed nothing");
-            Some(reason::blocked(run, moment, reason::block(&text, BlockReason::NoProgress)))
+            Some(reason::blocked(run, context, reason::block(&text, BlockReason::NoProgress)))
         }
         TurnStatus::Continue => match wait(run, settling) {
             Some((cause, code, until)) => {
                 let why = reason::of("the agent waits", code);
-                Some(vec![(moment.now, reason::waiting(run, cause, until, why))])
+                Some(vec![(context.now, reason::waiting(run, cause, until, why))])
             }
-            None => start(run, moment),
+            None => start(run, context),
         },
     }
 }
@@ -148,7 +150,7 @@ fn act(run: &Run, settling: &Settling, moment: &Moment) -> Option<Facts> {
 fn wait(run: &Run, settling: &Settling) -> Option<(WaitCause, ReasonCode, Option<crate::Time>)> {
     let has_message = !run.inbox.unread.is_empty();
     match settling.wait? {
-        // Whoever asks a provider again before its time is only sent away again.
+        // A provider that is asked again before its time only refuses again.
         Wait::RateLimit(until) => Some((WaitCause::RateLimit, ReasonCode::RateLimit, Some(until))),
         Wait::Until(_) | Wait::Message if has_message => None,
         Wait::Until(until) => Some((WaitCause::Timer, ReasonCode::Timer, Some(until))),
@@ -172,7 +174,7 @@ fn unknown_call(run: &Run) -> Reason {
         .filter(|result| result.outcome == CallOutcome::Unknown)
         .map(|result| result.name.as_str())
         .collect();
-    let text = format!("nobody saw how the call of {} ended", unknown.join(", "));
+    let text = format!("the end of the call of {} was not observed", unknown.join(", "));
     Reason {
         evidence: reason::errand_evidence(run),
         ..reason::block(&text, BlockReason::UnknownCallOutcome)
@@ -180,30 +182,30 @@ fn unknown_call(run: &Run) -> Reason {
 }
 
 /// The next attempt: at the same turn while that is uncommitted, or else the first at the next.
-fn start(run: &Run, moment: &Moment) -> Option<Facts> {
+fn start(run: &Run, context: &Context) -> Option<Facts> {
     let (turn, attempt) = match &run.attempt {
         Some(last) if last.turn > run.turns_committed => (last.turn, last.number + 1),
         Some(_) | None => (run.turns_committed + 1, 1),
     };
     if let Some(limit) = limits::spent(run, attempt) {
-        return Some(vec![(moment.now, Fact::LimitReached { limit })]);
+        return Some(vec![(context.now, Fact::LimitReached { limit })]);
     }
-    if let Budget::Spent { name, until, then } = &moment.budget {
-        return Some(beyond_budget(run, moment, name, *until, *then));
+    if let Budget::Spent { name, until, then } = &context.budget {
+        return Some(beyond_budget(run, context, name, *until, *then));
     }
-    Some(rest::unless_paused(run, moment, || {
+    Some(rest::unless_paused(run, context, || {
         let messages = run.inbox.unread.last().map_or(0, |message| message.seq);
-        let boot = moment.boot.clone();
+        let boot = context.boot.clone();
         let started = Fact::TurnStarted { turn, attempt, boot, messages };
         let offered = tools::offered(&run.spec, turn, attempt);
-        std::iter::once(started).chain(offered).map(|fact| (moment.now, fact)).collect()
+        std::iter::once(started).chain(offered).map(|fact| (context.now, fact)).collect()
     }))
 }
 
 /// The next attempt would go beyond what the run shares with others.
 fn beyond_budget(
     run: &Run,
-    moment: &Moment,
+    context: &Context,
     name: &str,
     until: Option<crate::Time>,
     then: Exceeded,
@@ -211,9 +213,9 @@ fn beyond_budget(
     let why = reason::of(&format!("the budget {name} is spent"), ReasonCode::Budget);
     match then {
         Exceeded::Wait => {
-            vec![(moment.now, reason::waiting(run, WaitCause::Budget, until, why))]
+            vec![(context.now, reason::waiting(run, WaitCause::Budget, until, why))]
         }
-        Exceeded::End => vec![reason::finishing(run, moment.now, Verdict::Exhausted, why)],
+        Exceeded::End => vec![reason::finishing(run, context.now, Verdict::Exhausted, why)],
     }
 }
 

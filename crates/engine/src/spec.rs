@@ -47,7 +47,7 @@ pub struct RunSpec {
     /// Patterns; a line of output that one of them matches is told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watches: Vec<String>,
-    /// How often somebody wants to hear of new output.
+    /// How often sinks are told of new output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,7 +173,7 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd_micros: Option<u64>,
-    /// How many turns in a row may change nothing, or claim done in vain, before the run is blocked.
+    /// How many turns in a row may change nothing, or claim done and be refuted, before the run is blocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_progress_turns: Option<u32>,
 }
@@ -336,7 +336,7 @@ pub enum ModelClass {
     SmallLocal,
 }
 
-/// What follows when nobody saw the end of an attempt, or the machine went down under it.
+/// What follows when the end of an attempt was not observed, or the machine went down under it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnInterrupt {

@@ -1,4 +1,4 @@
-//! What a run has used up. What nobody reported is charged at its reservation, and marked.
+//! What a run has used up. What was not reported is charged at its reservation, and marked.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Charge {
     pub output_tokens: u64,
     pub cached_tokens: u64,
     pub cost_usd_micros: u64,
-    /// False if any of it is a reservation, because nobody said.
+    /// False if any of it is a reservation, because the agent did not say.
     pub known: bool,
 }
 
@@ -53,7 +53,7 @@ impl Charge {
             && self.cost_usd_micros >= other.cost_usd_micros
     }
 
-    /// What was said, as somebody would have said it; nothing is said of what is nothing and not known.
+    /// What was said, as an agent would have said it; nothing is said of what is nothing and not known.
     fn as_said(&self) -> Usage {
         let tokens = |count: u64| Some(count).filter(|_| self.known || self.tokens() > 0);
         Usage {

@@ -11,7 +11,7 @@ pub enum Step {
 
 /// What is known of a step's processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct StepState {
     /// The boot it was meant for. On another boot nothing of it can be alive.
     pub boot: BootId,
     pub process: Option<Process>,
@@ -44,7 +44,7 @@ pub enum Tree {
     Empty,
 }
 
-impl Held {
+impl StepState {
     pub(crate) fn new(boot: &BootId) -> Self {
         Self {
             boot: boot.clone(),
@@ -99,7 +99,7 @@ impl Held {
         self.stop_incomplete = true;
     }
 
-    /// Asked to end again, so what was tried in vain is tried again.
+    /// Asked to end again, so what did not help is tried again.
     pub(crate) fn order_stop(&mut self, mode: StopMode) {
         self.stop = Some(self.stop.map_or(mode, |asked| asked.max(mode)));
         self.stop_incomplete = false;

@@ -1,6 +1,6 @@
 //! Watches and the heartbeat: which of the lines that match are told and when, and how often new output is.
 //!
-//! Decides by what has been told before and by the time. Looks at no output: whoever does brings what it has
+//! Decides by what has been told before and by the time. Looks at no output: the daemon does, and brings what it has
 //! found, and is told how long to hold it back.
 
 use crate::{Run, Time};
@@ -41,7 +41,7 @@ impl Watch {
     }
 
     /// How long what matches now has to be held back.
-    pub fn hold_back_ms(&self, now: Time) -> u64 {
+    pub fn wait_ms(&self, now: Time) -> u64 {
         self.told_at.map_or(0, |at| left_ms(at, WINDOW_MS, now))
     }
 
@@ -67,7 +67,7 @@ impl Watch {
     }
 }
 
-/// Lines that a watch has found and nobody has been told of; never more than one telling takes.
+/// Lines that a watch has found and no sink has been told of; never more than one telling takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matched {
     /// The watch's place among the run's, from 0.
@@ -131,7 +131,7 @@ pub struct Heartbeat {
 }
 
 impl Run {
-    /// How long until it is told that the live attempt has written so much; `None` if nobody wants to hear
+    /// How long until it is told that the live attempt has written so much; `None` if no sink wants to hear
     /// of it, or has heard of it already.
     pub fn heartbeat_in_ms(&self, output_bytes: u64, now: Time) -> Option<u64> {
         let every_ms = self.spec.heartbeat_ms?;
@@ -150,7 +150,7 @@ impl Run {
         self.watches.get_mut(usize::try_from(watch).ok()?)
     }
 
-    /// True if somebody looks at the output of this run's attempts.
+    /// True if the daemon looks at the output of this run's attempts.
     pub fn is_watched(&self) -> bool {
         self.spec.heartbeat_ms.is_some() || self.watches.iter().any(|watch| !watch.is_disabled)
     }
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_back_holds_nothing_back_for_longer() {
         let watch = Watch { told_at: Some(Time(100_000)), ..Watch::default() };
-        assert_eq!(watch.hold_back_ms(Time(100_000)), WINDOW_MS);
-        assert_eq!(watch.hold_back_ms(Time(101_000)), WINDOW_MS - 1000);
-        assert_eq!(watch.hold_back_ms(Time(115_000)), 0);
-        assert_eq!(watch.hold_back_ms(Time(5000)), 0);
+        assert_eq!(watch.wait_ms(Time(100_000)), WINDOW_MS);
+        assert_eq!(watch.wait_ms(Time(101_000)), WINDOW_MS - 1000);
+        assert_eq!(watch.wait_ms(Time(115_000)), 0);
+        assert_eq!(watch.wait_ms(Time(5000)), 0);
     }
 }

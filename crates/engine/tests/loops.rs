@@ -181,7 +181,7 @@ fn each_ceiling_has_a_name_of_its_own() {
         money.answers(says(Continue));
     }
     assert_eq!(money.is_at(), "finishing (max_cost_usd), finishing");
-    assert!(!money.run().spend.known, "what nobody said is charged and marked");
+    assert!(!money.run().spend.known, "what was not said is charged and marked");
 
     let mut time = Story::of(most(Limits { run_timeout_ms: Some(5_000), ..Limits::default() }));
     time.answers(says(Continue)).wakes_after(5_000);
@@ -447,7 +447,7 @@ fn who_is_left_of_a_failed_attempt_does_not_keep_the_hook_after_the_run_waiting(
     });
     assert_eq!(story.is_at(), "running (ready), turn 1 attempt 1");
     let stops = story.run().due().into_iter().any(|it| matches!(it, Effect::Stop { .. }));
-    assert!(stops, "nobody else would end them, and the hook waits for it");
+    assert!(stops, "nothing else would end them, and the hook waits for it");
     story.report(|report| report.tree = TreeNews::Empty);
     assert_eq!(story.is_at(), "finishing (exit_code), hook after_run");
 }
@@ -471,7 +471,7 @@ fn whom_the_hook_after_a_stopped_run_left_behind_can_be_stopped_too() {
     assert_eq!(story.is_at(), "stopped (stopped), ended");
     let stops =
         |story: &Story| story.run().due().into_iter().any(|it| matches!(it, Effect::Stop { .. }));
-    assert!(!stops(&story), "a run may leave somebody behind");
+    assert!(!stops(&story), "a run may leave processes behind");
     story.tell(now());
     assert!(stops(&story), "the stop before this did not reach them");
 }

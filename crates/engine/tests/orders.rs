@@ -50,7 +50,7 @@ fn of_two_answers_to_one_question_the_first_counts() {
     let mut story = Story::of(with_approval());
     story.answers(says(TurnStatus::Continue));
     let asked = question(&story);
-    story.slot = Slot::Held;
+    story.slot = Slot::Paced;
     story.tell(answer(Decision::Deny, "deny", Some(asked)));
     story.tell(answer(Decision::Approve, "approve", Some(asked)));
     story.slot = Slot::Free;
@@ -118,7 +118,7 @@ fn a_resume_does_not_take_back_a_second_pause_that_its_giver_did_not_see() {
     let seen = story.run().seq();
     story.tell(Input::PauseAsked(order("q", None)));
     story.tell(Input::ResumeAsked(order("r", Some(seen))));
-    assert!(story.run().is_paused, "somebody else paused it, too");
+    assert!(story.run().is_paused, "another client paused it, too");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn play(story: &mut Story, act: &Act) {
             story.wakes_after(400_000);
         }
         Act::Slot(is_free) => {
-            story.slot = if *is_free { Slot::Free } else { Slot::Held };
+            story.slot = if *is_free { Slot::Free } else { Slot::Paced };
             story.tell(Input::Woke);
         }
         Act::Give { verb, id, behind } => give(story, *verb, *id, *behind),

@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that is wrong panics")]
 
 use outlast_engine::{
-    Actor, Agent, Answer, BootId, Custody, Decision, End, Event, Exit, Fact, Found, FoundAttempt,
-    FoundEnd, Input, Limits, Moment, Order, Outcome, Reason, ReasonCode, Report, Response, Run,
-    RunId, RunSpec, Started, State, Step, Time, TreeNews, TurnStatus, Verdict, Workflow, check,
-    create, recover,
+    Actor, Agent, Answer, BootId, Context, Custody, Decision, End, Event, Exit, Fact, Found,
+    FoundAttempt, FoundEnd, Input, Limits, Order, Outcome, Reason, ReasonCode, Report, Response,
+    Run, RunId, RunSpec, Started, State, Step, Time, TreeNews, TurnStatus, Verdict, Workflow,
+    check, create, recover,
 };
 
 const HOUR_MS: u64 = 3_600_000;
@@ -19,8 +19,8 @@ fn boot() -> BootId {
     BootId("boot".to_owned())
 }
 
-fn moment() -> Moment {
-    Moment::new(Time(100 * HOUR_MS), boot())
+fn context() -> Context {
+    Context::new(Time(100 * HOUR_MS), boot())
 }
 
 fn command() -> RunSpec {
@@ -61,9 +61,9 @@ fn found(attempts: Vec<FoundAttempt>) -> Found {
 
 /// The run once it was rebuilt and has looked around, and its whole journal.
 fn rebuilt(spec: RunSpec, found: &Found) -> (Run, Vec<Event>) {
-    let mut events = recover(&id(), spec, Time(1), found, &moment()).unwrap();
+    let mut events = recover(&id(), spec, Time(1), found, &context()).unwrap();
     let run = Run::replay(&id(), &events).unwrap();
-    events.extend(run.handle(&Input::Woke, &moment()));
+    events.extend(run.handle(&Input::Woke, &context()));
     assert_eq!(check(&id(), &events), []);
     (Run::replay(&id(), &events).unwrap(), events)
 }
@@ -80,7 +80,7 @@ fn a_command_that_ended_long_ago_ends_as_it_did_whatever_its_time_was() {
     };
     let (run, _) = rebuilt(spec.clone(), &found(vec![exited(1, 1, 0, Answer::None)]));
     assert!(matches!(run.state, State::Finishing { verdict: Verdict::Completed, .. }), "{run:?}");
-    assert_eq!(run.clock.used_ms(moment().now), 10);
+    assert_eq!(run.clock.used_ms(context().now), 10);
     let (run, _) = rebuilt(spec, &found(vec![exited(1, 1, 3, Answer::None)]));
     assert!(matches!(run.state, State::Finishing { verdict: Verdict::Failed, .. }), "{run:?}");
     assert_eq!(run.exit(), Some(Exit::Code(3)));
@@ -97,7 +97,7 @@ fn a_loop_rests_until_a_person_lets_it_go_on() {
     assert_eq!((run.state.is_blocked(), run.turns_committed), (true, 2));
     assert!(run.why.reason_code == ReasonCode::Recovered);
     assert_eq!((count(&events, "TurnStarted"), count(&events, "TurnCommitted")), (3, 2));
-    let resumed = run.handle(&Input::ResumeAsked(Order::default()), &moment());
+    let resumed = run.handle(&Input::ResumeAsked(Order::default()), &context());
     let next = resumed.iter().find_map(|event| match event.fact {
         Fact::TurnStarted { turn, attempt, .. } => Some((turn, attempt)),
         _ => None,
@@ -135,7 +135,7 @@ fn errands_that_were_made_are_counted_so_that_no_number_is_used_again() {
 /// A journal at turn 1, and a directory at turn 3.
 #[test]
 fn a_journal_that_stands_behind_catches_up() {
-    let mut events = create(&id(), a_loop(), &moment());
+    let mut events = create(&id(), a_loop(), &context());
     let run = Run::replay(&id(), &events).unwrap();
     let turns = vec![
         exited(1, 1, 0, said(TurnStatus::Continue)),
@@ -144,7 +144,7 @@ fn a_journal_that_stands_behind_catches_up() {
     ];
     assert!(!run.is_behind(&found(turns[..1].to_vec())), "the attempt that it knows is no news");
     assert!(run.is_behind(&found(turns.clone())));
-    events.extend(run.catch_up(&found(turns), &moment()).unwrap());
+    events.extend(run.catch_up(&found(turns), &context()).unwrap());
     assert_eq!(check(&id(), &events), []);
     let run = Run::replay(&id(), &events).unwrap();
     assert_eq!(run.turns_committed, 3);
@@ -153,11 +153,11 @@ fn a_journal_that_stands_behind_catches_up() {
 
 /// A journal whose run has taken its first turn, and what it said.
 fn after_one_turn(spec: RunSpec, status: TurnStatus) -> (Run, Vec<Event>) {
-    let began = Moment { now: Time(500), ..moment() };
+    let began = Context { now: Time(500), ..context() };
     let mut events = create(&id(), spec, &began);
     let run = Run::replay(&id(), &events).unwrap();
     let report = exited(1, 1, 0, said(status)).report;
-    let looked = Moment { now: Time(2000), ..moment() };
+    let looked = Context { now: Time(2000), ..context() };
     events.extend(run.handle(&Input::Reported(Box::new(report)), &looked));
     (Run::replay(&id(), &events).unwrap(), events)
 }
@@ -169,7 +169,7 @@ fn a_question_that_an_older_journal_still_asks_is_passed_and_its_answer_said_to_
     let question = run.asks().unwrap().seq;
     let turns =
         vec![exited(1, 1, 0, said(TurnStatus::Blocked)), exited(2, 1, 0, said(TurnStatus::Done))];
-    events.extend(run.catch_up(&found(turns), &moment()).unwrap());
+    events.extend(run.catch_up(&found(turns), &context()).unwrap());
     assert_eq!(check(&id(), &events), []);
     let run = Run::replay(&id(), &events).unwrap();
     let missing = run.recovered.unwrap().missing;
@@ -182,14 +182,14 @@ fn a_question_that_may_have_been_answered_is_asked_again_and_that_is_said() {
     let (run, mut events) = after_one_turn(a_loop(), TurnStatus::Blocked);
     let question = run.asks().unwrap().seq;
     let hook = Found { errands: run.errands + 1, ..found(vec![]) };
-    events.extend(run.catch_up(&hook, &moment()).unwrap());
+    events.extend(run.catch_up(&hook, &context()).unwrap());
     let run = Run::replay(&id(), &events).unwrap();
     assert_eq!(run.asks().map(|asked| asked.seq), Some(question));
     let missing = &run.recovered.as_ref().unwrap().missing;
     assert_eq!(*missing, [format!("whether the question of event {question} was answered")]);
     let order = Order { answers: Some(question), ..Order::default() };
     let answer = Input::Answered { decision: Decision::Reply, message: None, order };
-    events.extend(run.handle(&answer, &moment()));
+    events.extend(run.handle(&answer, &context()));
     assert_eq!(check(&id(), &events), []);
 }
 
@@ -203,15 +203,15 @@ fn a_journal_that_catches_up_keeps_the_time_that_it_had_counted() {
         exited(2, 1, 0, said(TurnStatus::Continue)),
         exited(3, 1, 0, said(TurnStatus::Done)),
     ];
-    events.extend(run.catch_up(&found(turns), &moment()).unwrap());
+    events.extend(run.catch_up(&found(turns), &context()).unwrap());
     assert_eq!(check(&id(), &events), []);
     let run = Run::replay(&id(), &events).unwrap();
     // Up to the end of turn 2, which the journal takes for alive; then turn 3 alone.
-    assert_eq!(run.clock.used_ms(moment().now), (2011 - 500) + 10);
+    assert_eq!(run.clock.used_ms(context().now), (2011 - 500) + 10);
 }
 
 fn used_ms(run: &Run) -> u64 {
-    run.clock.used_ms(moment().now)
+    run.clock.used_ms(context().now)
 }
 
 /// The run is as the journal knows it, hours later: its clock goes on from what is proven.
@@ -220,20 +220,20 @@ fn hours_between_a_journal_and_its_return_end_no_run() {
     let limits = Limits { run_timeout_ms: Some(HOUR_MS), ..Limits::default() };
     let spec = RunSpec { limits, ..a_loop() };
     let (run, mut events) = after_one_turn(spec, TurnStatus::Continue);
-    let restored = |known_until| Input::JournalRestored { noticed_at: moment().now, known_until };
+    let restored = |known_until| Input::JournalRestored { noticed_at: context().now, known_until };
     let was_ended = |events: &[Event]| count(events, "LimitReached") == 1;
-    assert!(was_ended(&run.handle(&Input::Woke, &moment())), "without it the hours would count");
+    assert!(was_ended(&run.handle(&Input::Woke, &context())), "without it the hours would count");
     // Its turn has lived up to now: that is true time.
-    assert!(was_ended(&run.handle(&restored(moment().now), &moment())));
-    events.extend(run.handle(&restored(Time(2300)), &moment()));
+    assert!(was_ended(&run.handle(&restored(context().now), &context())));
+    events.extend(run.handle(&restored(Time(2300)), &context()));
     assert!(!was_ended(&events), "{events:?}");
     let run = Run::replay(&id(), &events).unwrap();
     assert_eq!(used_ms(&run), 2300 - 500);
     // By a daemon that was killed before it could do more.
-    let again = run.handle(&restored(Time(2300)), &moment());
+    let again = run.handle(&restored(Time(2300)), &context());
     assert_eq!(count(&again, "JournalRestored"), 0, "it is said once");
     let report = exited(2, 1, 0, said(TurnStatus::Done)).report;
-    let later = Moment { now: moment().now.plus_ms(50), ..moment() };
+    let later = Context { now: context().now.plus_ms(50), ..context() };
     events.extend(run.handle(&Input::Reported(Box::new(report)), &later));
     assert_eq!(check(&id(), &events), []);
     let run = Run::replay(&id(), &events).unwrap();
@@ -266,12 +266,12 @@ fn a_run_whose_directory_says_how_it_ended_ends_so() {
     let end = Some(FoundEnd { verdict: Verdict::Stopped, why, at: Time(9000) });
     let ended = Found { end, ..found(vec![exited(2, 1, 0, said(TurnStatus::Continue))]) };
     assert!(run.is_behind(&ended));
-    let caught_up = run.catch_up(&ended, &moment()).unwrap();
+    let caught_up = run.catch_up(&ended, &context()).unwrap();
     let (_, rebuilt) = rebuilt(a_loop(), &ended);
     for mut events in [[events, caught_up].concat(), rebuilt] {
         let run = Run::replay(&id(), &events).unwrap();
         assert!(!run.is_behind(&ended));
-        events.extend(run.handle(&Input::Finished, &moment()));
+        events.extend(run.handle(&Input::Finished, &context()));
         assert_eq!(check(&id(), &events), []);
         let run = Run::replay(&id(), &events).unwrap();
         assert_eq!(run.state, State::Ended { verdict: Verdict::Stopped });
@@ -282,5 +282,5 @@ fn a_run_whose_directory_says_how_it_ended_ends_so() {
 #[test]
 fn an_endless_gap_is_refused() {
     let attempts = vec![exited(1, 4_000_000_000, 0, Answer::None)];
-    assert!(recover(&id(), command(), Time(1), &found(attempts), &moment()).is_err());
+    assert!(recover(&id(), command(), Time(1), &found(attempts), &context()).is_err());
 }

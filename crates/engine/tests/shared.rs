@@ -1,10 +1,10 @@
-//! What runs share: a word for all of them, and budgets.
+//! What runs share: `pause --all`, and budgets.
 
 mod story;
 
 use outlast_engine::TurnStatus::{Blocked, Continue};
 use outlast_engine::{
-    Budget, Exceeded, Fact, Hold, Input, Moment, Nearing, Order, Run, RunId, Time, create,
+    Budget, Context, Exceeded, Fact, Input, Nearing, Order, PauseAll, Run, RunId, Time, create,
 };
 use story::{Story, a_loop, command, says};
 
@@ -16,13 +16,13 @@ fn spent(until: Option<Time>, then: Exceeded) -> Budget {
 fn everything_rests_while_the_word_for_all_holds_and_goes_on_after_it() {
     let mut story = Story::of(a_loop());
     story.report(|_| {});
-    story.hold = Hold::On;
+    story.pause_all = PauseAll::On;
     story.tell(Input::Woke).tell(Input::Woke);
     assert!(story.run().live().is_some(), "what runs goes on to its end");
     story.answers(says(Continue));
     assert_eq!(story.is_at(), "waiting (paused), paused");
     assert_eq!(story.run().why.reason, "paused with every other run");
-    story.hold = Hold::Off;
+    story.pause_all = PauseAll::Off;
     story.tell(Input::Woke);
     assert_eq!(story.is_at(), "running (resumed), turn 2 attempt 1");
     let said = |kind| story.events.iter().filter(|event| event.fact.kind() == kind).count();
@@ -39,9 +39,9 @@ fn who_said_the_word_for_all_is_in_the_journal_of_each_run_that_follows_it() {
     // Ids are the clients' own: an order to this run alone may have had the same one.
     story.report(|_| {}).tell(Input::PauseAsked(given("same")));
     story.tell(Input::ResumeAsked(given("back")));
-    (story.hold, story.word) = (Hold::On, Some(given("same").into()));
+    (story.pause_all, story.word) = (PauseAll::On, Some(given("same").into()));
     story.tell(Input::Woke);
-    (story.hold, story.word) = (Hold::Off, Some(given("other").into()));
+    (story.pause_all, story.word) = (PauseAll::Off, Some(given("other").into()));
     story.tell(Input::Woke);
     let words: Vec<&Order> = story
         .events
@@ -54,7 +54,7 @@ fn who_said_the_word_for_all_is_in_the_journal_of_each_run_that_follows_it() {
         .collect();
     let nameless = Order { id: None, ..given("same") };
     assert_eq!(words, [&nameless, &given("other")]);
-    // An order to this run under the id of a word for all is an order of its own.
+    // An order to this run under the id of a `pause --all` is an order of its own.
     story.tell(Input::PauseAsked(given("other")));
     assert!(story.run().is_paused);
 }
@@ -63,9 +63,9 @@ fn who_said_the_word_for_all_is_in_the_journal_of_each_run_that_follows_it() {
 fn a_persons_own_pause_and_a_block_are_not_undone_by_the_word_for_all() {
     let mut paused = Story::of(a_loop());
     paused.report(|_| {}).tell(Input::PauseAsked(outlast_engine::Order::default()));
-    paused.hold = Hold::On;
+    paused.pause_all = PauseAll::On;
     paused.answers(says(Continue));
-    paused.hold = Hold::Off;
+    paused.pause_all = PauseAll::Off;
     paused.tell(Input::Woke);
     assert_eq!(paused.is_at(), "waiting (paused), paused");
     paused.tell(Input::ResumeAsked(outlast_engine::Order::default()));
@@ -73,9 +73,9 @@ fn a_persons_own_pause_and_a_block_are_not_undone_by_the_word_for_all() {
 
     let mut blocked = Story::of(a_loop());
     blocked.answers(says(Blocked));
-    blocked.hold = Hold::On;
+    blocked.pause_all = PauseAll::On;
     blocked.tell(Input::Woke);
-    blocked.hold = Hold::Off;
+    blocked.pause_all = PauseAll::Off;
     blocked.tell(Input::Woke);
     assert_eq!(blocked.is_at(), "blocked (agent_blocked), blocked");
 }
@@ -84,10 +84,10 @@ fn a_persons_own_pause_and_a_block_are_not_undone_by_the_word_for_all() {
 fn one_run_cannot_be_resumed_out_of_the_word_for_all() {
     let mut story = Story::of(a_loop());
     story.report(|_| {}).tell(Input::PauseAsked(outlast_engine::Order::default()));
-    story.hold = Hold::On;
+    story.pause_all = PauseAll::On;
     story.answers(says(Continue)).tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "waiting (paused), paused");
-    story.hold = Hold::Off;
+    story.pause_all = PauseAll::Off;
     story.tell(Input::Woke);
     assert_eq!(story.is_at(), "running (resumed), turn 2 attempt 1");
 }
@@ -96,8 +96,8 @@ fn one_run_cannot_be_resumed_out_of_the_word_for_all() {
 fn what_is_ended_for_a_pause_of_all_is_made_again_and_costs_no_try() {
     let mut story = Story::of(a_loop());
     story.report(|_| {});
-    story.hold = Hold::On;
-    story.tell(Input::HoldNow).tell(Input::HoldNow);
+    story.pause_all = PauseAll::On;
+    story.tell(Input::PauseAllNow).tell(Input::PauseAllNow);
     let stops = |story: &Story| {
         story.run().due().iter().any(|it| matches!(it, outlast_engine::Effect::Stop { .. }))
     };
@@ -105,7 +105,7 @@ fn what_is_ended_for_a_pause_of_all_is_made_again_and_costs_no_try() {
     story.is_ended_for(outlast_engine::EndCause::Stopped);
     assert_eq!(story.is_at(), "waiting (paused), paused");
     assert_eq!((story.run().counters.attempts, story.run().counters.crash_restarts), (0, 0));
-    story.hold = Hold::Off;
+    story.pause_all = PauseAll::Off;
     story.tell(Input::Woke);
     assert_eq!(story.is_at(), "running (resumed), turn 1 attempt 2");
     assert_eq!(story.run().counters.crash_restarts, 0);
@@ -113,14 +113,17 @@ fn what_is_ended_for_a_pause_of_all_is_made_again_and_costs_no_try() {
 
     let mut once = Story::of(command());
     once.report(|_| {});
-    once.hold = Hold::On;
-    once.tell(Input::HoldNow);
-    assert!(once.run().is_held && !stops(&once), "a command that is not made again goes on");
+    once.pause_all = PauseAll::On;
+    once.tell(Input::PauseAllNow);
+    assert!(
+        once.run().is_paused_with_all && !stops(&once),
+        "a command that is not made again goes on"
+    );
 
     let mut stopped = Story::of(a_loop());
     stopped.report(|_| {});
-    stopped.hold = Hold::On;
-    stopped.tell(Input::HoldNow);
+    stopped.pause_all = PauseAll::On;
+    stopped.tell(Input::PauseAllNow);
     stopped.tell(Input::StopAsked {
         mode: outlast_engine::StopMode::Gracefully,
         order: outlast_engine::Order::default(),
@@ -132,17 +135,17 @@ fn what_is_ended_for_a_pause_of_all_is_made_again_and_costs_no_try() {
 #[test]
 fn a_run_that_is_made_while_the_word_holds_rests_and_one_that_is_stopped_then_ends() {
     let id = RunId("k3v9d2m7q0xa".to_owned());
-    let moment = Moment {
-        hold: Hold::On,
-        ..Moment::new(Time(1_000_000), outlast_engine::BootId("boot-1".to_owned()))
+    let context = Context {
+        pause_all: PauseAll::On,
+        ..Context::new(Time(1_000_000), outlast_engine::BootId("boot-1".to_owned()))
     };
-    let events = create(&id, command(), &moment);
+    let events = create(&id, command(), &context);
     let run = Run::replay(&id, &events).expect("it is legal");
     assert_eq!((run.phase().as_str(), run.attempt.is_none()), ("paused", true));
 
     let mut story = Story::of(command());
     story.events = events;
-    story.hold = Hold::On;
+    story.pause_all = PauseAll::On;
     story
         .tell(Input::StopAsked {
             mode: outlast_engine::StopMode::Gracefully,

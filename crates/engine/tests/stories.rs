@@ -170,7 +170,7 @@ fn a_reboot_interrupts_unless_the_end_was_seen_before_it() {
     let mut interrupted = Story::of(command());
     interrupted.report(|report| report.custody = Custody::Rebooted);
     let outcome =
-        interrupted.run().attempt.and_then(|last| last.held.end).map(|(outcome, _)| outcome);
+        interrupted.run().attempt.and_then(|last| last.state.end).map(|(outcome, _)| outcome);
     assert_eq!(outcome, Some(Outcome::Interrupted { by: "reboot".to_owned() }));
 
     let mut seen = Story::of(command());

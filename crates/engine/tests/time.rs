@@ -29,7 +29,7 @@ fn a_run_without_a_slot_waits_and_no_counter_rises() {
 fn a_loop_that_is_held_back_commits_its_turn_and_starts_no_other() {
     let mut story = Story::of(a_loop());
     story.report(|_| {});
-    story.slot = Slot::Held;
+    story.slot = Slot::Paced;
     story.answers(says(Continue));
     assert_eq!(story.is_at(), "waiting (resume_held), slot");
     assert_eq!((story.run().turns_committed, story.run().live()), (1, None));
@@ -44,7 +44,7 @@ fn a_loop_that_is_held_back_commits_its_turn_and_starts_no_other() {
 fn a_run_that_is_held_back_can_end() {
     let mut story = Story::of(a_loop());
     story.report(|_| {});
-    story.slot = Slot::Held;
+    story.slot = Slot::Paced;
     story.answers(says(Done));
     assert_eq!(story.is_at(), "finishing (done), finishing");
 }

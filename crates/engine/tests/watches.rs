@@ -65,7 +65,7 @@ fn a_match_is_told_at_once_and_the_next_one_when_the_window_is_over() {
     matches(&mut story, found(0, 1, 100));
     matches(&mut story, found(0, 2, 300));
     assert_eq!(told(&story), [(0, 1, 0)]);
-    let wait_ms = story.run().watches[0].hold_back_ms(story.now);
+    let wait_ms = story.run().watches[0].wait_ms(story.now);
     assert!((1..WINDOW_MS).contains(&wait_ms), "{wait_ms}");
     pass(&mut story, wait_ms);
     matches(&mut story, found(0, 2, 300));
@@ -164,7 +164,7 @@ fn the_output_of_the_next_attempt_begins_at_its_first_byte() {
     story.tell(Input::Matched { turn: 2, attempt: 1, matched: found(0, 1, 10) });
     assert_eq!(told(&story).len(), 2);
     // The tellings are counted over the whole run.
-    assert_eq!(story.run().watches[0].hold_back_ms(story.now), WINDOW_MS);
+    assert_eq!(story.run().watches[0].wait_ms(story.now), WINDOW_MS);
 }
 
 #[test]

@@ -34,7 +34,7 @@ const GATE: Duration = Duration::from_secs(30);
 const FLUSH_WITHIN: Duration = Duration::from_secs(1);
 /// How long an attempt that is over may go on looking for a daemon to notice it.
 const FAREWELL: Duration = Duration::from_secs(15);
-/// An attempt that lives for this long is a long one.
+/// After a launch, or after a peer was answered, and nothing came for so long, pages are given back.
 const TRIM_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct Attempt {
     reviver: Reviver,
     /// Since when no daemon is connected.
     alone_since: Option<Instant>,
-    /// When the pages that only the launch needed are given back.
+    /// When the pages that only the launch or a peer's frames needed are given back.
     trim_at: Option<Instant>,
     pub(crate) signals: Signals,
     pub(crate) buffer: Vec<u8>,
@@ -179,6 +179,10 @@ impl Attempt {
             Source::Connection(id) => {
                 for frame in self.control.receive(id) {
                     self.obey(id, frame, now);
+                }
+                // An answer touches pages that are not needed until the next one.
+                if matches!(self.stage, Stage::Live(_)) {
+                    self.trim_at = Some(now + TRIM_AFTER);
                 }
             }
             Source::Output(stream) => {

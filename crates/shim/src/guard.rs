@@ -86,11 +86,11 @@ impl Watch {
         let (stdout, stderr) = setup::take_outputs().map_err(spawn::no_resources)?;
         let signals = Signals::register().map_err(spawn::no_resources)?;
         let childs = Stdio::Plain { stdin: childs_end, stdout, stderr };
-        let held = spawn::fork_held(&command, &childs, umask)?;
-        let main = held.pid;
+        let child = spawn::fork_to_barrier(&command, &childs, umask)?;
+        let main = child.pid;
         let name = guarded.argv.first().cloned().unwrap_or_default();
         let stdin = Feed { pipe: Some(ours), bytes: stdin, told: 0 };
-        Ok(Self { name, main, report: held.release(), stdin, signals, ending: Ending::NotAsked })
+        Ok(Self { name, main, report: child.release(), stdin, signals, ending: Ending::NotAsked })
     }
 
     /// Returns when the command has ended and the daemon knows, or when the daemon went away and the tree is ended.

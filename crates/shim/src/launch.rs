@@ -47,15 +47,15 @@ impl Attempt {
         let command = Command::prepare(&self.spec)?;
         let spool = Spool::create(&self.dir, self.spec.spool).map_err(bad_files)?;
         let Plumbing { childs, ours, terminal } = self.plumb()?;
-        let held = spawn::fork_held(&command, &childs, self.umask)?;
+        let child = spawn::fork_to_barrier(&command, &childs, self.umask)?;
         hook!("shim.forked");
         // Dropping `held` on the way out closes the barrier, and the child exits.
-        let identity = tree::identity(held.pid).map_err(bad_files)?;
+        let identity = tree::identity(child.pid).map_err(bad_files)?;
         let started = Record::Started { at_ms: clock::wall_ms(), identity };
         self.record(started, now).map_err(bad_files)?;
         hook!("shim.started");
-        let pid = held.pid;
-        let report = held.release();
+        let pid = child.pid;
+        let report = child.release();
         hook!("shim.released");
         let limits = Limits::new(&self.spec.limits, clock::now());
         Ok(Live {

@@ -11,9 +11,9 @@ const ESC: u8 = 0x1b;
 pub(crate) struct Backlog {
     bytes: Vec<u8>,
     /// Where `bytes` begins: a sequence may have begun in what the model was shown.
-    began: Place,
+    began: ParserState,
     /// Where the output has come to.
-    place: Place,
+    place: ParserState,
 }
 
 /// What a piece of output consists of.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 
 /// Where the output has come to. It is `Text` only where a terminal's parser certainly is at text too.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ParserState {
     #[default]
     Text,
     Escape,
@@ -46,14 +46,14 @@ impl Backlog {
     /// Follows the output through `bytes`, which the caller adds if they are text, and otherwise shows after
     /// [`Backlog::take`].
     pub(crate) fn follow(&mut self, bytes: &[u8]) -> Kind {
-        if self.place == Place::Text && !bytes.contains(&ESC) {
+        if self.place == ParserState::Text && !bytes.contains(&ESC) {
             return Kind::Text;
         }
         let mut all = Kind::Text;
         let mut rest = bytes;
         loop {
             // Most bytes are text, so these are passed over first.
-            if self.place == Place::Text {
+            if self.place == ParserState::Text {
                 let Some(at) = rest.iter().position(|byte| *byte == ESC) else { return all };
                 rest = &rest[at..];
             }
@@ -98,12 +98,12 @@ impl Backlog {
         instead.push(b'\r');
         self.bytes.drain(..cut);
         // A control character in the middle of a sequence is not text, so a line feed is never in one.
-        self.began = Place::Text;
+        self.began = ParserState::Text;
         Some(instead)
     }
 }
 
-impl Place {
+impl ParserState {
     /// Where a byte leads, and what it belongs to.
     fn after(self, byte: u8) -> (Self, Kind) {
         match (self, byte) {
@@ -128,29 +128,29 @@ impl Place {
 }
 
 /// The sequences of a text, from the last that resets every colour on.
-fn colours(text: &[u8], began: Place) -> Vec<u8> {
-    if began == Place::Text && !text.contains(&ESC) {
+fn colours(text: &[u8], began: ParserState) -> Vec<u8> {
+    if began == ParserState::Text && !text.contains(&ESC) {
         return Vec::new();
     }
     let escapes = (0..text.len()).rev().filter(|at| text[*at] == ESC);
     let reset = escapes
         .map(|at| &text[at..])
         .find(|rest| rest.starts_with(b"\x1b[m") || rest.starts_with(b"\x1b[0m"));
-    let (text, mut place) = reset.map_or((text, began), |rest| (rest, Place::Text));
+    let (text, mut place) = reset.map_or((text, began), |rest| (rest, ParserState::Text));
     let is_in_sequence = |byte: &u8| {
         let before = place;
         place = before.after(*byte).0;
-        before != Place::Text || place != Place::Text
+        before != ParserState::Text || place != ParserState::Text
     };
     text.iter().copied().filter(is_in_sequence).collect()
 }
 
 /// True if a text without its sequences has a character that takes a cell.
 fn prints(text: &[u8]) -> bool {
-    let mut place = Place::Text;
+    let mut place = ParserState::Text;
     text.iter().any(|byte| {
         let before = place;
         place = before.after(*byte).0;
-        before == Place::Text && (b' '..=b'~').contains(byte)
+        before == ParserState::Text && (b' '..=b'~').contains(byte)
     })
 }

@@ -19,7 +19,7 @@ use crate::tolerate;
 
 /// A child that exists and waits.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct AtBarrier {
     pub(crate) pid: Pid,
     barrier: OwnedFd,
     pub(crate) report: Report,
@@ -42,7 +42,11 @@ pub(crate) enum Stdio {
 }
 
 /// Forks a child that execs `command` once [`Held::release`] is called.
-pub(crate) fn fork_held(command: &Command, stdio: &Stdio, umask: u32) -> Result<Held, Failure> {
+pub(crate) fn fork_to_barrier(
+    command: &Command,
+    stdio: &Stdio,
+    umask: u32,
+) -> Result<AtBarrier, Failure> {
     let (barrier_in, barrier_out) = pipe()?;
     let (report_in, report_out) = pipe()?;
     let (stdin, stdout, stderr, is_terminal) = match stdio {
@@ -74,12 +78,12 @@ pub(crate) fn fork_held(command: &Command, stdio: &Stdio, umask: u32) -> Result<
         }
     };
     match u32::try_from(pid).ok().and_then(|_| Pid::from_raw(pid)) {
-        Some(pid) => Ok(Held { pid, barrier: barrier_out, report: Report(report_in) }),
+        Some(pid) => Ok(AtBarrier { pid, barrier: barrier_out, report: Report(report_in) }),
         None => Err(no_resources(std::io::Error::last_os_error())),
     }
 }
 
-impl Held {
+impl AtBarrier {
     /// Lets the child exec.
     pub(crate) fn release(self) -> Report {
         // A child that was killed at the barrier has closed its end; its status tells that.

@@ -30,7 +30,7 @@ pub(crate) struct Spool {
     bound: Bound,
     /// Bytes of output so far, gap included.
     total: u64,
-    held: Option<Held>,
+    unwritten: Option<Unwritten>,
 }
 
 /// How the log is kept from growing.
@@ -44,7 +44,7 @@ enum Bound {
 
 /// Bytes that were read from the child and are not in the log yet.
 #[derive(Debug)]
-struct Held {
+struct Unwritten {
     stream: Stream,
     bytes: Vec<u8>,
     at_ms: u64,
@@ -58,7 +58,7 @@ impl Spool {
             Ok(()) => Bound::Punch { gap_to: 0, punched_to: 0 },
             Err(_) => Bound::Count { declared_to: 0 },
         };
-        Ok(Self { log, index, keep, bound, total: 0, held: None })
+        Ok(Self { log, index, keep, bound, total: 0, unwritten: None })
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -68,14 +68,14 @@ impl Spool {
     /// Puts bytes in the log. After an error, what is left of them is held: call [`Spool::retry`] before
     /// the next append.
     pub(crate) fn append(&mut self, stream: Stream, bytes: &[u8], at_ms: u64) -> io::Result<()> {
-        assert!(self.held.is_none(), "nothing is read while bytes are held");
+        assert!(self.unwritten.is_none(), "nothing is read while bytes are held");
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.index.make().and_then(|()| self.write_some(stream, rest, at_ms)) {
                 Ok(count) => rest = &rest[count..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.held = Some(Held { stream, bytes: rest.to_vec(), at_ms });
+                    self.unwritten = Some(Unwritten { stream, bytes: rest.to_vec(), at_ms });
                     return Err(error);
                 }
             }
@@ -95,8 +95,8 @@ impl Spool {
 
     /// Tries again what failed.
     pub(crate) fn retry(&mut self) -> io::Result<()> {
-        if let Some(held) = self.held.take() {
-            self.append(held.stream, &held.bytes, held.at_ms)?;
+        if let Some(unwritten) = self.unwritten.take() {
+            self.append(unwritten.stream, &unwritten.bytes, unwritten.at_ms)?;
         }
         self.settle()
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use outlast_conduct::books::Books;
 use outlast_conduct::conductor::Shared;
 use outlast_conduct::fenced_run::Tell;
-use outlast_engine::{Budget, Input, Moment, Run, RunId, Slot, Time};
+use outlast_engine::{Budget, Context, Input, Run, RunId, Slot, Time};
 use outlast_store::Entry;
 
 use crate::options::Sabotage;
@@ -63,8 +63,8 @@ impl Shelf {
     }
 
     pub(crate) fn note(&mut self, world: &World, run: &Run, spent: Entry) {
-        let is_held_back = self.restarts.is_pending(&run.id);
-        self.pokes.extend(self.books.note(run, is_held_back, spent));
+        let is_paced = self.restarts.is_pending(&run.id);
+        self.pokes.extend(self.books.note(run, is_paced, spent));
         self.break_reservation(world, &run.id);
         self.restarts.note(world, run);
     }
@@ -84,27 +84,27 @@ impl Shelf {
 }
 
 impl Shared for Around<'_> {
-    fn moment(&mut self, run: &Run, _input: &Input, unreachable: Option<Time>) -> Moment {
+    fn context(&mut self, run: &Run, _input: &Input, unreachable: Option<Time>) -> Context {
         let Self { shelf, world } = self;
-        let is_held_back = shelf.restarts.is_pending(&run.id);
+        let is_paced = shelf.restarts.is_pending(&run.id);
         let free_mb = if world.rng.chance(world.faults.no_memory) { 0 } else { u64::MAX };
-        let slot = shelf.books.slot_of(run, is_held_back, || free_mb);
+        let slot = shelf.books.slot_of(run, is_paced, || free_mb);
         if slot == Slot::Taken {
             shelf.restarts.started(&run.id);
         }
-        let mut moment = world.moment(slot);
-        moment.seen.unreachable = unreachable.or(moment.seen.unreachable);
-        let moment = shelf.books.moment_of(run, moment);
+        let mut context = world.context(slot);
+        context.seen.unreachable = unreachable.or(context.seen.unreachable);
+        let context = shelf.books.context_of(run, context);
         shelf.break_reservation(world, &run.id);
         let is_up_to_date = shelf.in_flight == 0 && shelf.epoch == world.epoch;
-        if is_up_to_date && moment.budget == Budget::Room {
+        if is_up_to_date && context.budget == Budget::Room {
             truth::check_room(world, &run.id);
         }
-        moment
+        context
     }
 
-    fn moment_after(&mut self, run: &Run, moment: &Moment, spent: Entry) -> Moment {
-        self.shelf.books.moment_after(run, moment, spent)
+    fn context_after(&mut self, run: &Run, context: &Context, spent: Entry) -> Context {
+        self.shelf.books.context_after(run, context, spent)
     }
 
     fn lets_go(&mut self, run: &Run) -> bool {

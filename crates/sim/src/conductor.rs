@@ -121,7 +121,7 @@ impl RunDriver {
             self.mailbox.push_back(Message::new(input, Asker::Nobody));
         }
         let Some(step) = &mut self.step else { return };
-        step.is_held_back = shelf.restarts.is_pending(&self.conductor.run().id);
+        step.is_paced = shelf.restarts.is_pending(&self.conductor.run().id);
         let said = step.step(world);
         if step.has_started {
             shelf.restarts.started(&self.conductor.run().id);
@@ -298,7 +298,7 @@ impl RunDriver {
         let run = self.conductor.run();
         let is_time = self.conductor.wake_at().is_some_and(|at| world.now() >= at)
             || (run.wants_slot() && shelf.books.slots.waits_for_memory())
-            || run.is_held != world.is_held;
+            || run.is_paused_with_all != world.is_all_paused;
         if world.rng.chance(if is_time { 500 } else { 2 }) {
             return Doing::Take(Message::new(Input::Woke, Asker::Nobody));
         }

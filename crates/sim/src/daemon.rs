@@ -143,8 +143,8 @@ impl Daemon {
             if let Some(replayed) = conductor::replay(world, run) {
                 self.shelf.restarts.push(world, run, &replayed);
                 // A run that was at work keeps its slot, before any other run takes one.
-                let (is_held_back, nothing) = (true, Entry::default());
-                let _no_run_waits_yet = self.shelf.books.note(&replayed, is_held_back, nothing);
+                let (is_paced, nothing) = (true, Entry::default());
+                let _no_run_waits_yet = self.shelf.books.note(&replayed, is_paced, nothing);
                 open.push((run, replayed));
             }
         }
@@ -295,11 +295,11 @@ impl Daemon {
         let (id, spec) = (world.runs[run].id.clone(), world.runs[run].spec.clone());
         let free_mb = if world.rng.chance(world.faults.no_memory) { 0 } else { u64::MAX };
         let slot = self.shelf.books.slots.take(&id, &spec, world.now(), || free_mb);
-        let moment = world.moment(slot);
-        let moment = self.shelf.books.moment_for_new(&id, &spec, moment);
+        let context = world.context(slot);
+        let context = self.shelf.books.context_for_new(&id, &spec, context);
         self.shelf.break_reservation(world, &id);
         let (append, seat): (Append, FencedRun) =
-            FencedRun::create(&id, spec, &moment, self.epoch, &truth::Unsaid);
+            FencedRun::create(&id, spec, &context, self.epoch, &truth::Unsaid);
         let appended = journal::append(world, run, append);
         let is_made = appended.is_ok();
         let outcome = self.settle(world, client, run, (appended, seat));

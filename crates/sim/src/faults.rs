@@ -34,7 +34,7 @@ pub(crate) struct Faults {
     /// Of something done to a workspace.
     pub(crate) workspace: u64,
     /// Of an operator who puts every run on hold, or takes that back.
-    pub(crate) hold: u64,
+    pub(crate) pause_all: u64,
     /// Of a look at what is heard of an attempt.
     pub(crate) silence: u64,
 }
@@ -62,7 +62,7 @@ impl Faults {
             exec_failure: up_to(30),
             no_memory: up_to(700),
             workspace: up_to(80),
-            hold: up_to(8),
+            pause_all: up_to(8),
             silence: up_to(300),
         }
     }
@@ -84,7 +84,7 @@ impl Faults {
             exec_failure: 0,
             no_memory: 0,
             workspace: 0,
-            hold: 0,
+            pause_all: 0,
             silence: 0,
         }
     }

@@ -9,7 +9,7 @@ use crate::world::{RunIndex, World};
 
 /// Appends with the faults of this seed, and compares the result with the truth.
 pub(crate) fn append(world: &mut World, run: RunIndex, mut append: Append) -> Result<(), Error> {
-    let held = append.epoch;
+    let writer = append.epoch;
     if world.is_sabotaged(Sabotage::StaleEpochsWrite) {
         append.epoch = world.epoch;
     }
@@ -20,11 +20,11 @@ pub(crate) fn append(world: &mut World, run: RunIndex, mut append: Append) -> Re
     let (epoch, count) = (append.epoch, append.events.len());
     let answer = world.store.append_wait(append);
     world.note(|| format!("append of {count} to run {run} by epoch {epoch}: {answer:?}"));
-    if answer.is_ok() && held != world.epoch {
+    if answer.is_ok() && writer != world.epoch {
         let current = world.epoch;
         world.broke(
             Some(run),
-            format!("a daemon of epoch {held} has written while epoch {current} holds the store"),
+            format!("a daemon of epoch {writer} has written while epoch {current} holds the store"),
         );
     }
     match (&answer, fault) {

@@ -35,11 +35,11 @@ pub enum Sabotage {
     AnswersEarly,
     /// A stop is acknowledged before it is durable.
     StopsEarly,
-    /// A keeper that has said "no shim could be started" goes on, and may start one.
+    /// A step monitor that has said "no shim could be started" goes on, and may start one.
     GivesUpAndGoesOn,
-    /// A keeper says "no shim could be started" without writing it down where a late shim would see it.
+    /// A step monitor says "no shim could be started" without writing it down where a late shim would see it.
     GivesUpUnfenced,
-    /// A keeper reads the records some time after it has found the lock free.
+    /// A step monitor reads the records some time after it has found the lock free.
     RecordsAfterLock,
     /// A run whose creator hung up, or whose append had an uncertain answer, is not conducted.
     HangUpForgets,

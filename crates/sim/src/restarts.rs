@@ -105,7 +105,7 @@ impl Restarts {
             }
         }
         world.stats.resumes += u64::from(!plan.start.is_empty());
-        world.stats.resumes_held += u64::from(!plan.hold.is_empty());
+        world.stats.resumes_held += u64::from(!plan.delays.is_empty());
         plan
     }
 }

@@ -177,7 +177,7 @@ impl Machine {
     fn come_to_rest(&mut self) {
         self.world.faults = Faults::none();
         self.world.is_quiet = true;
-        self.world.is_held = false;
+        self.world.is_all_paused = false;
         // The operator who set the clock back sets it right again.
         self.world.now = self.world.now.max(self.world.latest);
         self.world.note(|| "peace".to_owned());

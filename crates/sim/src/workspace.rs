@@ -4,7 +4,7 @@ use outlast_conduct::conductor::WorkspaceOp;
 use outlast_engine::{Input, Strategy};
 
 use crate::truth;
-use crate::world::{Place, RunIndex, World};
+use crate::world::{RunIndex, WorkspaceFiles, World};
 
 /// Does it, or does not, and says so.
 pub(crate) fn carry_out(op: WorkspaceOp, world: &mut World, run: RunIndex) -> Input {
@@ -20,22 +20,22 @@ pub(crate) fn carry_out(op: WorkspaceOp, world: &mut World, run: RunIndex) -> In
     }
     truth::on_workspace_op(world, run, op);
     let is_inplace = world.runs[run].spec.workspace.strategy == Strategy::Inplace;
-    let place = &mut world.runs[run].place;
+    let workspace = &mut world.runs[run].workspace;
     match op {
-        WorkspaceOp::Prepare if is_inplace || *place == Place::Whole => {
+        WorkspaceOp::Prepare if is_inplace || *workspace == WorkspaceFiles::Whole => {
             Input::WorkspaceMade { created: false }
         }
         WorkspaceOp::Prepare => {
-            *place = Place::Half;
+            *workspace = WorkspaceFiles::Half;
             Input::WorkspaceMade { created: true }
         }
         WorkspaceOp::Discard => {
-            *place = Place::Absent;
+            *workspace = WorkspaceFiles::Absent;
             Input::WorkspaceDiscarded { problem: None }
         }
         WorkspaceOp::Remove if is_inplace => Input::WorkspaceKept { why },
         WorkspaceOp::Remove => {
-            *place = Place::Absent;
+            *workspace = WorkspaceFiles::Absent;
             Input::WorkspaceRemoved { bytes: 1 }
         }
     }

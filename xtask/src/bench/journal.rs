@@ -142,7 +142,7 @@ struct Held {
 impl Held {
     fn new(store: &Sqlite, n: u32, epoch: u64) -> Result<Self> {
         let id = RunId(format!("aaaa{n:08}"));
-        let events = create(&id, made::spec(&["false"], FOR_EVER), &made::moment(0));
+        let events = create(&id, made::spec(&["false"], FOR_EVER), &made::context(0));
         let run = Run::replay(&id, &events)?;
         store.append_wait(Append {
             run: id,
@@ -159,7 +159,7 @@ impl Held {
     fn next(&mut self) -> Append {
         let expected_seq = self.run.seq();
         let news = made::exit(&self.run, 1).unwrap_or(Input::Woke);
-        let events = self.run.handle(&news, &made::moment(0));
+        let events = self.run.handle(&news, &made::context(0));
         self.run = made::applied(self.run.clone(), &events);
         Append {
             run: self.run.id.clone(),

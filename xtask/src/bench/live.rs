@@ -9,7 +9,7 @@ use super::context::Context;
 use super::row::{Row, Target, median};
 use crate::interrupt;
 use crate::private::Private;
-use crate::process::{self, Memory};
+use crate::process::{self, Memory, Sleeps};
 
 /// After this long nothing that was begun is still going on.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -44,9 +44,9 @@ fn start(outlast: &Private) -> Result<String> {
 
 pub(super) fn wakeups(name: &'static str, daemon: u32, when: &str) -> Result<Row> {
     interrupt::pause(SETTLED);
-    let before = process::sleeps(daemon)?;
+    let before = Sleeps::of(daemon)?;
     interrupt::pause(WATCHED);
-    let count = process::sleeps(daemon)? - before;
+    let count = Sleeps::of(daemon)?.since(&before);
     let how = format!("wakeups of the daemon's threads in {} s {when}", WATCHED.as_secs());
     Ok(Row::figure(name, count as f64, "", Target::AtMost(0.0), how))
 }
@@ -58,9 +58,9 @@ fn waiter(outlast: &Private) -> Result<Vec<Row>> {
     let said: Value = serde_json::from_slice(&said).context("who the waiter is")?;
     let pid = said["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
     let pid = pid.context("there is no waiter")?;
-    let before = process::sleeps(pid)?;
+    let before = Sleeps::of(pid)?;
     interrupt::pause(WATCHED);
-    let woken = process::sleeps(pid)? - before;
+    let woken = Sleeps::of(pid)?.since(&before);
     let how = format!("wakeups of the waiter in {} s", WATCHED.as_secs());
     let own = "the waiter's own memory (private pages)".to_owned();
     let mib = process::own_kib(pid)? as f64 / 1024.0;

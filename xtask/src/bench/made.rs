@@ -7,8 +7,8 @@ use std::sync::mpsc;
 
 use anyhow::{Context as _, Result};
 use outlast_engine::{
-    Agent, BootId, Custody, End, Event, Exit, Input, Moment, Report, Retry, Run, RunId, RunSpec,
-    Started, Time, TreeNews, create,
+    Agent, BootId, Custody, End, Event, Exit, Input, Report, Retry, Run, RunId, RunSpec, Started,
+    Time, TreeNews, create,
 };
 use outlast_store::{Append, Journal, Sqlite};
 
@@ -32,12 +32,12 @@ pub(super) fn ended_runs(home: &Path, count: u32) -> Result<()> {
 
 fn completed(n: u32, epoch: u64) -> Result<Append> {
     let id = RunId(format!("aaaa{n:08}"));
-    let moment = moment(n);
-    let mut events = create(&id, spec(&["true"], Retry::default()), &moment);
+    let context = context(n);
+    let mut events = create(&id, spec(&["true"], Retry::default()), &context);
     for _ in 0..2 {
         let run = Run::replay(&id, &events)?;
         let news = exit(&run, 0).unwrap_or(Input::Finished);
-        events.extend(run.handle(&news, &moment));
+        events.extend(run.handle(&news, &context));
     }
     let row = Run::replay(&id, &events)?.row();
     Ok(Append {
@@ -78,8 +78,11 @@ pub(super) fn spec(command: &[&str], retry: Retry) -> RunSpec {
 }
 
 /// One second later for each `n`.
-pub(super) fn moment(n: u32) -> Moment {
-    Moment::new(Time(LONG_AGO + u64::from(n) * 1000), BootId("an earlier boot".to_owned()))
+pub(super) fn context(n: u32) -> outlast_engine::Context {
+    outlast_engine::Context::new(
+        Time(LONG_AGO + u64::from(n) * 1000),
+        BootId("an earlier boot".to_owned()),
+    )
 }
 
 #[cfg(test)]

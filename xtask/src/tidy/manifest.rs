@@ -22,22 +22,22 @@ pub(super) struct Dependency {
 
 pub(super) fn dependencies(file: &File) -> Vec<Dependency> {
     let mut found: Vec<Dependency> = Vec::new();
-    let mut place = Place::Elsewhere;
+    let mut place = Header::Elsewhere;
     let mut depth = 0;
     for (line, text) in file.lines() {
         let (code, has_comment) = split_comment(text);
         let code = code.trim();
         if depth == 0 && code.starts_with('[') {
-            place = Place::of(code);
-            if let Place::Table(section, name) = &place {
+            place = Header::of(code);
+            if let Header::Table(section, name) = &place {
                 found.push(Dependency { section: *section, name: name.clone(), line, has_comment });
             }
         } else if let Some(known) =
-            found.last_mut().filter(|_| depth > 0 || matches!(place, Place::Table(..)))
+            found.last_mut().filter(|_| depth > 0 || matches!(place, Header::Table(..)))
         {
             known.has_comment |= has_comment;
             rename(known, code);
-        } else if let (Place::List(section), Some((name, _))) =
+        } else if let (Header::List(section), Some((name, _))) =
             (&place, code.split_once(['=', '.', ' ']))
         {
             let mut dependency =
@@ -50,7 +50,7 @@ pub(super) fn dependencies(file: &File) -> Vec<Dependency> {
     found
 }
 
-enum Place {
+enum Header {
     Elsewhere,
     /// `[dependencies]`
     List(Section),
@@ -58,7 +58,7 @@ enum Place {
     Table(Section, String),
 }
 
-impl Place {
+impl Header {
     fn of(header: &str) -> Self {
         let header = header.trim_matches(['[', ']']);
         let in_section = |header: &str| match header.rsplit('.').next() {

@@ -30,8 +30,8 @@ fn all(readiness: Readiness, names: &[&str]) -> Vec<Desired> {
     names.iter().enumerate().map(desired).collect()
 }
 
-fn held(names: &[&str]) -> Observed {
-    Observed { held: ids(names), seated: ids(names), ..Observed::default() }
+fn pending(names: &[&str]) -> Observed {
+    Observed { pending: ids(names), seated: ids(names), ..Observed::default() }
 }
 
 /// What is there after the plan was carried out. A run that is read again cannot be read.
@@ -44,7 +44,7 @@ fn carry_out(
     let (mut observed, mut backoff) = (observed.clone(), backoff.clone());
     observed.seated.extend(plan.seat.iter().cloned());
     for run in plan.adopt.iter().chain(&plan.start) {
-        observed.held.remove(run);
+        observed.pending.remove(run);
     }
     observed.starting.extend(plan.start.iter().map(|run| (run.clone(), now)));
     observed.recent.extend(plan.start.iter().map(|_| now));
@@ -71,7 +71,7 @@ fn what_is_wanted_and_has_nobody_gets_a_conductor_and_what_has_one_gets_no_other
 
 #[test]
 fn what_is_over_is_ignored() {
-    let observed = Observed { held: ids(&["a"]), alive: ids(&["a"]), ..Observed::default() };
+    let observed = Observed { pending: ids(&["a"]), alive: ids(&["a"]), ..Observed::default() };
     assert_eq!(plan(&all(Readiness::Ended, &["a"]), &observed), Plan::default());
 }
 
@@ -79,10 +79,10 @@ fn what_is_over_is_ignored() {
 fn what_is_alive_is_adopted_at_once_and_never_started() {
     let names = ["a", "b", "c", "d", "e", "f", "g"];
     for readiness in [Readiness::Eager, Readiness::Resting] {
-        let observed = Observed { alive: ids(&names), held: ids(&names), ..Observed::default() };
+        let observed = Observed { alive: ids(&names), pending: ids(&names), ..Observed::default() };
         let plan = plan(&all(readiness, &names), &observed);
         assert_eq!((named(&plan.seat), named(&plan.adopt)), (names.to_vec(), names.to_vec()));
-        assert_eq!((plan.start, plan.hold), (Vec::new(), Vec::new()));
+        assert_eq!((plan.start, plan.delays), (Vec::new(), Vec::new()));
     }
 }
 
@@ -107,7 +107,7 @@ fn what_cannot_be_read_is_read_again_later_and_never_forgotten() {
         assert_eq!((named(&plan.retry), plan.seat.len()), (vec!["a"], 0));
         (observed, backoff) = carry_out(&plan, &observed, &backoff, now);
         let later = reconcile(&desired, &observed, &backoff, now);
-        assert_eq!(later.hold[0].why, Why::Unreadable);
+        assert_eq!(later.delays[0].why, Why::Unreadable);
         let until = later.look_again_at.expect("it is not forgotten");
         waits.push(until.ms_since(now) / 1000);
         now = until;
@@ -124,7 +124,10 @@ fn who_lost_its_conductor_gets_another_after_a_delay_that_doubles_to_a_cap() {
         let at = |ms| reconcile(&desired, &Observed::default(), &backoff, NOW.plus_ms(ms));
         let early = at(delay_ms - 1);
         assert_eq!((early.seat.len(), early.start.len()), (0, 0), "{times} failures");
-        assert_eq!((early.hold[0].why, early.hold[0].until), (Why::Failed, NOW.plus_ms(delay_ms)));
+        assert_eq!(
+            (early.delays[0].why, early.delays[0].until),
+            (Why::Failed, NOW.plus_ms(delay_ms))
+        );
         assert_eq!(named(&at(delay_ms).seat), ["a"], "{times} failures");
     }
 }
@@ -133,7 +136,7 @@ fn who_lost_its_conductor_gets_another_after_a_delay_that_doubles_to_a_cap() {
 fn four_are_started_at_once_and_the_others_after_a_gap() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let desired = all(Readiness::Eager, &names);
-    let (mut observed, backoff) = (held(&names), Backoff::default());
+    let (mut observed, backoff) = (pending(&names), Backoff::default());
     let first = plan(&desired, &observed);
     assert_eq!(named(&first.start), ["a", "b", "c", "d"]);
     assert_eq!(first.look_again_at, Some(NOW.plus_ms(500)));
@@ -148,7 +151,7 @@ fn four_are_started_at_once_and_the_others_after_a_gap() {
 #[test]
 fn they_need_not_come_together_to_be_counted_together() {
     let desired = all(Readiness::Eager, &["e", "f"]);
-    let mut observed = held(&["e", "f"]);
+    let mut observed = pending(&["e", "f"]);
     observed.recent = vec![NOW, NOW.plus_ms(100), NOW.plus_ms(200)];
     let at = |ms| reconcile(&desired, &observed, &Backoff::default(), NOW.plus_ms(ms));
     assert_eq!((named(&at(300).start), at(300).look_again_at), (vec!["e"], Some(NOW.plus_ms(500))));
@@ -159,7 +162,7 @@ fn they_need_not_come_together_to_be_counted_together() {
 fn who_is_on_the_way_counts_until_it_is_there_or_has_taken_too_long() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let desired = all(Readiness::Eager, &names);
-    let mut observed = held(&["e", "f"]);
+    let mut observed = pending(&["e", "f"]);
     observed.starting = ids(&["a", "b", "c", "d"]).into_iter().map(|run| (run, NOW)).collect();
     observed.recent = vec![NOW; 4];
     let at = |observed: &Observed, ms| {
@@ -177,7 +180,7 @@ fn who_is_at_work_takes_nobodys_turn_to_start() {
     let alive = ["a", "b", "c", "d", "e"];
     let eager = ["v", "w", "x", "y", "z"];
     let desired = all(Readiness::Eager, &[alive, eager].concat());
-    let observed = Observed { alive: ids(&alive), ..held(&[alive, eager].concat()) };
+    let observed = Observed { alive: ids(&alive), ..pending(&[alive, eager].concat()) };
     let plan = plan(&desired, &observed);
     assert_eq!(
         (named(&plan.adopt), named(&plan.start)),
@@ -190,7 +193,7 @@ fn the_order_is_by_priority_and_then_by_age() {
     let mut desired = all(Readiness::Eager, &["old", "middle", "young", "urgent"]);
     desired[3].priority = 5;
     desired.reverse();
-    let observed = held(&["old", "middle", "young", "urgent"]);
+    let observed = pending(&["old", "middle", "young", "urgent"]);
     assert_eq!(named(&plan(&desired, &observed).start), ["urgent", "old", "middle", "young"]);
 }
 
@@ -199,7 +202,7 @@ fn in_a_storm_nothing_is_started_and_what_lives_is_adopted() {
     let names = ["alive", "eager", "resting"];
     let until = NOW.plus_ms(30_000);
     let backoff = Backoff { storm_until: Some(until), ..Backoff::default() };
-    let observed = Observed { alive: ids(&["alive"]), held: ids(&names), ..Observed::default() };
+    let observed = Observed { alive: ids(&["alive"]), pending: ids(&names), ..Observed::default() };
     let mut desired = all(Readiness::Eager, &names);
     desired[2].readiness = Readiness::Resting;
     let during = reconcile(&desired, &observed, &backoff, NOW);
@@ -246,9 +249,16 @@ fn worlds() -> impl Strategy<Value = (Vec<Desired>, Observed, Backoff)> {
     let storm = proptest::option::of(times());
     let recent = proptest::collection::vec(times(), 0..6);
     (desired, (some_of(), some_of(), some_of()), starting, failures, storm, recent).prop_map(
-        |(desired, (seated, alive, held), mut starting, (failed, times, last), storm, recent)| {
+        |(
+            desired,
+            (seated, alive, pending),
+            mut starting,
+            (failed, times, last),
+            storm,
+            recent,
+        )| {
             // A run is held back until it is released, and starting only after that.
-            starting.retain(|run, _| !held.contains(run));
+            starting.retain(|run, _| !pending.contains(run));
             let desired =
                 desired.into_iter().enumerate().map(|(number, (readiness, priority, age))| {
                     Desired {
@@ -261,7 +271,7 @@ fn worlds() -> impl Strategy<Value = (Vec<Desired>, Observed, Backoff)> {
             let failures = failed.into_iter().map(|run| (run, Failure { times, last })).collect();
             (
                 desired.collect(),
-                Observed { seated, alive, held, starting, recent },
+                Observed { seated, alive, pending, starting, recent },
                 Backoff { rules: Rules::default(), storm_until: storm, failures },
             )
         },
@@ -278,7 +288,7 @@ proptest! {
         for run in &plan.start {
             prop_assert!(!observed.alive.contains(run), "{run} is alive and started");
             prop_assert_eq!(readiness(run), Readiness::Eager);
-            prop_assert!(observed.held.contains(run));
+            prop_assert!(observed.pending.contains(run));
         }
         for run in &plan.seat {
             prop_assert!(!observed.seated.contains(run), "{run} is seated twice");
@@ -288,10 +298,10 @@ proptest! {
         prop_assert!(plan.start.len() <= backoff.rules.at_once);
         let is_storm = backoff.storm_until.is_some_and(|until| until > NOW);
         prop_assert!(!is_storm || plan.start.is_empty());
-        prop_assert!(plan.hold.iter().all(|hold| hold.until > NOW));
+        prop_assert!(plan.delays.iter().all(|delay| delay.until > NOW));
         for wanted in desired.iter().filter(|wanted| wanted.readiness == Readiness::Unreadable) {
             let is_kept = plan.retry.contains(&wanted.run)
-                || plan.hold.iter().any(|hold| hold.run == wanted.run);
+                || plan.delays.iter().any(|delay| delay.run == wanted.run);
             prop_assert!(is_kept, "{} is forgotten", wanted.run);
         }
     }
@@ -320,7 +330,7 @@ proptest! {
             let run = &wanted.run;
             wanted.readiness != Readiness::Unreadable
                 && observed.seated.contains(run)
-                && !observed.held.contains(run)
+                && !observed.pending.contains(run)
         };
         let others: Vec<Desired> =
             desired.iter().filter(|wanted| !is_settled(wanted)).cloned().collect();
@@ -340,7 +350,7 @@ proptest! {
             now = at;
         }
         let is_left = |wanted: &&Desired| {
-            wanted.readiness == Readiness::Eager && observed.held.contains(&wanted.run)
+            wanted.readiness == Readiness::Eager && observed.pending.contains(&wanted.run)
         };
         prop_assert_eq!(desired.iter().filter(is_left).count(), 0);
     }

@@ -101,7 +101,7 @@ impl StepMonitor {
 
     /// Nothing of the step has ever run. One that is to be stopped is seen to at once.
     fn start(&mut self, around: &dyn Surroundings) -> At {
-        if self.stop.is_none() && around.is_held_back() {
+        if self.stop.is_none() && around.is_paced() {
             return At::HeldBack;
         }
         // A step that is to be stopped is not waited for.

@@ -183,7 +183,7 @@ impl StepMonitor {
     }
 
     /// True while the monitor waits for [`News::Released`].
-    pub fn is_held_back(&self) -> bool {
+    pub fn is_paced(&self) -> bool {
         matches!(self.at, At::HeldBack)
     }
 
@@ -208,7 +208,7 @@ impl StepMonitor {
             (At::LookingAtBarrier(records), News::Seen(seen)) => {
                 self.looked_at_barrier(records, seen, around)
             }
-            (At::HeldBack, News::Released) if around.is_held_back() => At::HeldBack,
+            (At::HeldBack, News::Released) if around.is_paced() => At::HeldBack,
             (At::HeldBack, News::Released) => self.look(),
             (At::Pacing { until_ms }, News::Woke) if around.awake_ms() < until_ms => {
                 At::Pacing { until_ms }
@@ -461,7 +461,7 @@ impl StepMonitor {
 
     /// The main process as the journal has it.
     fn journalled_process(&self) -> Option<Who> {
-        let process = self.task.run.held(self.task.step)?.process?;
+        let process = self.task.run.step_state(self.task.step)?.process?;
         Some(Who { pid: process.pid, start: process.start })
     }
 

@@ -44,7 +44,7 @@ pub trait Surroundings {
     /// When the step's files were last written to.
     fn last_sign(&self) -> Option<Time>;
     /// True while the run may start nothing, because others go first after a restart.
-    fn is_held_back(&self) -> bool;
+    fn is_paced(&self) -> bool;
 }
 
 /// Which process it is, beyond its recyclable number.

@@ -267,8 +267,8 @@ impl StepMonitor {
         // Whether a shim that does not answer has seen an end is not known before it is gone, too. It goes after its
         // tree: one that is alone is waited for, and one whose work was taken over is ended.
         let is_shim_ending = self.taken_over.is_some() && !seen.shims.is_empty();
-        let is_held = seen.is_main_alive || seen.is_shim_alone() || is_shim_ending;
-        let custody = if is_held { Custody::Orphan } else { Custody::Nobody };
+        let is_guarded = seen.is_main_alive || seen.is_shim_alone() || is_shim_ending;
+        let custody = if is_guarded { Custody::Orphan } else { Custody::Nobody };
         let stop_failed = orphan.ended != Ended::NotTried;
         let tree = match seen.left() {
             [] => TreeNews::Empty,

@@ -67,7 +67,8 @@ impl StepMonitor {
         slack_ms: u64,
         around: &dyn Surroundings,
     ) -> Option<(Time, EndCause)> {
-        let is_open = self.task.run.held(self.task.step).is_some_and(|held| held.end.is_none());
+        let is_open =
+            self.task.run.step_state(self.task.step).is_some_and(|state| state.end.is_none());
         let begun = records::ending(records).map(|cause| (Time(0), cause));
         let timed = self.started_at(records, around).zip(self.task.timeout_ms).map(|(at, ms)| {
             (steady_after(at, ms.saturating_add(slack_ms), around), EndCause::TimedOut)
@@ -82,7 +83,8 @@ impl StepMonitor {
         records: &[Record],
         around: &dyn Surroundings,
     ) -> Option<(Time, EndCause)> {
-        let is_open = self.task.run.held(self.task.step).is_some_and(|held| held.end.is_none());
+        let is_open =
+            self.task.run.step_state(self.task.step).is_some_and(|state| state.end.is_none());
         let from_now = || {
             let timeout_ms = self.task.timeout_ms.filter(|_| is_open)?;
             Some((around.steady().plus_ms(timeout_ms), EndCause::TimedOut))
@@ -92,7 +94,7 @@ impl StepMonitor {
 
     /// When the command was started, as its shim or the journal has it.
     fn started_at(&self, records: &[Record], around: &dyn Surroundings) -> Option<Time> {
-        let journalled = self.task.run.held(self.task.step).and_then(|held| held.process);
+        let journalled = self.task.run.step_state(self.task.step).and_then(|state| state.process);
         let started = records::report(self.task.step, Custody::Orphan, records, 0).started;
         let ours = started.map(|it| around.of_shim(it.at, records::line(records)));
         ours.or(journalled.map(|it| it.at))

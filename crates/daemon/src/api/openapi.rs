@@ -5,8 +5,8 @@ use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
 use super::{
-    attach, budgets, control, creation, daemon, doctor, events, gc, hold, hooks, orders, output,
-    probes, recover, runs, sinks, tree, triggers, turns, watch,
+    attach, budgets, control, creation, daemon, doctor, events, gc, hooks, orders, output,
+    pause_all, probes, recover, runs, sinks, tree, triggers, turns, watch,
 };
 
 #[derive(OpenApi)]
@@ -23,9 +23,9 @@ use super::{
         daemon::status,
         daemon::stop,
         daemon::handover,
-        hold::pause_all,
-        hold::resume_all,
-        hold::list,
+        pause_all::pause_all,
+        pause_all::resume_all,
+        pause_all::list,
         budgets::list,
         doctor::examine,
         gc::collect,

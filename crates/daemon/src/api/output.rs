@@ -447,14 +447,14 @@ impl Feed {
 
 /// True if nothing writes to the attempt's output any more.
 fn is_settled(snapshot: &Snapshot, attempt: (u32, u32)) -> bool {
-    let is_empty = |current: &outlast_engine::Attempt| current.held.tree == Tree::Empty;
+    let is_empty = |current: &outlast_engine::Attempt| current.state.tree == Tree::Empty;
     is_past(snapshot, attempt) && snapshot.run.attempt.as_ref().is_none_or(is_empty)
 }
 
 fn is_past(snapshot: &Snapshot, (turn, number): (u32, u32)) -> bool {
     match &snapshot.run.attempt {
         Some(current) => {
-            (current.turn, current.number) != (turn, number) || current.held.end.is_some()
+            (current.turn, current.number) != (turn, number) || current.state.end.is_some()
         }
         None => false,
     }

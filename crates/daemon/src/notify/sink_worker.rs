@@ -242,7 +242,7 @@ impl SinkWorker {
 
     /// This moment, which the next daemon will not find in its future.
     fn now(&self) -> Time {
-        self.workers.ground.moment(Slot::Taken).now
+        self.workers.ground.context(Slot::Taken).now
     }
 
     fn read<T>(

@@ -78,7 +78,7 @@ async fn with_each<T: PartialEq + Clone>(
 ) {
     let mut changes = tasks.ground.settings.changes();
     let now = || tasks.ground.settings.current().as_deref().map(&part).ok();
-    let mut held = now();
+    let mut current = now();
     loop {
         let changed = async {
             loop {
@@ -87,13 +87,13 @@ async fn with_each<T: PartialEq + Clone>(
                     std::future::pending::<()>().await;
                 }
                 let next = now();
-                if next != held {
+                if next != current {
                     return next;
                 }
             }
         };
         let done = async {
-            if let Some(part) = held.clone() {
+            if let Some(part) = current.clone() {
                 act(part).await;
             }
             std::future::pending::<()>().await;
@@ -102,6 +102,6 @@ async fn with_each<T: PartialEq + Clone>(
             next = changed => next,
             () = done => unreachable!("it is never done"),
         };
-        held = next;
+        current = next;
     }
 }

@@ -1,6 +1,6 @@
 //! What no event tells of, and what cannot be read: found, and seen to.
 
-use outlast_engine::{Agent, BootId, Input, Moment, RunSpec};
+use outlast_engine::{Agent, BootId, Context, Input, RunSpec};
 use outlast_home::layout::Layout;
 use outlast_store::{Journal, Memory, Remove};
 use outlast_wire::api::Mode;
@@ -57,14 +57,14 @@ impl Stage {
     fn make_run(&self) {
         let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
         let spec = RunSpec::command(agent, "/".to_owned());
-        let mut moment = Moment::new(Time(1), BootId("another".to_owned()));
-        moment.slot = outlast_engine::Slot::Taken;
+        let mut context = Context::new(Time(1), BootId("another".to_owned()));
+        context.slot = outlast_engine::Slot::Taken;
         let words = Words { layout: &self.supervisor.ground.layout };
         let (append, seat) =
-            FencedRun::create(&self.id, spec, &moment, self.supervisor.ground.epoch, &words);
+            FencedRun::create(&self.id, spec, &context, self.supervisor.ground.epoch, &words);
         self.store.append_wait(append).unwrap();
         let pause = seat
-            .propose(&Input::PauseAsked(outlast_engine::Order::default()), &moment, &words)
+            .propose(&Input::PauseAsked(outlast_engine::Order::default()), &context, &words)
             .expect("it can be paused");
         self.store.append_wait(pause.append).unwrap();
     }

@@ -172,14 +172,14 @@ struct Session {
 
 fn sessions(supervisor: &Supervisor) -> Vec<Session> {
     let of = |run: &Run| {
-        let live = run.live().map(|it| &it.held).into_iter();
-        let live = live.chain(run.live_errand().map(|it| &it.held));
-        let left = run.attempt.as_ref().filter(|_| run.has_survivors()).map(|it| &it.held);
+        let live = run.live().map(|it| &it.state).into_iter();
+        let live = live.chain(run.live_errand().map(|it| &it.state));
+        let left = run.attempt.as_ref().filter(|_| run.has_survivors()).map(|it| &it.state);
         let left = left
             .into_iter()
-            .chain(run.errand.as_ref().filter(|_| run.has_survivors()).map(|it| &it.held));
-        let processes = live.chain(left).filter(|held| held.boot == supervisor.ground.world.boot);
-        let processes = processes.filter_map(|held| held.process);
+            .chain(run.errand.as_ref().filter(|_| run.has_survivors()).map(|it| &it.state));
+        let processes = live.chain(left).filter(|state| state.boot == supervisor.ground.world.boot);
+        let processes = processes.filter_map(|state| state.process);
         processes
             .map(|it| Session { pid: it.pid, start: it.start, run: run.id.clone() })
             .collect::<Vec<_>>()

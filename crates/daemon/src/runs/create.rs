@@ -49,7 +49,7 @@ impl MakeRuns for Supervisor {
         spec::of(self, &id, run, None, occasion).map(|wanted| wanted.warnings)
     }
 
-    fn is_held(&self) -> bool {
+    fn is_paused(&self) -> bool {
         self.held_since().is_some()
     }
 }
@@ -109,9 +109,9 @@ impl Creation {
         let spec = &self.wanted.spec;
         let slot = self.supervisor.take_slot(&self.id, spec, self.supervisor.ground.world.now());
         let epoch = self.supervisor.ground.epoch;
-        let moment = self.supervisor.moment_for_new(&self.id, spec, slot);
+        let context = self.supervisor.context_for_new(&self.id, spec, slot);
         let words = Words { layout: &self.supervisor.ground.layout };
-        let (append, seat) = FencedRun::create(&self.id, spec.clone(), &moment, epoch, &words);
+        let (append, seat) = FencedRun::create(&self.id, spec.clone(), &context, epoch, &words);
         if seat.run().live().is_none() && lasting(spec) == Lasting::Process {
             // It may still wait when the machine goes down, and then needs what it was given.
             if let Err(error) = self.sync(&dir).await {
@@ -132,7 +132,7 @@ impl Creation {
                 conductor::start(&self.supervisor, seat, None);
                 self.announce(&self.id, &made.spec).await?;
                 let mut warnings = self.wanted.warnings;
-                warnings.extend(made.is_held.then(|| HELD.to_owned()));
+                warnings.extend(made.is_paused_with_all.then(|| HELD.to_owned()));
                 Ok(Created { id: self.id.0, existed: false, warnings })
             }
             Err(error) => {

@@ -183,7 +183,7 @@ pub(crate) fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
     if run.asks().is_some_and(|open| open.kind == Asked::Approval) {
         return Err(needs_decision(&run.id));
     }
-    if run.is_held && !run.state.is_blocked() {
+    if run.is_paused_with_all && !run.state.is_blocked() {
         let message = format!("run {} is paused with every other run", run.id);
         let hint = "`outlast resume --all` lets everything go on";
         return Err(Refusal::new(Code::Held, message).hint(hint));

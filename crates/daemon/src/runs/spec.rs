@@ -129,9 +129,9 @@ fn try_prompt(
     told: Option<&Value>,
 ) -> Answer<()> {
     let Some(workflow) = &spec.workflow else { return Ok(()) };
-    let moment = supervisor.ground.world.moment(Slot::Taken);
-    let run = outlast_engine::decide_new(id, spec.clone(), &moment).after;
-    request::try_out(&run, told, moment.now).map_err(|error| {
+    let context = supervisor.ground.world.context(Slot::Taken);
+    let run = outlast_engine::decide_new(id, spec.clone(), &context).after;
+    request::try_out(&run, told, context.now).map_err(|error| {
         Refusal::new(Code::TemplateRenderError, format!("{}: {error}", workflow.path))
             .hint("what is not there in every turn is asked for first: {% if note %}…{% endif %}")
     })

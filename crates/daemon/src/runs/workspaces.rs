@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use outlast_engine::{Input, Place, Removal, Run, RunId, Strategy, Time, Verdict};
+use outlast_engine::{Input, Removal, Run, RunId, Strategy, Time, Verdict, WorkspaceState};
 use outlast_store::{Error, Filter};
 use tokio::sync::watch;
 
@@ -28,7 +28,7 @@ pub(crate) enum Removed {
 /// True if the run has a workspace of its own that is still there.
 pub(crate) fn has_workspace(run: &Run) -> bool {
     let is_own = run.spec.workspace.strategy != Strategy::Inplace;
-    let is_made = matches!(run.preparation.workspace, Place::Ready { .. });
+    let is_made = matches!(run.preparation.workspace, WorkspaceState::Ready { .. });
     is_own && is_made && run.removal != Removal::Removed
 }
 

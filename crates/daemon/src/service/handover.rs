@@ -32,7 +32,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 const LONGEST_ANSWER: u64 = 64 << 10;
 
 /// The lock, and what is known of the daemon that had it before.
-pub(crate) struct Place {
+pub(crate) struct Takeover {
     pub(crate) instance: Instance,
     pub(crate) before: Before,
 }
@@ -44,18 +44,18 @@ pub(crate) enum Before {
     Unknown,
 }
 
-impl Place {
+impl Takeover {
     pub(crate) fn free(instance: Instance) -> Self {
         Self { instance, before: Before::Unknown }
     }
 }
 
 /// Has the lock in the end, however long that takes.
-pub(crate) fn take_over(layout: &Layout, service: &Service) -> Result<Place, Refusal> {
+pub(crate) fn take_over(layout: &Layout, service: &Service) -> Result<Takeover, Refusal> {
     let lock = layout.daemon_lock();
     for _ in 0..ASKS {
         if let Some(instance) = Instance::try_take(&lock)? {
-            return Ok(Place::free(instance));
+            return Ok(Takeover::free(instance));
         }
         service.say_waiting();
         match ask(layout) {
@@ -65,22 +65,22 @@ pub(crate) fn take_over(layout: &Layout, service: &Service) -> Result<Place, Ref
                     Claimed::Lock(instance) => instance?,
                     Claimed::Refused(_) | Claimed::Nothing => queue.wait()?,
                 };
-                return Ok(Place { instance, before: Before::HandedOver });
+                return Ok(Takeover { instance, before: Before::HandedOver });
             }
             Ok(Answer::Stays(_)) => break,
             Err(_not_listening) => std::thread::sleep(BETWEEN_ASKS),
         }
     }
-    Ok(Place::free(Instance::wait(&lock)?))
+    Ok(Takeover::free(Instance::wait(&lock)?))
 }
 
 /// Takes the place of the daemon that runs, or says why not; that one then stays.
-pub(crate) fn replace(layout: &Layout) -> Result<Place, Refusal> {
+pub(crate) fn replace(layout: &Layout) -> Result<Takeover, Refusal> {
     must_be_able(layout)?;
     let lock = layout.daemon_lock();
     for _ in 0..ASKS {
         if let Some(instance) = Instance::try_take(&lock)? {
-            return Ok(Place::free(instance));
+            return Ok(Takeover::free(instance));
         }
         match ask(layout) {
             Ok(Answer::Leaves { pid }) => {
@@ -89,7 +89,7 @@ pub(crate) fn replace(layout: &Layout) -> Result<Place, Refusal> {
                     Claimed::Refused(why) => return Err(Refusal::new(Code::MakesNoRoom, why)),
                     Claimed::Nothing => break,
                 };
-                return Ok(Place { instance, before: Before::HandedOver });
+                return Ok(Takeover { instance, before: Before::HandedOver });
             }
             Ok(Answer::Stays(why)) => return Err(Refusal::new(Code::MakesNoRoom, why)),
             Err(_not_listening) => std::thread::sleep(BETWEEN_ASKS),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use outlast_wire::api::Mode;
 
-pub(crate) use handover::{Before, Place, replace, take_over};
+pub(crate) use handover::{Before, Takeover, replace, take_over};
 pub(crate) use scope::{Scopes, name as scope_name};
 
 /// The service that this process is the main process of; all nothing if it is none.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use outlast_conduct::records as meaning;
 use outlast_conduct::steps::{Launched, Say, Trouble};
-use outlast_engine::{Place, Run, Step};
+use outlast_engine::{Run, Step, WorkspaceState};
 use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_home::lock;
 use outlast_wire::again;
@@ -103,7 +103,7 @@ impl Driver {
     /// The workspace as a loop's first attempt finds it: what there was before it.
     async fn look_at_start(&self) -> Option<String> {
         let run = self.task.run.clone();
-        let is_new = run.preparation.workspace == Place::Ready { created: true };
+        let is_new = run.preparation.workspace == WorkspaceState::Ready { created: true };
         let is_first = self.task.step == Step::Attempt { turn: 1, attempt: 1 };
         if !is_first || !(is_new || ending::wants_digest(&run)) {
             return None;
@@ -152,35 +152,35 @@ impl Driver {
     fn spec(&self, request: Option<&request::Request>) -> io::Result<Spec> {
         let run = &self.task.run;
         let (turn, attempt) = on_the_wire(self.task.step);
-        let order = match request {
-            Some(request) => self.attempt_order(request)?,
-            None => self.errand_order()?,
+        let command = match request {
+            Some(request) => self.attempt_command(request)?,
+            None => self.errand_command()?,
         };
         Ok(Spec {
             proto: version::SHIM,
             run: run.id.0.clone(),
             turn,
             attempt,
-            argv: order.argv,
-            dir: order.dir,
-            env_file: order.env_file,
-            env: order.env,
+            argv: command.argv,
+            dir: command.dir,
+            env_file: command.env_file,
+            env: command.env,
             umask: run.spec.umask,
-            tty: order.tty,
+            tty: command.tty,
             limits: Limits {
                 turn_timeout_ms: self.task.timeout_ms,
-                stall_window_ms: order.stall_window_ms,
+                stall_window_ms: command.stall_window_ms,
                 grace_ms: GRACE_MS,
             },
             spool: Spool::default(),
-            stdin: order.stdin,
-            heartbeat: order.heartbeat,
+            stdin: command.stdin,
+            heartbeat: command.heartbeat,
             revive: self.ground.revive(),
             booted_at_ms: Some(self.ground.world.booted_at_ms()),
         })
     }
 
-    fn attempt_order(&self, request: &request::Request) -> io::Result<Order> {
+    fn attempt_command(&self, request: &request::Request) -> io::Result<StepCommand> {
         let run = &self.task.run;
         if let Some(messages) = &request.messages {
             files::write(&self.dir.messages(), messages)?;
@@ -188,7 +188,7 @@ impl Driver {
         files::write(&self.dir.prompt(), request.prompt.as_bytes())?;
         files::write(&self.dir.request(), &request.json)?;
         let plan = outlast_agents::plan(&run.spec.agent).map_err(unusable)?;
-        Ok(Order {
+        Ok(StepCommand {
             argv: plan.argv,
             dir: run.spec.dir.clone().into(),
             env_file: self.ground.layout.run(run.id.as_str()).env(),
@@ -200,7 +200,7 @@ impl Driver {
         })
     }
 
-    fn errand_order(&self) -> io::Result<Order> {
+    fn errand_command(&self) -> io::Result<StepCommand> {
         let run = &self.task.run;
         let errand = run.errand.as_ref().ok_or_else(|| io::Error::other("there is no errand"))?;
         let command = errand::command(run, &errand.purpose)?;
@@ -214,7 +214,7 @@ impl Driver {
         let mut env = self.step_env();
         env.push(set("OUTLAST_ERRAND", errand.number.to_string()));
         env.extend(command.env);
-        Ok(Order {
+        Ok(StepCommand {
             argv: command.argv,
             dir: command.dir,
             env_file: self.errand_env_file()?,
@@ -298,7 +298,7 @@ enum Started {
 }
 
 /// What differs between the steps that a shim is given.
-struct Order {
+struct StepCommand {
     argv: Vec<String>,
     dir: PathBuf,
     env_file: PathBuf,

@@ -196,7 +196,7 @@ impl Surroundings for Around<'_> {
         silence::last_sign(self.dir, &self.ground.world)
     }
 
-    fn is_held_back(&self) -> bool {
+    fn is_paced(&self) -> bool {
         self.restarts.is_pending(&self.run.id)
     }
 }
@@ -252,10 +252,10 @@ impl Driver {
         let Self { monitor, ground, restarts, task, dir, session, watched, .. } = self;
         let around = Around { ground, restarts, run: &task.run, dir };
         let wake_in = monitor.wake_in(&around).map(Duration::from_millis);
-        let is_held_back = monitor.is_held_back();
+        let is_paced = monitor.is_paced();
         // Asked for before the look at the books, so that nothing is missed in between.
         let released = restarts.released();
-        if is_held_back && !around.is_held_back() {
+        if is_paced && !around.is_paced() {
             return Some(News::Released);
         }
         tokio::select! {
@@ -276,7 +276,7 @@ impl Driver {
                 Some(News::Ordered(*self.stop.borrow_and_update()))
             }
             () = watched.gone() => Some(News::Gone),
-            () = released, if is_held_back => Some(News::Released),
+            () = released, if is_paced => Some(News::Released),
             () = after(wake_in) => Some(News::Woke),
         }
     }

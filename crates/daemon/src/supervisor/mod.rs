@@ -2,9 +2,9 @@
 //!
 //! Starts no task. `conductor` gives a run its task and enters the run here; `reconciler` decides which run gets one.
 
-mod held_back;
+mod contexts;
 mod inbox;
-mod moments;
+mod pacing;
 mod quarantine;
 pub(crate) mod restored;
 pub(crate) mod strays;
@@ -31,7 +31,7 @@ use crate::triggers::Triggers;
 use crate::waiter::Needs;
 use crate::watchers::Watchers;
 use crate::world;
-use moments::Shared;
+use contexts::Shared;
 use outlast_conduct::books::Books;
 use strays::Strays;
 
@@ -152,8 +152,8 @@ impl Supervisor {
 
     /// Whether a run may start something now.
     pub(crate) fn slot_of(&self, run: &Run) -> Slot {
-        let is_held_back = self.restarts.is_pending(&run.id);
-        let slot = self.books.slot_of(run, is_held_back, world::free_memory_mb);
+        let is_paced = self.restarts.is_pending(&run.id);
+        let slot = self.books.slot_of(run, is_paced, world::free_memory_mb);
         if slot == Slot::Taken {
             self.restarts.started(&run.id);
         }
@@ -168,8 +168,8 @@ impl Supervisor {
     /// Notes what a run has come to and what it has used up by that, and has those look again whom that concerns.
     pub(crate) fn note(&self, run: &Run, spent: Entry) {
         self.needs.note(run);
-        let is_held_back = self.restarts.is_pending(&run.id);
-        self.books.note(run, is_held_back, spent).iter().for_each(|id| self.poke(id));
+        let is_paced = self.restarts.is_pending(&run.id);
+        self.books.note(run, is_paced, spent).iter().for_each(|id| self.poke(id));
         self.restarts.note(run, &self.ground.world.boot);
     }
 

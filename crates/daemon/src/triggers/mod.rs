@@ -63,7 +63,7 @@ pub(crate) trait MakeRuns: Send + Sync {
     fn try_out(&self, run: &CreateRun, occasion: &Occasion) -> Answer<Vec<String>>;
 
     /// While everything is paused nothing is made, polled or let in; what comes is kept.
-    fn is_held(&self) -> bool;
+    fn is_paused(&self) -> bool;
 }
 
 /// The triggers of this daemon, and what they stand on.
@@ -86,8 +86,8 @@ impl Triggers {
     }
 
     /// True while everything is paused.
-    fn is_held(&self) -> bool {
-        self.maker.upgrade().is_none_or(|maker| maker.is_held())
+    fn is_paused(&self) -> bool {
+        self.maker.upgrade().is_none_or(|maker| maker.is_paused())
     }
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct TriggerTable {
     /// Those that the worker has to look at, whatever their time is.
     news: Mutex<Line>,
     /// Those that wait for a run of theirs to end.
-    holding: Mutex<BTreeSet<Arc<str>>>,
+    queued: Mutex<BTreeSet<Arc<str>>>,
     wake: Notify,
     pub(crate) bodies: Semaphore,
 }
@@ -180,7 +180,7 @@ impl Default for TriggerTable {
             table: Mutex::default(),
             unreadable: Mutex::default(),
             news: Mutex::default(),
-            holding: Mutex::default(),
+            queued: Mutex::default(),
             wake: Notify::new(),
             bodies: Semaphore::new(MOST_BODIES),
         }
@@ -290,26 +290,26 @@ impl TriggerTable {
     }
 
     /// From here on the end of a run of this trigger has the worker look at it.
-    fn hold(&self, name: &Arc<str>) {
-        lock(&self.holding).insert(name.clone());
+    fn queue(&self, name: &Arc<str>) {
+        lock(&self.queued).insert(name.clone());
     }
 
     fn let_go(&self, name: &Arc<str>) {
-        lock(&self.holding).remove(name);
+        lock(&self.queued).remove(name);
     }
 
     /// A run of this trigger is over.
     pub(crate) fn run_ended(&self, trigger: &str) {
-        let held = lock(&self.holding).take(trigger);
-        if let Some(name) = held {
+        let queued = lock(&self.queued).take(trigger);
+        if let Some(name) = queued {
             self.look_at(&name);
         }
     }
 
     /// Runs may be over of which nothing was heard.
     pub(crate) fn runs_may_have_ended(&self) {
-        let held = std::mem::take(&mut *lock(&self.holding));
-        held.iter().for_each(|name| self.look_at(name));
+        let queued = std::mem::take(&mut *lock(&self.queued));
+        queued.iter().for_each(|name| self.look_at(name));
     }
 }
 

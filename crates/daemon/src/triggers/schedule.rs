@@ -55,7 +55,7 @@ pub(crate) enum Verdict {
     Make,
     Skip,
     /// Until a run of the same trigger has ended.
-    Hold,
+    Queue,
 }
 
 /// What to do with the next occurrence while so many runs of its trigger are open.
@@ -63,7 +63,7 @@ pub(crate) fn verdict(overlap: Overlap, open: u64) -> Verdict {
     match (overlap, open) {
         (Overlap::Parallel, _) | (Overlap::Skip | Overlap::Queue, 0) => Verdict::Make,
         (Overlap::Skip, _) => Verdict::Skip,
-        (Overlap::Queue, _) => Verdict::Hold,
+        (Overlap::Queue, _) => Verdict::Queue,
     }
 }
 

@@ -104,7 +104,7 @@ impl Worker {
     /// are, the other does not wait for all of them. Says how long nothing is due then.
     async fn tend_due(&mut self) -> Option<Duration> {
         loop {
-            if self.triggers.is_held() || self.triggers.ground.leaving().borrow().is_some() {
+            if self.triggers.is_paused() || self.triggers.ground.leaving().borrow().is_some() {
                 return None;
             }
             self.polls.start(&self.triggers);
@@ -309,7 +309,7 @@ impl Worker {
             }
         }
         match verdict {
-            Verdict::Hold => Ok(None),
+            Verdict::Queue => Ok(None),
             Verdict::Skip => {
                 let why = "a run of the trigger was still open".to_owned();
                 Ok(Some(Settlement::Skipped { why }))
@@ -328,11 +328,11 @@ impl Worker {
             return Ok(Verdict::Make);
         }
         // Before it is asked, so that no end goes unheard.
-        self.table().hold(entry.name());
+        self.table().queue(entry.name());
         let (store, name) = (self.triggers.ground.store.clone(), entry.name().clone());
         let open = in_lane(Lane::Steps, move || Ok(store.open_runs_of(&name)?)).await?;
         let verdict = verdict(overlap, open);
-        if verdict != Verdict::Hold {
+        if verdict != Verdict::Queue {
             self.table().let_go(entry.name());
         }
         Ok(verdict)

@@ -72,10 +72,10 @@ impl Watcher {
         let read = Lane::Steps.run(move || {
             while scan.read()? == Read::Some {}
             scan.finish();
-            Ok::<_, io::Error>(scan.held().cloned().collect())
+            Ok::<_, io::Error>(scan.unsent().cloned().collect())
         });
         match read.await.map_err(io::Error::other).flatten() {
-            Ok(held) => held,
+            Ok(unsent) => unsent,
             Err(error) => {
                 tracing::error!(%error, "cannot look through the end of the output");
                 Vec::new()
@@ -125,8 +125,8 @@ impl Look {
             if follows != following.is_some() {
                 following = follows.then(|| Following::new(self.handle.clone()));
             }
-            let Next::Within(held) = next else { continue };
-            let wait = [held, beat].into_iter().flatten().min();
+            let Next::Within(unsent) = next else { continue };
+            let wait = [unsent, beat].into_iter().flatten().min();
             tokio::select! {
                 Ok(()) = bytes.changed(), if following.is_some() => {}
                 () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
@@ -157,22 +157,22 @@ impl Look {
             Ok::<_, io::Error>((scan, read))
         });
         let (mut scan, read) = looked.await.map_err(io::Error::other).flatten()?;
-        let held = self.tell_matched(&mut scan).await;
-        let next = if read == Read::Some { Next::AtOnce } else { Next::Within(held) };
+        let unsent = self.tell_matched(&mut scan).await;
+        let next = if read == Read::Some { Next::AtOnce } else { Next::Within(unsent) };
         Ok((scan.is_looking(), next))
     }
 
     /// Brings what was found to the conductor; says after which time to bring what is held back.
     async fn tell_matched(&self, scan: &mut OwnedMutexGuard<Scan>) -> Option<Duration> {
         let mut again: Option<Duration> = None;
-        for matched in scan.held().cloned().collect::<Vec<_>>() {
+        for matched in scan.unsent().cloned().collect::<Vec<_>>() {
             let run = self.live_run()?;
             let Some(watch) =
                 usize::try_from(matched.watch).ok().and_then(|at| run.watches.get(at))
             else {
                 continue;
             };
-            let wait = match watch.hold_back_ms(self.ground.world.now()) {
+            let wait = match watch.wait_ms(self.ground.world.now()) {
                 0 => {
                     hook!("daemon.lines-matched");
                     let (turn, attempt) = self.step;
@@ -184,7 +184,7 @@ impl Look {
             again = Some(again.map_or(wait, |sooner| sooner.min(wait)));
         }
         scan.forget_told(&*self.live_run()?);
-        let is_left = scan.held().next().is_some();
+        let is_left = scan.unsent().next().is_some();
         again.or(is_left.then_some(AGAIN))
     }
 

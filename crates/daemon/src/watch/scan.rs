@@ -50,7 +50,7 @@ struct Watching {
     pattern: Regex,
     /// Everything up to here has been told.
     told: u64,
-    held: Matched,
+    unsent: Matched,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Scan {
         let watches: Vec<Watching> = watches
             .filter_map(|((watch, text), number)| match pattern(text) {
                 Ok(pattern) => {
-                    Some(Watching { pattern, told: watch.offset(), held: Matched::new(number) })
+                    Some(Watching { pattern, told: watch.offset(), unsent: Matched::new(number) })
                 }
                 Err(why) => {
                     tracing::error!(run = %run.id, watch = %text, %why, "cannot look for this");
@@ -110,19 +110,19 @@ impl Scan {
     }
 
     /// What has been found and not told.
-    pub(super) fn held(&self) -> impl Iterator<Item = &Matched> {
-        self.watches.iter().map(|watching| &watching.held).filter(|held| !held.is_empty())
+    pub(super) fn unsent(&self) -> impl Iterator<Item = &Matched> {
+        self.watches.iter().map(|watching| &watching.unsent).filter(|unsent| !unsent.is_empty())
     }
 
     /// Lets go of what the journal has, and of watches that look no more.
     pub(super) fn forget_told(&mut self, run: &Run) {
-        let known = |held: &Matched| run.watches.get(usize::try_from(held.watch).ok()?);
-        self.watches.retain(|watching| known(&watching.held).is_some_and(|it| !it.is_disabled));
+        let known = |unsent: &Matched| run.watches.get(usize::try_from(unsent.watch).ok()?);
+        self.watches.retain(|watching| known(&watching.unsent).is_some_and(|it| !it.is_disabled));
         for watching in &mut self.watches {
-            let told = known(&watching.held).map_or(0, outlast_engine::Watch::offset);
+            let told = known(&watching.unsent).map_or(0, outlast_engine::Watch::offset);
             watching.told = watching.told.max(told);
-            if watching.held.offset() <= told {
-                watching.held = Matched::new(watching.held.watch);
+            if watching.unsent.offset() <= told {
+                watching.unsent = Matched::new(watching.unsent.watch);
             }
         }
     }
@@ -142,7 +142,7 @@ impl Scan {
             let line = lines::plain(line);
             for watching in watches.iter_mut() {
                 if end > watching.told && watching.pattern.is_match(&line) {
-                    watching.held.add(&String::from_utf8_lossy(&line), end);
+                    watching.unsent.add(&String::from_utf8_lossy(&line), end);
                 }
             }
         };

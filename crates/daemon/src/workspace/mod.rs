@@ -3,7 +3,7 @@
 //! In the order of a workspace's life: a `key` names it, `place` says where it may be, `make` prepares it, `digest`
 //! tells whether a turn has changed it, and `remove` ends it. Everything here is safe to repeat after a crash at any
 //! point. It blocks, so it is called from a thread that may. Hooks and checkouts are commands of the host, which the
-//! keeper runs as errands. What was not made here is never removed, and work that would be lost is kept.
+//! step monitor runs as errands. What was not made here is never removed, and work that would be lost is kept.
 
 mod digest;
 mod failure;

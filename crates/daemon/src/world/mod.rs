@@ -16,7 +16,7 @@ pub(crate) mod process;
 pub(crate) mod spawn;
 
 use clock::{Clock, Reading};
-use outlast_engine::{BootId, Moment, Slot, Time};
+use outlast_engine::{BootId, Context, Slot, Time};
 use outlast_home::boot;
 use outlast_wire::shim::EnvVar;
 
@@ -86,10 +86,10 @@ impl World {
         &self.clock
     }
 
-    pub(crate) fn moment(&self, slot: Slot) -> Moment {
+    pub(crate) fn context(&self, slot: Slot) -> Context {
         let (now, booted_at_ms) = self.clock.moment();
         let booted_at_ms = Some(booted_at_ms);
-        Moment { slot, booted_at_ms, ..Moment::new(now, self.boot.clone()) }
+        Context { slot, booted_at_ms, ..Context::new(now, self.boot.clone()) }
     }
 }
 

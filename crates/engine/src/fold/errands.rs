@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::errand::{self, Result as ErrandResult};
 use crate::run::{CallMade, CallOutcome, CallResult, CompletedCall, Done, FailedCheck};
-use crate::{BootId, Errand, Held, Hook, Outcome, Purpose, Run, Survivor, Time, ToolClass};
+use crate::{BootId, Errand, Hook, Outcome, Purpose, Run, StepState, Survivor, Time, ToolClass};
 
-/// How often an errand is made again whose end nobody saw.
+/// How often an errand is made again whose end was not observed.
 const ERRAND_RETRIES: u32 = 3;
 
 impl Run {
@@ -23,7 +23,7 @@ impl Run {
         self.errand = Some(Errand {
             number,
             purpose: purpose.clone(),
-            held: Held::new(boot),
+            state: StepState::new(boot),
             tail: String::new(),
             earlier_tries,
         });
@@ -38,10 +38,10 @@ impl Run {
         survivors: &[Survivor],
     ) {
         let errand = self.the_errand();
-        errand.held.ended(outcome, at, output_bytes, survivors);
+        errand.state.ended(outcome, at, output_bytes, survivors);
         tail.clone_into(&mut errand.tail);
         let (number, purpose) = (errand.number, errand.purpose.clone());
-        // What nobody saw is tried again, a few times; after that it counts as failed. What the host had no
+        // What was not observed is tried again, a few times; after that it counts as failed. What the host had no
         // resources for is tried for as long as that takes.
         let result = match errand::result(outcome) {
             ErrandResult::Unknown { may_have_run }
@@ -58,14 +58,14 @@ impl Run {
                 ErrandResult::Unknown { may_have_run: true }
             }
             ErrandResult::Unknown { .. } => {
-                ErrandResult::Failed { why: "nobody saw how it ended".to_owned() }
+                ErrandResult::Failed { why: "its end was not observed".to_owned() }
             }
             known => known,
         };
         self.conclude(number, &purpose, &result, tail);
     }
 
-    /// True for a call that must not be made a second time although nobody saw the first.
+    /// True for a call that must not be made a second time although the end of the first was not observed.
     fn is_harmful_call(&self, purpose: &Purpose, may_have_run: bool) -> bool {
         let Purpose::Tool { name, .. } = purpose else { return false };
         let class = self.spec.tools.iter().find(|tool| tool.name == *name).map(|tool| tool.class);
@@ -77,7 +77,7 @@ impl Run {
             ErrandResult::Passed => Done::Well,
             ErrandResult::Failed { why } => Done::Badly { why: why.clone() },
             ErrandResult::Unknown { .. } => {
-                Done::Badly { why: "nobody saw how it ended".to_owned() }
+                Done::Badly { why: "its end was not observed".to_owned() }
             }
         };
         let has_passed = done == Done::Well;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use crate::legal::{self, Illegal};
 use crate::run::{
-    Attempt, Claim, Clock, Counters, Done, Emission, Place, Preparation, Previous, Recovered,
-    Removal, Settling,
+    Attempt, Claim, Clock, Counters, Done, Emission, Preparation, Previous, Recovered, Removal,
+    Settling, WorkspaceState,
 };
 use crate::state::state_of;
 use crate::{
-    BootId, Charge, Condition, Decision, Errand, Event, Fact, Held, Inbox, Limit, Message, Outcome,
-    Process, Reason, ReasonCode, Run, RunId, Spend, State, StopMode, Survivor, Time, TurnStatus,
-    WaitCause, limits,
+    BootId, Charge, Condition, Decision, Errand, Event, Fact, Inbox, Limit, Message, Outcome,
+    Process, Reason, ReasonCode, Run, RunId, Spend, State, StepState, StopMode, Survivor, Time,
+    TurnStatus, WaitCause, limits,
 };
 
 #[cfg(debug_assertions)]
@@ -89,7 +89,7 @@ impl Run {
             is_paused: false,
             paused_seq: 0,
             resumed_seq: 0,
-            is_held: false,
+            is_paused_with_all: false,
             is_released: false,
             has_cleaned_up: false,
             removal: Removal::default(),
@@ -154,33 +154,35 @@ impl Run {
                 if workspace.is_some() {
                     self.digest.clone_from(workspace);
                 }
-                self.the_attempt().held.process = Some(Process { pid: *pid, start: *start, at });
+                self.the_attempt().state.process = Some(Process { pid: *pid, start: *start, at });
             }
-            Fact::AttemptOrphaned { .. } => self.the_attempt().held.is_orphaned = true,
+            Fact::AttemptOrphaned { .. } => self.the_attempt().state.is_orphaned = true,
             Fact::AttemptEnded { outcome, output_bytes, survivors, charge, .. } => {
                 self.end_attempt(outcome, at, *output_bytes, survivors, charge.as_ref());
             }
-            Fact::TreeEmptied { .. } => self.the_attempt().held.emptied(),
+            Fact::TreeEmptied { .. } => self.the_attempt().state.emptied(),
             Fact::StopIncomplete { survivors, .. } => {
-                self.the_attempt().held.would_not_go(survivors);
+                self.the_attempt().state.would_not_go(survivors);
             }
             Fact::TurnCommitted { .. } => self.commit(&event.fact),
             Fact::WorkspacePrepared { created } => {
-                self.preparation.workspace = Place::Ready { created: *created };
+                self.preparation.workspace = WorkspaceState::Ready { created: *created };
             }
             Fact::WorkspaceRefused { why } => {
-                self.preparation.workspace = Place::Refused { why: why.clone() };
+                self.preparation.workspace = WorkspaceState::Refused { why: why.clone() };
             }
-            Fact::WorkspaceDiscarded { .. } => self.preparation.workspace = Place::Discarded,
+            Fact::WorkspaceDiscarded { .. } => {
+                self.preparation.workspace = WorkspaceState::Discarded;
+            }
             Fact::ErrandStarted { errand, purpose, boot, .. } => {
                 self.begin_errand(*errand, purpose, boot);
             }
             Fact::ErrandEnded { outcome, output_bytes, tail, survivors, .. } => {
                 self.end_errand(outcome, at, *output_bytes, tail, survivors);
             }
-            Fact::ErrandEmptied { .. } => self.the_errand().held.emptied(),
+            Fact::ErrandEmptied { .. } => self.the_errand().state.emptied(),
             Fact::ErrandIncomplete { survivors, .. } => {
-                self.the_errand().held.would_not_go(survivors);
+                self.the_errand().state.would_not_go(survivors);
             }
             Fact::CallAnswered { call, key, .. } => self.answer_call(*call, key),
             Fact::Emitted { .. } | Fact::EmissionDenied { .. } => {
@@ -201,14 +203,14 @@ impl Run {
                 self.wind(at);
             }
             Fact::PauseRequested { all: true, now, .. } => {
-                self.is_held = true;
+                self.is_paused_with_all = true;
                 self.wind(at);
                 if *now {
-                    self.the_attempt().held.order_stop(StopMode::Gracefully);
+                    self.the_attempt().state.order_stop(StopMode::Gracefully);
                 }
             }
             Fact::ResumeRequested { all: true, .. } => {
-                self.is_held = false;
+                self.is_paused_with_all = false;
                 self.wind(at);
             }
             Fact::ResumeRequested { all: false, order, .. } => {
@@ -265,7 +267,7 @@ impl Run {
         self.errand = None;
         self.claim = None;
         self.is_paused = false;
-        self.is_held = false;
+        self.is_paused_with_all = false;
         // How long it was at work in between is known of its attempts alone.
         self.clock.ticking_since = None;
         self.recovered = Some(Recovered { at, missing: missing.to_vec(), awaits_look: true });
@@ -290,7 +292,7 @@ impl Run {
             _ => {}
         }
         if let Some(attempt) = &mut self.attempt {
-            attempt.is_settled |= !attempt.held.is_live() && to != State::Running;
+            attempt.is_settled |= !attempt.state.is_live() && to != State::Running;
         }
         self.is_released = false;
         if matches!(to, State::Finishing { .. }) {
@@ -323,7 +325,7 @@ impl Run {
             self.counters.attempts = 0;
             self.counters.free_attempts = 0;
         }
-        let after = last.filter(|_| is_same_turn).and_then(|last| last.held.end).map(|end| end.0);
+        let after = last.filter(|_| is_same_turn).and_then(|last| last.state.end).map(|end| end.0);
         match &after {
             Some(Outcome::Stalled { .. }) => self.counters.stall_restarts += 1,
             Some(outcome) if outcome.is_by_pause() => {}
@@ -335,7 +337,7 @@ impl Run {
         self.attempt = Some(Attempt {
             turn,
             number,
-            held: Held::new(boot),
+            state: StepState::new(boot),
             after,
             messages,
             reported: None,
@@ -369,7 +371,7 @@ impl Run {
             outcome if outcome.is_by_pause() => {}
             _ => self.counters.attempts += 1,
         }
-        let process = self.the_attempt().held.process;
+        let process = self.the_attempt().state.process;
         // When an end came that was not seen is not known, so the time up to it is not counted.
         let is_unseen = matches!(outcome, Outcome::Lost | Outcome::Interrupted { .. });
         let is_known = !is_unseen || outcome.is_by_pause();
@@ -380,7 +382,7 @@ impl Run {
             let reported = self.the_attempt().reported.take();
             self.spend.replace(reported.as_ref(), charge);
         }
-        self.the_attempt().held.ended(outcome, at, output_bytes, survivors);
+        self.the_attempt().state.ended(outcome, at, output_bytes, survivors);
     }
 
     /// A live attempt has said what it has used up so far.
@@ -469,7 +471,7 @@ impl Run {
             self.release();
         }
         // Until now, an attempt of a rebuilt run is counted once it has ended.
-        let live = self.live().and_then(|live| live.held.process);
+        let live = self.live().and_then(|live| live.state.process);
         if let Some(process) = live.filter(|_| was_awaiting_look && !self.awaits_look()) {
             self.clock.used_ms += at.ms_since(process.at);
         }
@@ -497,10 +499,10 @@ impl Run {
     fn order_stop(&mut self, mode: crate::StopMode) {
         self.stop = Some(self.stop.map_or(mode, |asked| asked.max(mode)));
         if let Some(attempt) = &mut self.attempt {
-            attempt.held.order_stop(mode);
+            attempt.state.order_stop(mode);
         }
         if let Some(errand) = &mut self.errand {
-            errand.held.order_stop(mode);
+            errand.state.order_stop(mode);
         }
     }
 

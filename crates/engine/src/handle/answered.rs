@@ -2,14 +2,14 @@
 //! the person saw.
 
 use crate::handle::Draft;
-use crate::{Actor, Asked, Decision, Fact, Moment, Order};
+use crate::{Actor, Asked, Context, Decision, Fact, Order};
 
 pub(super) fn handle(
     draft: &mut Draft,
     decision: Decision,
     message: Option<&(String, String)>,
     order: &Order,
-    moment: &Moment,
+    context: &Context,
 ) {
     let run = draft.run();
     // An answered question is open no longer, also while the run cannot go on yet.
@@ -28,13 +28,13 @@ pub(super) fn handle(
     if let Some((id, text)) = news {
         let (message, from, text) = (id.clone(), "user".to_owned(), text.clone());
         let by = order.by.clone();
-        draft.push(moment.now, Fact::MessageReceived { message, from, text, by });
+        draft.push(context.now, Fact::MessageReceived { message, from, text, by });
     }
     let (actor, order) = (Actor::User, Order { answers: Some(question.seq), ..order.clone() });
     if is_emission && decision == Decision::Deny {
         let turn = draft.run().settling.as_ref().map_or(0, |settling| settling.turn);
         let order = order.clone();
-        draft.push(moment.now, Fact::EmissionDenied { turn, actor, order });
+        draft.push(context.now, Fact::EmissionDenied { turn, actor, order });
     }
-    draft.push(moment.now, Fact::Answered { decision, actor, order });
+    draft.push(context.now, Fact::Answered { decision, actor, order });
 }

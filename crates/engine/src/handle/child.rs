@@ -2,7 +2,7 @@
 //! has it, so both are safe to hear twice and in either order.
 
 use crate::handle::Draft;
-use crate::{Fact, Moment, ReasonCode, RunId, Verdict, Word, children};
+use crate::{Context, Fact, ReasonCode, RunId, Verdict, Word, children};
 
 /// The end of a child, and what it has to say to its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,18 +15,18 @@ pub struct ChildEnd {
     pub text: String,
 }
 
-pub(super) fn spawned(draft: &mut Draft, child: &RunId, key: Option<&String>, moment: &Moment) {
+pub(super) fn spawned(draft: &mut Draft, child: &RunId, key: Option<&String>, context: &Context) {
     let run = draft.run();
     if run.has_ended() || run.children.contains_key(child) {
         return;
     }
-    draft.push(moment.now, Fact::ChildSpawned { child: child.clone(), key: key.cloned() });
+    draft.push(context.now, Fact::ChildSpawned { child: child.clone(), key: key.cloned() });
 }
 
-/// The end and the message are one append, so whoever knows of the one has the other.
-pub(super) fn settled(draft: &mut Draft, end: &ChildEnd, moment: &Moment) {
+/// The end and the message are one append, so a reader that knows of the one has the other.
+pub(super) fn settled(draft: &mut Draft, end: &ChildEnd, context: &Context) {
     // A child can be quicker than the word that it was made.
-    spawned(draft, &end.child, end.key.as_ref(), moment);
+    spawned(draft, &end.child, end.key.as_ref(), context);
     let run = draft.run();
     let is_news = run.children.get(&end.child).is_some_and(Option::is_none);
     if run.has_ended() || !is_news {
@@ -34,9 +34,9 @@ pub(super) fn settled(draft: &mut Draft, end: &ChildEnd, moment: &Moment) {
     }
     let ChildEnd { child, state, reason_code, text, .. } = end.clone();
     let from = children::sender(&child);
-    draft.push(moment.now, Fact::ChildSettled { child, state, reason_code });
+    draft.push(context.now, Fact::ChildSettled { child, state, reason_code });
     if !draft.run().inbox.has_had(&from) {
         let (message, by) = (from.clone(), None);
-        draft.push(moment.now, Fact::MessageReceived { message, from, text, by });
+        draft.push(context.now, Fact::MessageReceived { message, from, text, by });
     }
 }

@@ -1,10 +1,10 @@
-//! Somebody who looks at the output has found something: lines that match, or that there is more.
+//! The daemon's look at the output has found something: lines that match, or that there is more.
 //!
 //! What comes too early is not kept here; it is brought again.
 
 use crate::handle::Draft;
 use crate::watch::Matched;
-use crate::{Fact, Moment, Run, Time};
+use crate::{Context, Fact, Run, Time};
 
 /// The longest part of a pattern that is said again.
 const LONGEST_PATTERN: usize = 200;
@@ -13,13 +13,13 @@ pub(super) fn lines(
     draft: &mut Draft,
     (turn, attempt): (u32, u32),
     matched: &Matched,
-    moment: &Moment,
+    context: &Context,
 ) {
     let run = draft.run();
     let is_live = run.live().is_some_and(|live| live.is(turn, attempt));
-    let is_time = run.looking(matched.watch).is_some_and(|it| it.hold_back_ms(moment.now) == 0);
+    let is_time = run.looking(matched.watch).is_some_and(|it| it.wait_ms(context.now) == 0);
     if is_live && is_time {
-        tell(draft, (turn, attempt), matched, moment.now);
+        tell(draft, (turn, attempt), matched, context.now);
     }
 }
 
@@ -70,16 +70,16 @@ fn enough(run: &Run, watch: u32) -> Option<Fact> {
     Some(Fact::WatchDisabled { watch, why, suppressed })
 }
 
-/// There is so much output, by the time somebody wants to hear of it.
+/// There is so much output, by the time at which a sink wants to hear of it.
 pub(super) fn heartbeat(
     draft: &mut Draft,
     (turn, attempt): (u32, u32),
     output_bytes: u64,
-    moment: &Moment,
+    context: &Context,
 ) {
     let run = draft.run();
     let is_live = run.live().is_some_and(|live| live.is(turn, attempt));
-    if is_live && run.heartbeat_in_ms(output_bytes, moment.now) == Some(0) {
-        draft.push(moment.now, Fact::HeartbeatTold { turn, attempt, output_bytes });
+    if is_live && run.heartbeat_in_ms(output_bytes, context.now) == Some(0) {
+        draft.push(context.now, Fact::HeartbeatTold { turn, attempt, output_bytes });
     }
 }

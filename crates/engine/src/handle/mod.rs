@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use crate::{
     BootId, By, Decision, Event, Fact, Illegal, Matched, Notice, Order, Run, RunId, Seen, Step,
-    StopMode, Time, Usage, advance, health, hold, line, rest,
+    StopMode, Time, Usage, advance, health, line, pause_all, rest,
 };
 
 pub use child::ChildEnd;
@@ -35,14 +35,14 @@ pub use reported::{Custody, End, Report, Started, TreeNews};
 
 /// When, on which boot and with what room something is decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct Context {
     pub now: Time,
     pub boot: BootId,
     /// When this boot began, on the line of time that `now` is on; `None` where there is one line only.
     pub booted_at_ms: Option<i64>,
     pub slot: Slot,
-    pub hold: Hold,
-    /// The order that `hold` follows, as far as it is remembered: its id, and who gave it.
+    pub pause_all: PauseAll,
+    /// The order that `pause_all` follows, as far as it is remembered: its id, and who gave it.
     pub word: Option<Arc<Order>>,
     pub budget: Budget,
     /// Budgets that this run brings near their end just now.
@@ -58,18 +58,18 @@ pub struct Nearing {
     pub max: u64,
 }
 
-impl Moment {
-    /// A moment with room for everybody.
+impl Context {
+    /// A context with room for every run.
     pub fn new(now: Time, boot: BootId) -> Self {
-        let (slot, hold, budget) = (Slot::Free, Hold::Off, Budget::Room);
+        let (slot, pause_all, budget) = (Slot::Free, PauseAll::Off, Budget::Room);
         let (nearing, seen) = (Vec::new(), Seen::default());
-        Self { now, boot, booted_at_ms: None, slot, hold, word: None, budget, nearing, seen }
+        Self { now, boot, booted_at_ms: None, slot, pause_all, word: None, budget, nearing, seen }
     }
 }
 
-/// Whether everything is to rest, by one word for all runs.
+/// Whether `pause --all` is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum PauseAll {
     Off,
     On,
 }
@@ -99,7 +99,7 @@ pub enum Slot {
     Free,
     Taken,
     /// It is not this run's turn to go on after a restart: it starts nothing, whatever place it has.
-    Held,
+    Paced,
 }
 
 /// News for a run.
@@ -119,7 +119,7 @@ pub enum Input {
     PauseAsked(Order),
     ResumeAsked(Order),
     /// Everything rests, and what is alive is not to go on to its end.
-    HoldNow,
+    PauseAllNow,
     /// A person answers a blocked run. The message goes to the agent, unless the question was whether its
     /// words may leave the run.
     Answered {
@@ -127,7 +127,7 @@ pub enum Input {
         message: Option<(String, String)>,
         order: Order,
     },
-    /// Somebody has something to say to the run.
+    /// A client or another run has something to say to the run.
     Sent {
         message: String,
         from: String,
@@ -140,7 +140,7 @@ pub enum Input {
         attempt: u32,
         matched: Matched,
     },
-    /// A live attempt has written so much, and somebody wants to hear of it.
+    /// A live attempt has written so much, and a sink wants to hear of it.
     HeartbeatDue {
         turn: u32,
         attempt: u32,
@@ -197,62 +197,62 @@ pub struct Decided {
     /// What has to be told, each with the run as its own event left it.
     pub notices: Vec<(Notice, Run)>,
     /// The run would have started something, and rests because others are started first after a restart.
-    pub is_held_back: bool,
+    pub is_paced: bool,
 }
 
 impl Run {
     /// The events that follow from `input`; none if it is old news.
-    pub fn handle(&self, input: &Input, moment: &Moment) -> Vec<Event> {
-        self.decide(input, moment).events
+    pub fn handle(&self, input: &Input, context: &Context) -> Vec<Event> {
+        self.decide(input, context).events
     }
 
     /// What follows from `input`.
-    pub fn decide(&self, input: &Input, moment: &Moment) -> Decided {
+    pub fn decide(&self, input: &Input, context: &Context) -> Decided {
         let mut draft = Draft::new(self);
-        line::follow(&mut draft, moment);
+        line::follow(&mut draft, context);
         match input {
-            Input::Reported(report) => reported::handle(&mut draft, report, moment),
-            Input::Adopted { step, epoch } => adopted::handle(&mut draft, *step, *epoch, moment),
-            Input::StopAsked { mode, order } => stop::handle(&mut draft, *mode, order, moment),
-            Input::PauseAsked(order) => paused::handle(&mut draft, order, moment),
-            Input::ResumeAsked(order) => resumed::handle(&mut draft, order, moment),
-            Input::HoldNow => hold::end_now(&mut draft, moment),
+            Input::Reported(report) => reported::handle(&mut draft, report, context),
+            Input::Adopted { step, epoch } => adopted::handle(&mut draft, *step, *epoch, context),
+            Input::StopAsked { mode, order } => stop::handle(&mut draft, *mode, order, context),
+            Input::PauseAsked(order) => paused::handle(&mut draft, order, context),
+            Input::ResumeAsked(order) => resumed::handle(&mut draft, order, context),
+            Input::PauseAllNow => pause_all::end_now(&mut draft, context),
             Input::Answered { decision, message, order } => {
-                answered::handle(&mut draft, *decision, message.as_ref(), order, moment);
+                answered::handle(&mut draft, *decision, message.as_ref(), order, context);
             }
             Input::Sent { message, from, text, by } => {
-                sent::handle(&mut draft, message, from, text, by.as_ref(), moment);
+                sent::handle(&mut draft, message, from, text, by.as_ref(), context);
             }
             Input::Matched { turn, attempt, matched } => {
-                matched::lines(&mut draft, (*turn, *attempt), matched, moment);
+                matched::lines(&mut draft, (*turn, *attempt), matched, context);
             }
             Input::HeartbeatDue { turn, attempt, output_bytes } => {
-                matched::heartbeat(&mut draft, (*turn, *attempt), *output_bytes, moment);
+                matched::heartbeat(&mut draft, (*turn, *attempt), *output_bytes, context);
             }
             Input::ChildMade { child, key } => {
-                child::spawned(&mut draft, child, key.as_ref(), moment);
+                child::spawned(&mut draft, child, key.as_ref(), context);
             }
-            Input::ChildEnded(end) => child::settled(&mut draft, end, moment),
-            Input::WorkspaceMade { created } => workspace::made(&mut draft, *created, moment),
-            Input::WorkspaceRefused { why } => workspace::refused(&mut draft, why, moment),
+            Input::ChildEnded(end) => child::settled(&mut draft, end, context),
+            Input::WorkspaceMade { created } => workspace::made(&mut draft, *created, context),
+            Input::WorkspaceRefused { why } => workspace::refused(&mut draft, why, context),
             Input::WorkspaceDiscarded { problem } => {
-                workspace::discarded(&mut draft, problem.as_ref(), moment);
+                workspace::discarded(&mut draft, problem.as_ref(), context);
             }
-            Input::RemovalAsked => removal::asked(&mut draft, moment),
-            Input::WorkspaceRemoved { bytes } => removal::removed(&mut draft, *bytes, moment),
-            Input::WorkspaceKept { why } => removal::kept(&mut draft, why, moment),
+            Input::RemovalAsked => removal::asked(&mut draft, context),
+            Input::WorkspaceRemoved { bytes } => removal::removed(&mut draft, *bytes, context),
+            Input::WorkspaceKept { why } => removal::kept(&mut draft, why, context),
             Input::UsageReported { turn, attempt, usage } => {
-                usage::handle(&mut draft, (*turn, *attempt), usage, moment);
+                usage::handle(&mut draft, (*turn, *attempt), usage, context);
             }
             Input::JournalRestored { noticed_at, known_until } => {
-                restored::handle(&mut draft, *noticed_at, *known_until, moment);
+                restored::handle(&mut draft, *noticed_at, *known_until, context);
             }
             Input::Woke => {}
             Input::Finished => finished::handle(&mut draft),
         }
-        hold::follow(&mut draft, moment);
-        advance::advance(&mut draft, moment);
-        health::follow(&mut draft, moment);
+        pause_all::follow(&mut draft, context);
+        advance::advance(&mut draft, context);
+        health::follow(&mut draft, context);
         draft.into_decided()
     }
 }
@@ -301,7 +301,7 @@ impl Draft {
 
     fn into_decided(self) -> Decided {
         let Self { run: after, events, notices } = self;
-        let is_held_back = rest::is_held_back(&events);
-        Decided { events, after, notices, is_held_back }
+        let is_paced = rest::is_paced(&events);
+        Decided { events, after, notices, is_paced }
     }
 }

@@ -6,7 +6,7 @@
 use crate::advance::Facts;
 use crate::handle::{Draft, Report, reported, restored};
 use crate::{
-    Answer, BlockReason, BootId, Custody, End, Event, Exit, Fact, Illegal, Line, Moment, Outcome,
+    Answer, BlockReason, BootId, Context, Custody, End, Event, Exit, Fact, Illegal, Line, Outcome,
     Reason, ReasonCode, RefusedCall, Run, RunId, RunSpec, State, StateName, Time, Verdict, line,
     reason,
 };
@@ -64,13 +64,13 @@ pub fn recover(
     spec: RunSpec,
     created_at: Time,
     found: &Found,
-    moment: &Moment,
+    context: &Context,
 ) -> Result<Vec<Event>, CannotRecover> {
-    // The times that were found are on this moment's line.
-    let fact = Fact::RunCreated { spec: Box::new(spec), line: Line::of(moment) };
+    // The times that were found are on the line of this context.
+    let fact = Fact::RunCreated { spec: Box::new(spec), line: Line::of(context) };
     let first = Event { seq: 1, at: created_at, fact };
     let mut draft = Draft::new(&Run::created(id, &first)?);
-    rebuild(&mut draft, found, moment)?;
+    rebuild(&mut draft, found, context)?;
     Ok(std::iter::once(first).chain(draft.into_events()).collect())
 }
 
@@ -87,12 +87,12 @@ impl Run {
     }
 
     /// The events that take this run to where its directory is.
-    pub fn catch_up(&self, found: &Found, moment: &Moment) -> Result<Vec<Event>, CannotRecover> {
+    pub fn catch_up(&self, found: &Found, context: &Context) -> Result<Vec<Event>, CannotRecover> {
         let mut draft = Draft::new(self);
-        line::follow(&mut draft, moment);
-        restored::note(&mut draft, end_of_known(self, found), moment);
-        end_known(&mut draft, found, moment)?;
-        rebuild(&mut draft, found, moment)?;
+        line::follow(&mut draft, context);
+        restored::note(&mut draft, end_of_known(self, found), context);
+        end_known(&mut draft, found, context)?;
+        rebuild(&mut draft, found, context)?;
         Ok(draft.into_events())
     }
 }
@@ -114,16 +114,16 @@ fn end_of_known(run: &Run, found: &Found) -> Time {
 }
 
 /// What the journal takes for alive is over: later steps exist, and a run has one process tree at a time.
-fn end_known(draft: &mut Draft, found: &Found, moment: &Moment) -> Result<(), CannotRecover> {
+fn end_known(draft: &mut Draft, found: &Found, context: &Context) -> Result<(), CannotRecover> {
     if let Some(live) = draft.run().live_errand() {
         let errand = live.number;
         let (outcome, tail) = (Outcome::Lost, String::new());
         let (output_bytes, survivors) = (0, Vec::new());
         let ended = Fact::ErrandEnded { errand, outcome, output_bytes, tail, survivors };
-        draft.try_push(moment.now, ended)?;
+        draft.try_push(context.now, ended)?;
     }
     let Some(live) = draft.run().live() else { return Ok(()) };
-    let (turn, attempt, has_started) = (live.turn, live.number, live.held.process.is_some());
+    let (turn, attempt, has_started) = (live.turn, live.number, live.state.process.is_some());
     let same = found.attempts.iter().find(|it| (it.turn, it.attempt) == (turn, attempt));
     match same {
         Some(same) => {
@@ -131,13 +131,13 @@ fn end_known(draft: &mut Draft, found: &Found, moment: &Moment) -> Result<(), Ca
             if has_started {
                 same.report.started = None;
             }
-            end(draft, &same, moment)
+            end(draft, &same, context)
         }
-        None => lose(draft, (turn, attempt), moment.now),
+        None => lose(draft, (turn, attempt), context.now),
     }
 }
 
-fn rebuild(draft: &mut Draft, found: &Found, moment: &Moment) -> Result<(), CannotRecover> {
+fn rebuild(draft: &mut Draft, found: &Found, context: &Context) -> Result<(), CannotRecover> {
     let newer: Vec<FoundAttempt> = newer(draft.run(), found).cloned().collect();
     let known = draft.run().turns_committed;
     let first = newer.last().map_or(known + 1, |last| first_turn(known, last.turn, found));
@@ -149,9 +149,9 @@ fn rebuild(draft: &mut Draft, found: &Found, moment: &Moment) -> Result<(), Cann
     let errands = found.errands.max(draft.run().errands);
     let (turns_committed, has_ended) = (first - 1, found.end.is_some());
     let recovered = Fact::RunRecovered { turns_committed, errands, missing, has_ended };
-    draft.try_push(moment.now, recovered)?;
-    attempts(draft, &newer, first, moment)?;
-    finish(draft, found.end.as_ref(), moment)
+    draft.try_push(context.now, recovered)?;
+    attempts(draft, &newer, first, context)?;
+    finish(draft, found.end.as_ref(), context)
 }
 
 /// What an open question of an older journal has come to.
@@ -167,9 +167,9 @@ fn attempts(
     draft: &mut Draft,
     newer: &[FoundAttempt],
     first: u32,
-    moment: &Moment,
+    context: &Context,
 ) -> Result<(), CannotRecover> {
-    let Some(at) = newer.first().map(|it| it.at.min(moment.now)) else { return Ok(()) };
+    let Some(at) = newer.first().map(|it| it.at.min(context.now)) else { return Ok(()) };
     if draft.run().state != State::Running {
         let why = reason::of("rebuilt from its directory", ReasonCode::Recovered);
         let running = reason::to_state(draft.run(), StateName::Running, why);
@@ -180,17 +180,21 @@ fn attempts(
         fill(draft, attempt)?;
         begin(draft, attempt)?;
         if attempt.is_over || index < last {
-            end(draft, attempt, moment)?;
+            end(draft, attempt, context)?;
         }
     }
     Ok(())
 }
 
 /// The run ends as it had ended, unless something of it is alive after all.
-fn finish(draft: &mut Draft, end: Option<&FoundEnd>, moment: &Moment) -> Result<(), CannotRecover> {
+fn finish(
+    draft: &mut Draft,
+    end: Option<&FoundEnd>,
+    context: &Context,
+) -> Result<(), CannotRecover> {
     let is_open = !draft.run().is_finishing() && draft.run().live().is_none();
     let Some(FoundEnd { verdict, why, at }) = end.filter(|_| is_open) else { return Ok(()) };
-    let at = (*at).min(moment.now);
+    let at = (*at).min(context.now);
     let (at, finishing) = reason::finishing(draft.run(), at, *verdict, why.clone());
     Ok(draft.try_push(at, finishing)?)
 }
@@ -235,9 +239,9 @@ fn begin(draft: &mut Draft, found: &FoundAttempt) -> Result<(), CannotRecover> {
     Ok(())
 }
 
-fn end(draft: &mut Draft, found: &FoundAttempt, moment: &Moment) -> Result<(), CannotRecover> {
+fn end(draft: &mut Draft, found: &FoundAttempt, context: &Context) -> Result<(), CannotRecover> {
     let FoundAttempt { turn, attempt, .. } = *found;
-    let mut report = reported::in_its_time(&found.report, draft.run(), moment);
+    let mut report = reported::in_its_time(&found.report, draft.run(), context);
     report.refused = unknown_calls(&report.answer);
     let never_ran = matches!(report.end, Some(End::NeverStarted { .. }));
     if let Some(started) = report.started.filter(|_| !never_ran) {
@@ -246,12 +250,12 @@ fn end(draft: &mut Draft, found: &FoundAttempt, moment: &Moment) -> Result<(), C
         draft.try_push(started.at, fact)?;
     }
     if report.custody == Custody::Shim || report.custody == Custody::Orphan {
-        // A later step exists, so whoever held it has let go.
+        // A later step exists, so its shim has let go.
         report.custody = Custody::Nobody;
     }
-    match reported::outcome(draft.run(), &report, moment) {
+    match reported::outcome(draft.run(), &report, context) {
         Some((at, outcome)) => reported::end_attempt(draft, (turn, attempt), &report, at, outcome),
-        None => lose(draft, (turn, attempt), moment.now)?,
+        None => lose(draft, (turn, attempt), context.now)?,
     }
     Ok(())
 }
@@ -308,7 +312,7 @@ fn may_follow(run: &Run, fact: &Fact) -> bool {
 }
 
 /// Why a rebuilt run rests.
-pub(crate) fn rest(run: &Run, moment: &Moment) -> Facts {
+pub(crate) fn rest(run: &Run, context: &Context) -> Facts {
     let text = "rebuilt from its directory; a person has to look at it before it goes on";
-    reason::blocked(run, moment, reason::block(text, BlockReason::Recovered))
+    reason::blocked(run, context, reason::block(text, BlockReason::Recovered))
 }

@@ -2,24 +2,24 @@
 
 use crate::handle::Draft;
 use crate::run::Removal;
-use crate::{Actor, Fact, Moment};
+use crate::{Actor, Context, Fact};
 
-pub(super) fn asked(draft: &mut Draft, moment: &Moment) {
+pub(super) fn asked(draft: &mut Draft, context: &Context) {
     let run = draft.run();
     let is_there = !matches!(run.removal, Removal::Asked | Removal::Removed);
     if run.ended_at.is_some() && is_there {
-        draft.push(moment.now, Fact::RemovalRequested { actor: Actor::User });
+        draft.push(context.now, Fact::RemovalRequested { actor: Actor::User });
     }
 }
 
-pub(super) fn removed(draft: &mut Draft, bytes: u64, moment: &Moment) {
+pub(super) fn removed(draft: &mut Draft, bytes: u64, context: &Context) {
     if draft.run().removal == Removal::Asked {
-        draft.push(moment.now, Fact::WorkspaceRemoved { bytes });
+        draft.push(context.now, Fact::WorkspaceRemoved { bytes });
     }
 }
 
-pub(super) fn kept(draft: &mut Draft, why: &str, moment: &Moment) {
+pub(super) fn kept(draft: &mut Draft, why: &str, context: &Context) {
     if draft.run().removal == Removal::Asked {
-        draft.push(moment.now, Fact::WorkspaceKept { why: why.to_owned() });
+        draft.push(context.now, Fact::WorkspaceKept { why: why.to_owned() });
     }
 }

@@ -7,8 +7,8 @@ use crate::emit;
 use crate::handle::{Draft, matched};
 use crate::run::Previous;
 use crate::{
-    Answer, Attempt, EndCause, Exit, Fact, Held, Matched, Moment, NeverStarted, Outcome,
-    RefusedCall, Response, Run, Step, Survivor, Time, TurnStatus, limits, spend,
+    Answer, Attempt, Context, EndCause, Exit, Fact, Matched, NeverStarted, Outcome, RefusedCall,
+    Response, Run, Step, StepState, Survivor, Time, TurnStatus, limits, spend,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Report {
     pub custody: Custody,
     pub started: Option<Started>,
     pub end: Option<End>,
-    /// Why somebody other than the shim ended the tree, if somebody did.
+    /// Why the daemon ended the tree in the place of the shim, if it did.
     pub ended_for: Option<EndCause>,
     pub tree: TreeNews,
     pub output_bytes: u64,
@@ -29,7 +29,7 @@ pub struct Report {
     pub workspace: Option<String>,
     /// (an errand that has ended) The end of what it wrote.
     pub tail: String,
-    /// (an attempt that has ended) What its watches have found and nobody was told of.
+    /// (an attempt that has ended) What its watches have found and no sink was told of.
     pub matched: Vec<Matched>,
 }
 
@@ -89,19 +89,19 @@ pub enum TreeNews {
     Empty,
 }
 
-pub(super) fn handle(draft: &mut Draft, report: &Report, moment: &Moment) {
-    let report = &in_its_time(report, draft.run(), moment);
+pub(super) fn handle(draft: &mut Draft, report: &Report, context: &Context) {
+    let report = &in_its_time(report, draft.run(), context);
     match report.step {
         Step::Attempt { turn, attempt } => {
             let known = draft.run().attempt.clone().filter(|known| known.is(turn, attempt));
             if let Some(known) = known {
-                handle_attempt(draft, &known, report, moment);
+                handle_attempt(draft, &known, report, context);
             }
         }
         Step::Errand { errand } => {
             let known = draft.run().errand.as_ref().filter(|known| known.number == errand);
-            if let Some(held) = known.map(|known| known.held.clone()) {
-                handle_errand(draft, errand, &held, report, moment);
+            if let Some(state) = known.map(|known| known.state.clone()) {
+                handle_errand(draft, errand, &state, report, context);
             }
         }
     }
@@ -109,8 +109,8 @@ pub(super) fn handle(draft: &mut Draft, report: &Report, moment: &Moment) {
 
 /// The report with its times by our clock. A shim reads the wall clock, which may have been set back or forth
 /// since: nothing it saw was before the state that the run is in, and nothing is after now.
-pub(super) fn in_its_time(report: &Report, run: &Run, moment: &Moment) -> Report {
-    let ours = |at: Time| at.min(moment.now).max(run.since);
+pub(super) fn in_its_time(report: &Report, run: &Run, context: &Context) -> Report {
+    let ours = |at: Time| at.min(context.now).max(run.since);
     let mut report = report.clone();
     if let Some(started) = &mut report.started {
         started.at = ours(started.at);
@@ -121,34 +121,34 @@ pub(super) fn in_its_time(report: &Report, run: &Run, moment: &Moment) -> Report
     report
 }
 
-fn handle_attempt(draft: &mut Draft, known: &Attempt, report: &Report, moment: &Moment) {
+fn handle_attempt(draft: &mut Draft, known: &Attempt, report: &Report, context: &Context) {
     let (turn, attempt) = (known.turn, known.number);
-    if !known.held.is_live() {
-        if is_emptied(&known.held, report) {
-            draft.push(moment.now, Fact::TreeEmptied { turn, attempt });
+    if !known.state.is_live() {
+        if is_emptied(&known.state, report) {
+            draft.push(context.now, Fact::TreeEmptied { turn, attempt });
         } else if let Some(survivors) = would_not_go(draft.run(), report) {
-            draft.push(moment.now, Fact::StopIncomplete { turn, attempt, survivors });
+            draft.push(context.now, Fact::StopIncomplete { turn, attempt, survivors });
         }
         return;
     }
     let ran = !matches!(report.end, Some(End::NeverStarted { .. }));
     if let Some(Started { at, pid, start }) =
-        report.started.filter(|_| known.held.process.is_none() && ran)
+        report.started.filter(|_| known.state.process.is_none() && ran)
     {
         // The first attempt shows what the loop began with.
         let is_first = (turn, attempt) == (1, 1) && report.end.is_none();
         let workspace = report.workspace.clone().filter(|_| is_first);
         draft.push(at, Fact::AttemptStarted { turn, attempt, pid, start, workspace });
     }
-    let has_started = draft.run().live().is_some_and(|live| live.held.process.is_some());
-    if report.custody == Custody::Orphan && has_started && !known.held.is_orphaned {
-        draft.push(moment.now, Fact::AttemptOrphaned { turn, attempt });
+    let has_started = draft.run().live().is_some_and(|live| live.state.process.is_some());
+    if report.custody == Custody::Orphan && has_started && !known.state.is_orphaned {
+        draft.push(context.now, Fact::AttemptOrphaned { turn, attempt });
     }
-    if let Some((at, outcome)) = outcome(draft.run(), report, moment) {
+    if let Some((at, outcome)) = outcome(draft.run(), report, context) {
         end_attempt(draft, (turn, attempt), report, at, outcome);
     }
     if let Some(survivors) = would_not_go(draft.run(), report) {
-        draft.push(moment.now, Fact::StopIncomplete { turn, attempt, survivors });
+        draft.push(context.now, Fact::StopIncomplete { turn, attempt, survivors });
     }
 }
 
@@ -163,8 +163,8 @@ pub(super) fn end_attempt(
     let (outcome, response) = answered(outcome, &report.answer);
     let survivors = survivors(report).to_vec();
     let output_bytes = report.output_bytes;
-    let has_started = draft.run().live().is_some_and(|live| live.held.process.is_some());
-    // What may have run may have cost something, also if nobody saw it start.
+    let has_started = draft.run().live().is_some_and(|live| live.state.process.is_some());
+    // What may have run may have cost something, also if its start was not observed.
     let ran = has_started || outcome.may_have_run();
     let usage = response.as_ref().and_then(|response| response.usage.as_ref());
     let reported = draft.run().live().and_then(|live| live.reported);
@@ -226,22 +226,28 @@ fn committed(run: &Run, (turn, attempt): (u32, u32), report: &Report, response: 
     }
 }
 
-fn handle_errand(draft: &mut Draft, errand: u32, known: &Held, report: &Report, moment: &Moment) {
-    let ending = known.is_live().then(|| outcome(draft.run(), report, moment)).flatten();
+fn handle_errand(
+    draft: &mut Draft,
+    errand: u32,
+    known: &StepState,
+    report: &Report,
+    context: &Context,
+) {
+    let ending = known.is_live().then(|| outcome(draft.run(), report, context)).flatten();
     if let Some((at, outcome)) = ending {
         let survivors = survivors(report).to_vec();
         let (output_bytes, tail) = (report.output_bytes, report.tail.clone());
         draft.push(at, Fact::ErrandEnded { errand, outcome, output_bytes, tail, survivors });
     } else if is_emptied(known, report) {
-        draft.push(moment.now, Fact::ErrandEmptied { errand });
+        draft.push(context.now, Fact::ErrandEmptied { errand });
     }
     if let Some(survivors) = would_not_go(draft.run(), report) {
-        draft.push(moment.now, Fact::ErrandIncomplete { errand, survivors });
+        draft.push(context.now, Fact::ErrandIncomplete { errand, survivors });
     }
 }
 
-/// True if whoever had outlived a step is gone now.
-fn is_emptied(known: &Held, report: &Report) -> bool {
+/// True if the processes that had outlived a step are gone now.
+fn is_emptied(known: &StepState, report: &Report) -> bool {
     let is_empty = matches!(report.tree, TreeNews::Empty) || report.custody == Custody::Rebooted;
     is_empty && known.has_survivors()
 }
@@ -249,16 +255,16 @@ fn is_emptied(known: &Held, report: &Report) -> bool {
 /// Who is left although a stop was tried, if that is news.
 fn would_not_go(run: &Run, report: &Report) -> Option<Vec<Survivor>> {
     let TreeNews::Left { survivors, stop_failed: true } = &report.tree else { return None };
-    let held = run.held(report.step)?;
-    let is_news = !held.stop_incomplete
+    let state = run.step_state(report.step)?;
+    let is_news = !state.stop_incomplete
         && !survivors.is_empty()
         && report.custody != Custody::Rebooted
-        && (held.is_live() || held.has_survivors());
+        && (state.is_live() || state.has_survivors());
     is_news.then(|| survivors.clone())
 }
 
 /// How the step has ended, once that is certain.
-pub(super) fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Time, Outcome)> {
+pub(super) fn outcome(run: &Run, report: &Report, context: &Context) -> Option<(Time, Outcome)> {
     let is_empty = matches!(report.tree, TreeNews::Empty) || report.custody == Custody::Rebooted;
     match (&report.end, report.custody) {
         // A pause that came before the command was started has ended it as well as one that came after.
@@ -278,23 +284,23 @@ pub(super) fn outcome(run: &Run, report: &Report, moment: &Moment) -> Option<(Ti
         (None, Custody::Shim | Custody::Orphan) => None,
         (None, Custody::NeverHeld) => {
             let why = "the shim died before the command was released".to_owned();
-            Some((moment.now, Outcome::NeverStarted { code: NeverStarted::NoShim, why }))
+            Some((context.now, Outcome::NeverStarted { code: NeverStarted::NoShim, why }))
         }
         (None, Custody::Nobody) if is_being_stopped(run, report.step) => {
-            is_empty.then(|| (moment.now, ended(run, report.step, EndCause::Stopped, None)))
+            is_empty.then(|| (context.now, ended(run, report.step, EndCause::Stopped, None)))
         }
         (None, Custody::Nobody) => match report.ended_for {
-            Some(cause) => is_empty.then(|| (moment.now, ended(run, report.step, cause, None))),
-            None => Some((moment.now, Outcome::Lost)),
+            Some(cause) => is_empty.then(|| (context.now, ended(run, report.step, cause, None))),
+            None => Some((context.now, Outcome::Lost)),
         },
         (None, Custody::Rebooted) => {
-            Some((moment.now, Outcome::Interrupted { by: "reboot".to_owned() }))
+            Some((context.now, Outcome::Interrupted { by: "reboot".to_owned() }))
         }
     }
 }
 
 fn is_being_stopped(run: &Run, step: Step) -> bool {
-    run.held(step).is_some_and(|held| held.stop.is_some())
+    run.step_state(step).is_some_and(|state| state.stop.is_some())
 }
 
 fn by_itself(exit: Exit) -> Outcome {
@@ -319,7 +325,7 @@ fn is_ended_for_pause(run: &Run, step: Step) -> bool {
     is_attempt && is_being_stopped(run, step) && run.stop.is_none() && run.limit.is_none()
 }
 
-/// Who is left. A reboot leaves nobody, whatever was written before it.
+/// Which processes are left. A reboot leaves none, whatever was written before it.
 fn survivors(report: &Report) -> &[Survivor] {
     match &report.tree {
         TreeNews::Left { survivors, .. } if report.custody != Custody::Rebooted => survivors,

@@ -1,7 +1,7 @@
-//! Somebody has something to say to the run. It is kept until a turn that was given it has committed.
+//! A client or another run has something to say to the run. It is kept until a turn that was given it has committed.
 
 use crate::handle::Draft;
-use crate::{By, Fact, Moment};
+use crate::{By, Context, Fact};
 
 pub(super) fn handle(
     draft: &mut Draft,
@@ -9,14 +9,14 @@ pub(super) fn handle(
     from: &str,
     text: &str,
     by: Option<&By>,
-    moment: &Moment,
+    context: &Context,
 ) {
     let run = draft.run();
     if run.has_ended() || run.inbox.has_had(message) || run.inbox.is_full() {
         return;
     }
     draft.push(
-        moment.now,
+        context.now,
         Fact::MessageReceived {
             message: message.to_owned(),
             from: from.to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::handle::Draft;
 use crate::spend::{self, Charge};
-use crate::{Fact, Limits, Moment, Run, Usage};
+use crate::{Context, Fact, Limits, Run, Usage};
 
 /// Less than this, or than a part of what is known, is not worth an event where nothing is limited.
 const TOKENS: u64 = 1000;
@@ -16,13 +16,13 @@ pub(super) fn handle(
     draft: &mut Draft,
     (turn, attempt): (u32, u32),
     usage: &Usage,
-    moment: &Moment,
+    context: &Context,
 ) {
     let Some(live) = draft.run().live().filter(|live| live.is(turn, attempt)) else { return };
     let before = live.reported;
     let charge = spend::reported(before.as_ref(), usage);
     if is_news(draft.run(), before.as_ref(), &charge) {
-        draft.push(moment.now, Fact::UsageReported { turn, attempt, charge });
+        draft.push(context.now, Fact::UsageReported { turn, attempt, charge });
     }
 }
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use outlast_engine::{
-    Agent, Answer, BootId, Budget, Custody, End, EndCause, Event, Exit, Fact, Hold, Input, Limits,
-    Moment, Nearing, NeverStarted, OnInterrupt, Order, Report, Response, Retry, Run, RunId,
-    RunSpec, Seen, Slot, Started, Step, Survivor, Time, TreeNews, TurnStatus, Word, Workflow,
-    check, create,
+    Agent, Answer, BootId, Budget, Context, Custody, End, EndCause, Event, Exit, Fact, Input,
+    Limits, Nearing, NeverStarted, OnInterrupt, Order, PauseAll, Report, Response, Retry, Run,
+    RunId, RunSpec, Seen, Slot, Started, Step, Survivor, Time, TreeNews, TurnStatus, Word,
+    Workflow, check, create,
 };
 
 pub(crate) struct Story {
@@ -17,7 +17,7 @@ pub(crate) struct Story {
     pub(crate) boot: BootId,
     pub(crate) booted_at_ms: Option<i64>,
     pub(crate) slot: Slot,
-    pub(crate) hold: Hold,
+    pub(crate) pause_all: PauseAll,
     pub(crate) word: Option<Arc<Order>>,
     pub(crate) budget: Budget,
     pub(crate) nearing: Vec<Nearing>,
@@ -43,26 +43,26 @@ impl Story {
             boot: BootId("boot-1".to_owned()),
             booted_at_ms,
             slot: Slot::Free,
-            hold: Hold::Off,
+            pause_all: PauseAll::Off,
             word: None,
             budget: Budget::Room,
             nearing: Vec::new(),
             seen: Seen::default(),
         };
-        story.events = create(&story.id, spec, &story.moment());
+        story.events = create(&story.id, spec, &story.context());
         story
     }
 
-    pub(crate) fn moment(&self) -> Moment {
-        Moment {
+    pub(crate) fn context(&self) -> Context {
+        Context {
             booted_at_ms: self.booted_at_ms,
             slot: self.slot,
-            hold: self.hold,
+            pause_all: self.pause_all,
             word: self.word.clone(),
             budget: self.budget.clone(),
             nearing: self.nearing.clone(),
             seen: self.seen,
-            ..Moment::new(self.now, self.boot.clone())
+            ..Context::new(self.now, self.boot.clone())
         }
     }
 
@@ -72,7 +72,7 @@ impl Story {
 
     pub(crate) fn tell(&mut self, input: Input) -> &mut Self {
         self.now = self.now.plus_ms(10);
-        let news = self.run().handle(&input, &self.moment());
+        let news = self.run().handle(&input, &self.context());
         self.events.extend(news);
         assert_eq!(check(&self.id, &self.events), []);
         self

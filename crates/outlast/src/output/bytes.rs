@@ -53,7 +53,7 @@ pub(crate) fn unwritable(error: &io::Error) -> Problem {
     }
 }
 
-/// Writes without holding up whoever waits for signals: a reader may have stopped reading for good.
+/// Writes without holding up the task that waits for signals: a reader may have stopped reading for good.
 /// Gives back what was written.
 pub(crate) async fn stream(target: Target, bytes: Vec<u8>) -> Result<Vec<u8>, Problem> {
     #[expect(clippy::disallowed_methods, reason = "a client has no lanes; this is its one thread")]

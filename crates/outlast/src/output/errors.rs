@@ -37,7 +37,7 @@ fn for_people(info: &ErrorInfo) -> String {
     told
 }
 
-/// What is odd and was done all the same.
+/// What is odd and was done anyway.
 pub(crate) fn warn(warnings: &[String]) {
     for warning in warnings {
         output::tell(&format!("warning: {}", output::printable(warning)));

@@ -33,7 +33,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Problem> {
     print_line(&json)
 }
 
-/// Says something on standard error. When even that is gone there is nobody left to tell.
+/// Says something on standard error. When even that is gone no reader is left to tell.
 pub(crate) fn tell(text: &str) {
     drop(bytes::write_all(Target::Stderr, format!("{text}\n").as_bytes()));
 }
@@ -46,7 +46,7 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
 }
 
-/// Text of several lines on one, likewise.
+/// Text of several lines on one, in the same way.
 pub(crate) fn one_line(text: &str) -> String {
     printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

@@ -6,7 +6,7 @@ use super::Machine;
 use super::people::Person;
 use crate::daemon::Reply;
 use crate::spec;
-use crate::world::{Known, Place, RunIndex, RunTruth};
+use crate::world::{Known, RunIndex, RunTruth, WorkspaceFiles};
 
 #[derive(Debug)]
 pub(super) struct Client {
@@ -91,7 +91,7 @@ impl Machine {
             is_promised: false,
             is_stop_promised: false,
             known: Known::default(),
-            place: if is_whole { Place::Whole } else { Place::Absent },
+            workspace: if is_whole { WorkspaceFiles::Whole } else { WorkspaceFiles::Absent },
             version: 0,
             launched: None,
         });

@@ -22,10 +22,10 @@ impl Machine {
             self.vanish();
         } else if self.world.rng.chance(self.world.faults.clock_jump) {
             self.jump_clock();
-        } else if self.world.rng.chance(self.world.faults.hold) {
-            self.world.is_held = !self.world.is_held;
-            let is_held = self.world.is_held;
-            self.world.note(|| format!("everything is to rest: {is_held}"));
+        } else if self.world.rng.chance(self.world.faults.pause_all) {
+            self.world.is_all_paused = !self.world.is_all_paused;
+            let is_all_paused = self.world.is_all_paused;
+            self.world.note(|| format!("everything is to rest: {is_all_paused}"));
         }
     }
 

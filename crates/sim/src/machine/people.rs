@@ -38,7 +38,7 @@ impl Machine {
             0..=31 => self.something_to_say(run),
             32..=39 => return self.report_usage(run),
             40..=45 => Input::PauseAsked(self.an_order(run)),
-            46..=47 => Input::HoldNow,
+            46..=47 => Input::PauseAllNow,
             48..=67 => Input::ResumeAsked(self.an_order(run)),
             68..=87 => self.an_answer(run),
             88..=96 => return self.ask_removal(run),

@@ -7,7 +7,7 @@ use outlast_engine::{
 
 use super::StepDriver;
 use crate::options::Sabotage;
-use crate::world::{Key, Place, World};
+use crate::world::{Key, WorkspaceFiles, World};
 
 impl StepDriver {
     /// What the step is given; every daemon would give it the same. Answers how a loop's first attempt finds its
@@ -16,7 +16,7 @@ impl StepDriver {
         let is_first = self.key.step == Step::Attempt { turn: 1, attempt: 1 };
         let baseline = if is_first { self.digest(world) } else { None };
         if is_first {
-            world.runs[self.key.run].place = Place::Whole;
+            world.runs[self.key.run].workspace = WorkspaceFiles::Whole;
         }
         let (unread, given) = (self.run().inbox.unread.iter(), self.run().given());
         let id = |message: &Message| message.id.clone();

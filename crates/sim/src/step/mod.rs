@@ -42,7 +42,7 @@ pub(crate) struct StepDriver {
     /// The driver is broken, and has let the step go.
     is_let_go: bool,
     /// The run may start nothing yet.
-    pub(crate) is_held_back: bool,
+    pub(crate) is_paced: bool,
     /// It has come to what the run was let go for after a restart.
     pub(crate) has_started: bool,
 }
@@ -78,7 +78,7 @@ pub(crate) enum Said {
 struct Around {
     now: Time,
     awake_ms: u64,
-    is_held_back: bool,
+    is_paced: bool,
 }
 
 impl Surroundings for Around {
@@ -102,8 +102,8 @@ impl Surroundings for Around {
         None
     }
 
-    fn is_held_back(&self) -> bool {
-        self.is_held_back
+    fn is_paced(&self) -> bool {
+        self.is_paced
     }
 }
 
@@ -137,7 +137,7 @@ impl StepDriver {
             watched: None,
             is_begun: false,
             is_let_go: false,
-            is_held_back: false,
+            is_paced: false,
             has_started: false,
         }
     }
@@ -197,7 +197,7 @@ impl StepDriver {
     }
 
     fn around(&self, world: &World) -> Around {
-        Around { now: world.now(), awake_ms: world.awake_ms, is_held_back: self.is_held_back }
+        Around { now: world.now(), awake_ms: world.awake_ms, is_paced: self.is_paced }
     }
 
     /// What happens next, if something does.
@@ -214,7 +214,7 @@ impl StepDriver {
             self.watched = None;
             return Some(News::Gone);
         }
-        if self.monitor.is_held_back() && !self.is_held_back {
+        if self.monitor.is_paced() && !self.is_paced {
             return Some(News::Released);
         }
         if self.monitor.wake_in(&self.around(world)) == Some(0) {

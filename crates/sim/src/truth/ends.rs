@@ -14,7 +14,7 @@ pub(super) fn on_emptied(world: &mut World, key: Key) {
 
 pub(super) fn on_ended(world: &mut World, key: Key, outcome: &Outcome, is_said_empty: bool) {
     let now_boot = boot_id(world.boot);
-    let is_held =
+    let is_guarded =
         world.shims.values().any(|shim| shim.key == key && shim.has_command() && !shim.is_cut_off);
     let site = world.site(key);
     site.has_ended = true;
@@ -36,7 +36,7 @@ pub(super) fn on_ended(world: &mut World, key: Key, outcome: &Outcome, is_said_e
         }
         Outcome::Lost => {
             world.stats.lost += 1;
-            let is_unseen = !is_held && !is_seen && !is_main_alive;
+            let is_unseen = !is_guarded && !is_seen && !is_main_alive;
             broke_unless(world, key, is_unseen, "called lost although its end can be seen");
         }
         Outcome::Interrupted { by } if by == "pause" => {

@@ -2,12 +2,12 @@
 
 use outlast_conduct::conductor::WorkspaceOp;
 
-use crate::world::{Place, RunIndex, World};
+use crate::world::{RunIndex, WorkspaceFiles, World};
 
 pub(crate) fn on_workspace_op(world: &mut World, run: RunIndex, op: WorkspaceOp) {
     let mut sites = world.sites.iter().filter(|(key, _)| key.run == run);
     let is_in_use = sites.any(|(_, site)| site.tree.runs());
-    let is_whole = world.runs[run].place == Place::Whole;
+    let is_whole = world.runs[run].workspace == WorkspaceFiles::Whole;
     // Preparing leaves what is there as it is, also if a daemon does it that was replaced.
     if is_in_use && op != WorkspaceOp::Prepare {
         world.broke(Some(run), format!("{op:?} of a workspace that is in use"));

@@ -8,7 +8,7 @@ mod site;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use outlast_engine::{BootId, Hold, Moment, Order, RunId, Seen, Slot, Step, Time};
+use outlast_engine::{BootId, Context, Order, PauseAll, RunId, Seen, Slot, Step, Time};
 use outlast_store::{Journal, Memory};
 
 use crate::faults::Faults;
@@ -21,7 +21,7 @@ use crate::wire::{Conn, ConnId};
 
 pub(crate) use known::Known;
 pub(crate) use shim::{Ending, Shim, Stage};
-pub(crate) use site::{Durability, LaunchNote, Place, RunTruth, Site};
+pub(crate) use site::{Durability, LaunchNote, RunTruth, Site, WorkspaceFiles};
 
 /// What of the trail is kept for a failure's report.
 const TRAIL: usize = 60;
@@ -43,7 +43,7 @@ pub(crate) struct World {
     /// Nothing goes wrong any more, and what is due comes soon.
     pub(crate) is_quiet: bool,
     /// An operator has put every run on hold.
-    pub(crate) is_held: bool,
+    pub(crate) is_all_paused: bool,
     pub(crate) stats: Stats,
     pub(crate) now: u64,
     /// The clock that no jump moves.
@@ -73,7 +73,7 @@ impl World {
             options: options.clone(),
             faults,
             is_quiet: false,
-            is_held: false,
+            is_all_paused: false,
             stats: Stats { seeds: 1, trace: 0xcbf2_9ce4_8422_2325, ..Stats::default() },
             now: 1_700_000_000_000,
             awake_ms: 0,
@@ -103,23 +103,23 @@ impl World {
     }
 
     /// Just now, for a run that may start something or not.
-    pub(crate) fn moment(&mut self, slot: Slot) -> Moment {
-        let mut moment = Moment { slot, ..Moment::new(self.now(), boot_id(self.boot)) };
-        self.draw_shared(&mut moment);
-        moment
+    pub(crate) fn context(&mut self, slot: Slot) -> Context {
+        let mut context = Context { slot, ..Context::new(self.now(), boot_id(self.boot)) };
+        self.draw_shared(&mut context);
+        context
     }
 
-    /// What the runs of a moment share, and when the live attempt was last heard of.
-    fn draw_shared(&mut self, moment: &mut Moment) {
-        moment.hold = if self.is_held { Hold::On } else { Hold::Off };
+    /// What runs share, and when the live attempt was last heard of.
+    fn draw_shared(&mut self, context: &mut Context) {
+        context.pause_all = if self.is_all_paused { PauseAll::On } else { PauseAll::Off };
         // A client that counts its orders uses the same id for an order to all and to one run.
         let word = Order { id: Some("o1".to_owned()), by: None, answers: None };
-        moment.word = Some(std::sync::Arc::new(word));
+        context.word = Some(std::sync::Arc::new(word));
         if self.rng.chance(self.faults.silence) {
-            moment.seen = Seen {
+            context.seen = Seen {
                 quiet_ms: self.rng.below(1_000_000),
                 has_spoken: self.rng.chance(500),
-                unreachable: self.rng.chance(100).then_some(moment.now),
+                unreachable: self.rng.chance(100).then_some(context.now),
             };
         }
     }

@@ -54,7 +54,7 @@ pub(crate) struct RunTruth {
     /// A client was told that it will be stopped.
     pub(crate) is_stop_promised: bool,
     pub(crate) known: Known,
-    pub(crate) place: Place,
+    pub(crate) workspace: WorkspaceFiles,
     /// How often an agent has changed the workspace.
     pub(crate) version: u64,
     /// What was noted of the step that was launched last.
@@ -63,7 +63,7 @@ pub(crate) struct RunTruth {
 
 /// What there is of a run's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum WorkspaceFiles {
     Absent,
     /// Made, and not known to be whole.
     Half,

@@ -21,7 +21,7 @@ const PAGES: u32 = 1000;
 /// The same under load, when moving them takes the disk from those who wait for a commit.
 const LOADED_PAGES: u32 = 6000;
 /// A group as small as this is no load.
-const FEW_ORDERS: usize = 8;
+const FEW_JOBS: usize = 8;
 /// About 64 MiB of log. Only a log that never comes to rest gets there, and then the writer itself waits
 /// until it can start from the beginning.
 const TOO_MANY_PAGES: u32 = 16_000;
@@ -47,17 +47,17 @@ impl Checkpointer {
         Ok(Self { wakes, thread, is_moved, pages_at_last_wake: 0 })
     }
 
-    /// The writer says how long the log is after a commit of so many `orders`.
-    pub(super) fn log_has(&mut self, pages: u32, orders: usize, writer: &Connection) {
+    /// The writer says how long the log is after a commit of so many `jobs`.
+    pub(super) fn log_has(&mut self, pages: u32, jobs: usize, writer: &Connection) {
         if pages < self.pages_at_last_wake {
             self.pages_at_last_wake = 0;
         }
         // Under load the log is left to grow: a long wait for one costs more than many short ones.
-        if orders <= FEW_ORDERS && self.is_moved.swap(false, Ordering::AcqRel) {
+        if jobs <= FEW_JOBS && self.is_moved.swap(false, Ordering::AcqRel) {
             restart(writer, Duration::ZERO);
             return;
         }
-        let enough = if orders <= FEW_ORDERS { PAGES } else { LOADED_PAGES };
+        let enough = if jobs <= FEW_JOBS { PAGES } else { LOADED_PAGES };
         if pages - self.pages_at_last_wake <= enough {
             return;
         }

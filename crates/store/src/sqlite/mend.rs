@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
 use super::checkpoint::Checkpointer;
-use super::place::{Found, Place, Remedy, Standing};
+use super::opened::{Found, OpenedFiles, Remedy, Standing};
 use super::read::Reader;
 use super::rescue::{self, Audit};
 use super::{file, schema};
@@ -24,7 +24,7 @@ pub(super) struct Open {
     pub(super) checkpointer: Checkpointer,
     /// How long the log is, in pages.
     pub(super) log_pages: Arc<AtomicU32>,
-    pub(super) place: Place,
+    pub(super) opened: OpenedFiles,
 }
 
 impl Open {
@@ -40,13 +40,13 @@ impl Open {
         let checkpointer = Checkpointer::start(path)?;
         // The first question has SQLite open the log.
         schema::user_version(&connection).map_err(|error| Error::from_sql(path, &error))?;
-        let place = Place::of(path)?;
-        Ok(Self { path: path.to_owned(), connection, checkpointer, log_pages, place })
+        let opened = OpenedFiles::of(path)?;
+        Ok(Self { path: path.to_owned(), connection, checkpointer, log_pages, opened })
     }
 
     /// The files are sound as they are now.
     pub(super) fn accept(&mut self, path: &Path) -> Result<(), Error> {
-        self.place = Place::of(path)?;
+        self.opened = OpenedFiles::of(path)?;
         Ok(())
     }
 
@@ -129,7 +129,7 @@ pub(super) fn mend(
     let saved = format!("what this daemon had open is saved as {}", copy.display());
     // The log of the old database must not be taken for the new one's.
     let is_log_clear = found.log != Standing::Ours || open.empty_log().is_ok();
-    let log = open.place.log().to_owned();
+    let log = open.opened.log().to_owned();
     open.close();
     let put_back = match remedy {
         Remedy::PutBack if is_log_clear => rescue::move_to(&copy, path).map(|()| String::new()),

@@ -3,12 +3,12 @@
 //! One thread writes, and commits together whatever has come in while the last commit was on its way to
 //! the disk. Readers never wait for it. What cannot be read is refused before SQLite gets to touch it.
 //!
-//! In reading order: an `order` goes to the `writer`, which opens a `transaction` for a group of them and has `write`,
+//! In reading order: a `job` goes to the `writer`, which opens a `transaction` for a group of them and has `write`,
 //! `outbox` and `triggers` write each one; `read` answers questions; `columns` says how data stands in tables. Then the
 //! files: `create` and `inspect` come before SQLite, `schema` opens and migrates, `checkpoint` empties the log, and
 //! `place`, `mend` and `rescue` see to files that were taken away.
 
-mod order;
+mod job;
 
 mod writer;
 
@@ -31,7 +31,7 @@ mod file;
 
 mod checkpoint;
 mod mend;
-mod place;
+mod opened;
 mod rescue;
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ use std::thread::{self, JoinHandle};
 use outlast_engine::{Event, Row, RunId};
 use rusqlite::Connection;
 
-use self::order::{Order, Work};
+use self::job::{Work, WriteJob};
 use self::read::{Reader, Readers};
 use self::writer::{Mended, Writer};
 use crate::{
@@ -54,11 +54,11 @@ use crate::{
 };
 use crate::{Changed, Delivery, Tally, Trigger, TriggerChange, Triggers};
 
-/// Orders that may wait for the writer before the next caller has to wait as well.
-const ORDERS: usize = 4096;
+/// Jobs that may wait for the writer before the next caller has to wait as well.
+const JOBS: usize = 4096;
 
 pub struct Sqlite {
-    orders: Option<SyncSender<Order>>,
+    jobs: Option<SyncSender<WriteJob>>,
     writer: Option<JoinHandle<()>>,
     readers: Arc<Readers>,
     commits: Arc<AtomicU64>,
@@ -85,7 +85,7 @@ impl Sqlite {
 
     fn start(path: &Path, connection: Connection) -> Result<Self, Error> {
         let commits = Arc::new(AtomicU64::new(0));
-        let (orders, inbox) = mpsc::sync_channel(ORDERS);
+        let (jobs, inbox) = mpsc::sync_channel(JOBS);
         let readers = Arc::new(Readers::new(path));
         let mended = Mended::default();
         let writer = Writer::new(
@@ -96,7 +96,7 @@ impl Sqlite {
             Arc::clone(&mended),
         )?;
         let writer = spawn("store-writer", move || writer.run(&inbox))?;
-        Ok(Self { orders: Some(orders), writer: Some(writer), readers, commits, mended })
+        Ok(Self { jobs: Some(jobs), writer: Some(writer), readers, commits, mended })
     }
 
     /// How often this handle has committed since it was opened.
@@ -104,10 +104,10 @@ impl Sqlite {
         self.commits.load(Ordering::Relaxed)
     }
 
-    fn order(&self, order: Order) {
-        let orders = self.orders.as_ref().expect("orders are taken until drop");
-        if let Err(mpsc::SendError(order)) = orders.send(order) {
-            (order.reply)(Err(Error::Closed));
+    fn send(&self, job: WriteJob) {
+        let jobs = self.jobs.as_ref().expect("jobs are taken until drop");
+        if let Err(mpsc::SendError(job)) = jobs.send(job) {
+            (job.reply)(Err(Error::Closed));
         }
     }
 
@@ -126,7 +126,7 @@ impl Sqlite {
     /// Has the work done and waits for the epoch under which it was.
     fn ask(&self, work: Work) -> Result<u64, Error> {
         let (answer, answered) = mpsc::sync_channel(1);
-        self.order(Order { work, reply: Box::new(move |result| drop(answer.send(result))) });
+        self.send(WriteJob { work, reply: Box::new(move |result| drop(answer.send(result))) });
         answered.recv().unwrap_or(Err(Error::Closed))
     }
 }
@@ -142,7 +142,7 @@ impl Journal for Sqlite {
 
     fn append(&self, append: Append, done: Done) {
         let reply = Box::new(|result: Result<u64, Error>| done(result.map(drop)));
-        self.order(Order { work: Work::Append(Box::new(append)), reply });
+        self.send(WriteJob { work: Work::Append(Box::new(append)), reply });
     }
 
     fn events(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Event>, Error> {
@@ -236,7 +236,10 @@ impl Notes for Sqlite {
 
 impl Triggers for Sqlite {
     fn change_trigger(&self, change: TriggerChange, epoch: u64, done: Changed) {
-        self.order(Order { work: Work::Trigger { change: Box::new(change), epoch }, reply: done });
+        self.send(WriteJob {
+            work: Work::Trigger { change: Box::new(change), epoch },
+            reply: done,
+        });
     }
 
     fn triggers_page(&self, after: &str, most: usize) -> Result<Vec<(Trigger, u64)>, Error> {
@@ -273,10 +276,10 @@ impl Triggers for Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// Waits until everything that was ordered is written.
+    /// Waits until everything that was sent is written.
     fn drop(&mut self) {
         self.readers.close();
-        drop(self.orders.take());
+        drop(self.jobs.take());
         let Some(writer) = self.writer.take() else { return };
         // The last handle may go in a `done`, on the writer's own thread, which cannot wait for itself.
         if writer.thread().id() != thread::current().id() {

@@ -5,7 +5,7 @@ use rusqlite::Row;
 
 use super::Sqlite;
 use super::columns::time;
-use super::order::{Order, Work};
+use super::job::{Work, WriteJob};
 use super::read::Reader;
 use super::transaction::Group;
 use crate::{
@@ -52,7 +52,7 @@ const PRUNE_MANY: &str =
 impl Outbox for Sqlite {
     fn change(&self, epoch: u64, change: Change, done: Done) {
         let reply = Box::new(|result: Result<u64, Error>| done(result.map(drop)));
-        self.order(Order { work: Work::Outbox { epoch, change: Box::new(change) }, reply });
+        self.send(WriteJob { work: Work::Outbox { epoch, change: Box::new(change) }, reply });
     }
 
     fn waiting_sinks(&self) -> Result<Vec<String>, Error> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use outlast_engine::{Event, Row, RunId, StateName};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params};
 
-use super::place::Place;
+use super::opened::OpenedFiles;
 use super::{columns, file, schema};
 use crate::audit::{Stored, audit};
 use crate::journal::PageRoom;
@@ -36,7 +36,7 @@ struct Table {
     lent: usize,
     is_shut: bool,
     /// The files that a connection must have open, once that is known.
-    place: Option<Place>,
+    opened: Option<OpenedFiles>,
     /// Why no question is answered any more.
     gone: Option<Error>,
 }
@@ -56,7 +56,7 @@ impl Readers {
 
     /// A connection for one question. [`Error::Unsaved`] if other files are at the paths of ours.
     pub(super) fn lend(&self) -> Result<Lent<'_>, Error> {
-        let (taken, place) = {
+        let (taken, opened) = {
             let shut = |table: &mut Table| table.is_shut;
             let waited = self.changed.wait_while(self.table(), shut);
             let mut table = waited.expect(NO_PANIC);
@@ -64,12 +64,12 @@ impl Readers {
                 return Err(error.clone());
             }
             table.lent += 1;
-            (table.idle.pop(), table.place.clone())
+            (table.idle.pop(), table.opened.clone())
         };
         // Given back also if none can be opened.
         let mut lent = Lent { readers: self, reader: taken };
         if lent.reader.is_none() {
-            lent.reader = Some(Reader::open(&self.path, place.as_ref())?);
+            lent.reader = Some(Reader::open(&self.path, opened.as_ref())?);
         }
         Ok(lent)
     }
@@ -90,10 +90,10 @@ impl Readers {
     }
 
     /// Lends connections again, to the files at this place.
-    pub(super) fn open_again(&self, place: Option<Place>) {
+    pub(super) fn open_again(&self, opened: Option<OpenedFiles>) {
         let mut table = self.table();
         table.is_shut = false;
-        table.place = place.or(table.place.take());
+        table.opened = opened.or(table.opened.take());
         self.changed.notify_all();
     }
 
@@ -143,9 +143,9 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn open(path: &Path, place: Option<&Place>) -> Result<Self, Error> {
-        let check = || match place {
-            Some(place) if !place.is_there() => Err(Error::Unsaved {
+    pub(super) fn open(path: &Path, opened: Option<&OpenedFiles>) -> Result<Self, Error> {
+        let check = || match opened {
+            Some(opened) if !opened.is_there() => Err(Error::Unsaved {
                 path: path.to_owned(),
                 what: "is not the file that this daemon has open".to_owned(),
                 why: "it is being looked at".to_owned(),

@@ -1,6 +1,6 @@
 //! The store under a full disk, a constraint, and hands that take its files away.
 
-use outlast_engine::{BootId, Moment, Run, RunSpec, Time, create};
+use outlast_engine::{BootId, Context, Run, RunSpec, Time, create};
 use serde_json::{from_value, json};
 
 use super::*;
@@ -13,7 +13,7 @@ fn creation(n: usize, task: &str) -> Append {
     }))
     .unwrap();
     let run = RunId(format!("aaaa{n:08}"));
-    let events = create(&run, spec, &Moment::new(Time(1), BootId("boot".to_owned())));
+    let events = create(&run, spec, &Context::new(Time(1), BootId("boot".to_owned())));
     let row = Run::replay(&run, &events).unwrap().row();
     Append {
         run,
@@ -74,7 +74,7 @@ fn refuse(path: &Path, when: &str) -> Connection {
 }
 
 #[test]
-fn what_goes_wrong_with_every_order_of_a_group_is_told_to_each() {
+fn what_goes_wrong_with_every_job_of_a_group_is_told_to_each() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("outlast.db");
     let store = Sqlite::open(&path).unwrap();

@@ -1,6 +1,6 @@
-//! The writer's transaction for one group of orders, and the statements that several kinds of work need.
+//! The writer's transaction for one group of jobs, and the statements that several kinds of work need.
 //!
-//! What each order writes is in `write`, `outbox` and `triggers`.
+//! What each job writes is in `write`, `outbox` and `triggers`.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -55,7 +55,7 @@ impl<'a> Group<'a> {
         self.sql(|db| db.prepare_cached(statement)?.execute(params).map(drop))
     }
 
-    /// Runs a statement that most orders of a group need.
+    /// Runs a statement that most jobs of a group need.
     pub(super) fn frequent<T>(
         &self,
         statement: &'static str,

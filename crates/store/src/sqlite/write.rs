@@ -1,12 +1,12 @@
-//! The work of each order, written into the transaction of its group.
+//! The work of each job, written into the transaction of its group.
 //!
-//! Every rule is checked before the first statement that writes, so a refused order leaves no trace in the
+//! Every rule is checked before the first statement that writes, so a refused job leaves no trace in the
 //! transaction it was part of.
 
 use outlast_engine::{Row, RunId, Word};
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
-use super::order::Work;
+use super::job::Work;
 use super::transaction::Group;
 use super::{columns, outbox};
 use crate::{Append, Entry, Error, Remove, rules};

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
 
+use super::job::WriteJob;
 use super::mend::{Open, Unmended, is_large, is_sound, mend};
-use super::order::Order;
-use super::place::Remedy;
+use super::opened::Remedy;
 use super::read::Readers;
 use super::transaction::Group;
 use crate::{Depth, Error};
 
-/// Orders that one transaction takes at most.
+/// Jobs that one transaction takes at most.
 const GROUP: usize = 1024;
 
 pub(super) struct Writer {
@@ -47,12 +47,12 @@ impl Writer {
         mended: Mended,
     ) -> Result<Self, Error> {
         let open = Box::new(Open::new(path, connection)?);
-        readers.open_again(Some(open.place.clone()));
+        readers.open_again(Some(open.opened.clone()));
         Ok(Self { path: path.to_owned(), hand: Hand::Open(open), readers, commits, mended })
     }
 
-    /// Writes until no caller can give orders any more and everything that was ordered is done.
-    pub(super) fn run(mut self, inbox: &Receiver<Order>) {
+    /// Writes until no caller can send jobs any more and everything that was sent is done.
+    pub(super) fn run(mut self, inbox: &Receiver<WriteJob>) {
         while let Ok(first) = inbox.recv() {
             let group = std::iter::once(first).chain(inbox.try_iter().take(GROUP - 1)).collect();
             self.carry_out(group);
@@ -66,31 +66,31 @@ impl Writer {
         }
     }
 
-    fn carry_out(&mut self, group: Vec<Order>) {
-        let depth = group.iter().filter_map(|order| order.work.depth()).max();
+    fn carry_out(&mut self, group: Vec<WriteJob>) {
+        let depth = group.iter().filter_map(|job| job.work.depth()).max();
         let (looks, group): (Vec<_>, Vec<_>) =
-            group.into_iter().partition(|order| order.work.depth().is_some());
+            group.into_iter().partition(|job| job.work.depth().is_some());
         let seen = self.see_to_place(depth.unwrap_or(Depth::Names));
-        looks.into_iter().for_each(|order| (order.reply)(seen.clone().map(|()| 0)));
+        looks.into_iter().for_each(|job| (job.reply)(seen.clone().map(|()| 0)));
         if group.is_empty() {
             return;
         }
         match seen.and_then(|()| self.commit_in_place(&group)) {
             Ok(answers) => {
                 self.commits.fetch_add(1, Ordering::Relaxed);
-                let orders = group.len();
-                group.into_iter().zip(answers).for_each(|(order, answer)| (order.reply)(answer));
+                let jobs = group.len();
+                group.into_iter().zip(answers).for_each(|(job, answer)| (job.reply)(answer));
                 if let Hand::Open(open) = &mut self.hand {
                     let pages = open.log_pages.load(Ordering::Relaxed);
-                    open.checkpointer.log_has(pages, orders, &open.connection);
+                    open.checkpointer.log_has(pages, jobs, &open.connection);
                 }
             }
-            Err(error) => group.into_iter().for_each(|order| (order.reply)(Err(error.clone()))),
+            Err(error) => group.into_iter().for_each(|job| (job.reply)(Err(error.clone()))),
         }
     }
 
     /// Commits, and says so only if the files that hold it are where the next daemon looks for them.
-    fn commit_in_place(&mut self, group: &[Order]) -> Result<Vec<Result<u64, Error>>, Error> {
+    fn commit_in_place(&mut self, group: &[WriteJob]) -> Result<Vec<Result<u64, Error>>, Error> {
         let answers = match &self.hand {
             Hand::Open(open) => open.commit(group),
             Hand::Gone(error) => Err(error.clone()),
@@ -106,7 +106,7 @@ impl Writer {
             Hand::Open(open) => open,
             Hand::Gone(error) => return Err(error.clone()),
         };
-        let found = open.place.look()?;
+        let found = open.opened.look()?;
         let remedy = match found.remedy() {
             Remedy::Nothing if depth == Depth::Names || is_large(&self.path)? => return Ok(()),
             // Another program may have made it smaller and left it whole, or larger and damaged it.
@@ -128,7 +128,7 @@ impl Writer {
         };
         let (hand, answer) = match mend(&self.path, open, found, remedy) {
             Ok((open, words)) => {
-                self.readers.open_again(Some(open.place.clone()));
+                self.readers.open_again(Some(open.opened.clone()));
                 self.mended.lock().expect("nothing panics while it holds this").push(words);
                 (Hand::Open(open), Ok(()))
             }
@@ -147,19 +147,23 @@ impl Writer {
 }
 
 impl Open {
-    /// One answer for each order if they are durable. A refused order has written nothing, so it stands in no
+    /// One answer for each job if they are durable. A refused job has written nothing, so it stands in no
     /// other's way. If one of several cannot be written, each is written on its own, and only that one fails.
-    fn commit(&self, orders: &[Order]) -> Result<Vec<Result<u64, Error>>, Error> {
-        match self.transact(orders, Apart::No) {
-            Err(Stopped::ByOrder(_)) if orders.len() > 1 => {
-                self.transact(orders, Apart::Yes).map_err(Stopped::into_error)
+    fn commit(&self, jobs: &[WriteJob]) -> Result<Vec<Result<u64, Error>>, Error> {
+        match self.transact(jobs, Apart::No) {
+            Err(Stopped::ByJob(_)) if jobs.len() > 1 => {
+                self.transact(jobs, Apart::Yes).map_err(Stopped::into_error)
             }
             other => other.map_err(Stopped::into_error),
         }
     }
 
-    fn transact(&self, orders: &[Order], apart: Apart) -> Result<Vec<Result<u64, Error>>, Stopped> {
-        let committed = self.write(orders, apart).and_then(|answers| {
+    fn transact(
+        &self,
+        jobs: &[WriteJob],
+        apart: Apart,
+    ) -> Result<Vec<Result<u64, Error>>, Stopped> {
+        let committed = self.write(jobs, apart).and_then(|answers| {
             self.batch("COMMIT")?;
             Ok(answers)
         });
@@ -170,38 +174,38 @@ impl Open {
         committed
     }
 
-    fn write(&self, orders: &[Order], apart: Apart) -> Result<Vec<Result<u64, Error>>, Stopped> {
+    fn write(&self, jobs: &[WriteJob], apart: Apart) -> Result<Vec<Result<u64, Error>>, Stopped> {
         self.batch("BEGIN IMMEDIATE")?;
         let mut group = Group::new(&self.connection, &self.path)?;
-        let mut answers = Vec::with_capacity(orders.len());
-        for order in orders {
+        let mut answers = Vec::with_capacity(jobs.len());
+        for job in jobs {
             answers.push(match apart {
-                Apart::No => match group.write(&order.work) {
-                    Err(error) if !error.is_refusal() => return Err(Stopped::ByOrder(error)),
+                Apart::No => match group.write(&job.work) {
+                    Err(error) if !error.is_refusal() => return Err(Stopped::ByJob(error)),
                     answer => answer,
                 },
-                Apart::Yes => self.write_apart(&mut group, order)?,
+                Apart::Yes => self.write_apart(&mut group, job)?,
             });
         }
         Ok(answers)
     }
 
-    /// What goes wrong with this order undoes this order alone.
+    /// What goes wrong with this job undoes this job alone.
     fn write_apart(
         &self,
         group: &mut Group<'_>,
-        order: &Order,
+        job: &WriteJob,
     ) -> Result<Result<u64, Error>, Stopped> {
-        self.batch("SAVEPOINT one_order")?;
-        let answer = group.write(&order.work);
+        self.batch("SAVEPOINT one_job")?;
+        let answer = group.write(&job.work);
         if let Err(error) = &answer {
             // Some failures, such as a full disk, make SQLite undo the whole transaction by itself.
             if self.connection.is_autocommit() {
                 return Err(Stopped::Whole(error.clone()));
             }
-            self.batch("ROLLBACK TO one_order")?;
+            self.batch("ROLLBACK TO one_job")?;
         }
-        self.batch("RELEASE one_order")?;
+        self.batch("RELEASE one_job")?;
         Ok(answer)
     }
 
@@ -211,7 +215,7 @@ impl Open {
     }
 }
 
-/// Whether each order is undone on its own if it fails, which costs two statements an order.
+/// Whether each job is undone on its own if it fails, which costs two statements a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Apart {
     No,
@@ -220,15 +224,15 @@ enum Apart {
 
 /// Why nothing of a group was written.
 enum Stopped {
-    /// One of its orders could not be written.
-    ByOrder(Error),
+    /// One of its jobs could not be written.
+    ByJob(Error),
     Whole(Error),
 }
 
 impl Stopped {
     fn into_error(self) -> Error {
         match self {
-            Self::ByOrder(error) | Self::Whole(error) => error,
+            Self::ByJob(error) | Self::Whole(error) => error,
         }
     }
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use outlast_engine::{
-    Agent, BootId, Custody, End, Event, Exit, Input, Moment, Report, Retry, Run, RunId, RunSpec,
+    Agent, BootId, Context, Custody, End, Event, Exit, Input, Report, Retry, Run, RunId, RunSpec,
     Started, Time, TreeNews, create,
 };
 use outlast_store::{Append, Entry, Error, Journal};
@@ -39,13 +39,13 @@ pub(crate) fn labelled(labels: &[(&str, &str)]) -> RunSpec {
     RunSpec { labels, ..spec() }
 }
 
-pub(crate) fn moment() -> Moment {
-    Moment::new(Time(1_000_000), BootId("boot-1".to_owned()))
+pub(crate) fn context() -> Context {
+    Context::new(Time(1_000_000), BootId("boot-1".to_owned()))
 }
 
 /// The append that creates a run, and the run it makes.
 pub(crate) fn creation(run: &RunId, spec: RunSpec, epoch: u64) -> (Append, Held) {
-    let events = create(run, spec, &moment());
+    let events = create(run, spec, &context());
     let made = Run::replay(run, &events).unwrap();
     let append = Append {
         run: run.clone(),
@@ -76,7 +76,7 @@ impl Held {
 
     /// The append that one piece of news leads to. The run is as it was before.
     pub(crate) fn append_of(&self, input: &Input) -> Append {
-        let events = self.run.handle(input, &moment());
+        let events = self.run.handle(input, &context());
         let after = self.after(&events);
         Append {
             run: self.id(),
@@ -104,17 +104,17 @@ impl Held {
     }
 
     pub(crate) fn exited(&self, code: i32) -> Input {
-        let end = Some(End::Exited { at: moment().now, exit: Exit::Code(code), cause: None });
+        let end = Some(End::Exited { at: context().now, exit: Exit::Code(code), cause: None });
         Input::Reported(Box::new(Report { end, tree: TreeNews::Empty, ..self.report() }))
     }
 
     /// Some news that a run in this state always has something to say to.
     pub(crate) fn next_news(&self) -> Input {
         match &self.run.attempt {
-            Some(attempt) if attempt.held.end.is_none() && attempt.held.process.is_none() => {
+            Some(attempt) if attempt.state.end.is_none() && attempt.state.process.is_none() => {
                 self.started()
             }
-            Some(attempt) if attempt.held.end.is_none() => self.exited(1),
+            Some(attempt) if attempt.state.end.is_none() => self.exited(1),
             Some(_) | None => Input::Woke,
         }
     }
@@ -129,7 +129,7 @@ impl Held {
     fn report(&self) -> Report {
         let attempt = self.run.attempt.as_ref().unwrap();
         Report {
-            started: Some(Started { at: moment().now, pid: 41, start: 7 }),
+            started: Some(Started { at: context().now, pid: 41, start: 7 }),
             ..Report::of(attempt.step(), Custody::Shim)
         }
     }

@@ -1,4 +1,4 @@
-//! Budgets that runs share, what a live attempt has used up, and the word for all runs.
+//! Budgets that runs share, what a live attempt has used up, and `pause --all`.
 
 use serde::{Deserialize, Serialize};
 

@@ -72,7 +72,7 @@ pub enum Mode {
     Service,
     /// By a client or a shim that needed one; makes room for a service manager's.
     Background,
-    /// In somebody's terminal or container, who ends it.
+    /// In a person's terminal or container, where that person ends it.
     Foreground,
 }
 

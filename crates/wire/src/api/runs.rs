@@ -229,7 +229,7 @@ pub struct Usage {
     pub output_tokens: u64,
     pub cached_tokens: u64,
     pub cost_usd: f64,
-    /// False if somebody spent without saying how much.
+    /// False if an attempt spent without saying how much.
     pub known: bool,
 }
 
@@ -252,7 +252,7 @@ pub struct Restarts {
 pub struct Notices {
     pub pending: u32,
     pub delivered: u32,
-    /// Those that their sinks did not want, by their level or because somebody was there.
+    /// Those that their sinks did not want, by their level or because a person was there.
     #[serde(default)]
     pub muted: u32,
     #[serde(default)]

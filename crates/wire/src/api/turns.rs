@@ -41,7 +41,7 @@ pub struct CommittedView {
     pub tool_calls: Vec<Value>,
     #[serde(default)]
     pub usage: Option<Usage>,
-    /// `None` if nobody could tell.
+    /// `None` if the daemon could not tell.
     #[serde(default)]
     pub workspace_changed: Option<bool>,
 }

@@ -39,7 +39,7 @@ fn stall_window_ms(sheet: &mut Sheet<'_>, defaults: &Defaults) -> Option<u64> {
     let ask = Ask::new("limits.stall_window_ms", sheet.overrides.stall_window_ms);
     let ask = ask.or(defaults.stall_window_ms);
     match symphony::stall_window(sheet) {
-        Some((key, window)) => Ask { said_as: key, ..ask }.hold(sheet, Some(window)),
+        Some((key, window)) => Ask { said_as: key, ..ask }.bound(sheet, Some(window)),
         None => ask.settle(sheet),
     }
 }
@@ -48,7 +48,7 @@ fn max_cost_usd_micros(sheet: &mut Sheet<'_>) -> Option<u64> {
     let ask = Ask::new("limits.max_cost_usd", sheet.overrides.max_cost_usd_micros);
     let given = sheet.given("limits.max_cost_usd");
     let given = given.and_then(|node| Some((values::money(node).ok()?, node.line)));
-    Ask { unit: Unit::Dollars, ..ask }.hold(sheet, given)
+    Ask { unit: Unit::Dollars, ..ask }.bound(sheet, given)
 }
 
 pub(super) fn retry(sheet: &mut Sheet<'_>, defaults: &Defaults) -> Retry {
@@ -120,7 +120,7 @@ impl<'a> Ask<'a> {
 
     fn settle(self, sheet: &mut Sheet<'_>) -> Option<u64> {
         let given = sheet.whole(self.key);
-        self.hold(sheet, given)
+        self.bound(sheet, given)
     }
 
     /// Flags come as `u32` and files were checked, so nothing is cut.
@@ -128,7 +128,7 @@ impl<'a> Ask<'a> {
         self.settle(sheet).map(|value| u32::try_from(value).unwrap_or(u32::MAX))
     }
 
-    fn hold(self, sheet: &mut Sheet<'_>, file: Option<(u64, usize)>) -> Option<u64> {
+    fn bound(self, sheet: &mut Sheet<'_>, file: Option<(u64, usize)>) -> Option<u64> {
         let asked = match (self.flag, file) {
             (Some(flag), _) => Some((flag, Origin::CommandLine)),
             (None, Some((value, line))) => Some((value, Origin::Workflow { line })),

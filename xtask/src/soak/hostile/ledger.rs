@@ -17,7 +17,7 @@ pub(super) struct Run {
 
 /// An answer or a message that was acknowledged.
 #[derive(Debug, Clone)]
-pub(super) struct Order {
+pub(super) struct Acknowledged {
     pub(super) run: String,
     pub(super) text: String,
     pub(super) at: u64,
@@ -39,7 +39,7 @@ impl Restore {
 #[derive(Default)]
 pub(super) struct Ledger {
     runs: Mutex<Vec<Run>>,
-    orders: Mutex<Vec<Order>>,
+    orders: Mutex<Vec<Acknowledged>>,
     /// Runs that were stopped, and when that was acknowledged last.
     stops: Mutex<BTreeMap<String, u64>>,
     restores: Mutex<Vec<Restore>>,
@@ -62,7 +62,7 @@ impl Ledger {
 
     pub(super) fn ordered(&self, run: &str, text: &str) {
         let at = self.tick();
-        lock(&self.orders).push(Order { run: run.to_owned(), text: text.to_owned(), at });
+        lock(&self.orders).push(Acknowledged { run: run.to_owned(), text: text.to_owned(), at });
     }
 
     pub(super) fn stopped(&self, run: &str) {
@@ -93,7 +93,7 @@ impl Ledger {
         lock(&self.runs).clone()
     }
 
-    pub(super) fn orders(&self) -> Vec<Order> {
+    pub(super) fn orders(&self) -> Vec<Acknowledged> {
         lock(&self.orders).clone()
     }
 

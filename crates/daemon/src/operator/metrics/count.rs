@@ -35,10 +35,10 @@ struct Tally {
 
 impl Tally {
     fn of(run: &Run) -> Self {
-        let held = run.attempt.as_ref().map(|attempt| &attempt.held);
+        let state = run.attempt.as_ref().map(|attempt| &attempt.state);
         Self {
-            started: held.and_then(|held| held.process).map(|process| process.at),
-            ended: held.and_then(|held| held.end.as_ref()).map(|(end, at)| (end.word(), *at)),
+            started: state.and_then(|state| state.process).map(|process| process.at),
+            ended: state.and_then(|state| state.end.as_ref()).map(|(end, at)| (end.word(), *at)),
             is_open: run.attempt.as_ref().is_some_and(|attempt| {
                 let committed = run.previous.as_ref().map(|previous| previous.turn);
                 committed != Some(attempt.turn)
@@ -101,7 +101,7 @@ fn word(outcome: TurnOutcome) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use outlast_engine::{Agent, BootId, Moment, RunId, RunSpec, create};
+    use outlast_engine::{Agent, BootId, Context, RunId, RunSpec, create};
     use serde_json::{Value, json};
 
     use super::*;
@@ -111,7 +111,7 @@ mod tests {
         let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
         let id = RunId("aaaa00000001".to_owned());
         let spec = RunSpec::command(agent, "/".to_owned());
-        let events = create(&id, spec, &Moment::new(Time(1000), BootId("b".to_owned())));
+        let events = create(&id, spec, &Context::new(Time(1000), BootId("b".to_owned())));
         let run = Run::replay(&id, &events).expect("the engine makes legal runs");
         let seq = run.seq();
         (run, seq)

@@ -36,12 +36,12 @@ pub(crate) struct ExportStatus {
 
 #[derive(Default)]
 pub(crate) struct Queue {
-    held: Mutex<Held>,
+    queue: Mutex<Queue>,
     news: Notify,
 }
 
 #[derive(Default)]
-struct Held {
+struct Queue {
     /// Nothing is kept for a collector that the config does not name. Until it has been read, it may name one.
     is_off: bool,
     waiting: Vec<End>,
@@ -50,18 +50,18 @@ struct Held {
 
 impl Queue {
     pub(super) fn observe(&self, before: &Run, events: &[Event]) {
-        let mut held = self.lock();
-        if held.is_off {
+        let mut queue = self.lock();
+        if queue.is_off {
             return;
         }
         for event in events.iter().filter(|event| ends_span(event, before)) {
-            if held.waiting.len() >= MOST_WAITING {
-                held.status.lost += 1;
+            if queue.waiting.len() >= MOST_WAITING {
+                queue.status.lost += 1;
                 continue;
             }
-            held.waiting.push(End { run: before.id.clone(), seq: event.seq });
+            queue.waiting.push(End { run: before.id.clone(), seq: event.seq });
         }
-        if !held.waiting.is_empty() {
+        if !queue.waiting.is_empty() {
             self.news.notify_one();
         }
     }
@@ -71,41 +71,41 @@ impl Queue {
     }
 
     fn wanted(&self, is_wanted: bool) {
-        let mut held = self.lock();
-        held.is_off = !is_wanted;
+        let mut queue = self.lock();
+        queue.is_off = !is_wanted;
         if !is_wanted {
-            held.waiting.clear();
+            queue.waiting.clear();
         }
     }
 
     /// Up to so many ends, by their runs.
     fn take(&self, most: usize) -> BTreeMap<RunId, Vec<u64>> {
-        let mut held = self.lock();
-        let count = held.waiting.len().min(most);
+        let mut queue = self.lock();
+        let count = queue.waiting.len().min(most);
         let mut by_run: BTreeMap<RunId, Vec<u64>> = BTreeMap::new();
-        for End { run, seq } in held.waiting.drain(..count) {
+        for End { run, seq } in queue.waiting.drain(..count) {
             by_run.entry(run).or_default().push(seq);
         }
         by_run
     }
 
     fn sent(&self, spans: usize) {
-        let mut held = self.lock();
-        held.status.sent += spans as u64;
-        held.status.trouble = None;
+        let mut queue = self.lock();
+        queue.status.sent += spans as u64;
+        queue.status.trouble = None;
     }
 
     fn lost(&self, spans: usize, why: String) {
-        let mut held = self.lock();
-        held.status.lost += spans as u64;
-        if held.status.trouble.is_none() {
+        let mut queue = self.lock();
+        queue.status.lost += spans as u64;
+        if queue.status.trouble.is_none() {
             tracing::warn!(%why, spans, "traces are not taken");
         }
-        held.status.trouble = Some(why);
+        queue.status.trouble = Some(why);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

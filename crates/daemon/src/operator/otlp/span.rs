@@ -201,7 +201,7 @@ fn failure(outcome: &Outcome) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use outlast_engine::{Agent, BootId, Moment, create};
+    use outlast_engine::{Agent, BootId, Context, create};
     use serde_json::json;
 
     use super::*;
@@ -211,7 +211,7 @@ mod tests {
         let id = RunId("aaaa00000001".to_owned());
         let spec =
             RunSpec { name: Some("nightly".to_owned()), ..RunSpec::command(agent, "/".to_owned()) };
-        let mut events = create(&id, spec, &Moment::new(Time(1000), BootId("b".to_owned())));
+        let mut events = create(&id, spec, &Context::new(Time(1000), BootId("b".to_owned())));
         let charge = json!({"input_tokens": 7, "output_tokens": 5, "cached_tokens": 1, "cost_usd_micros": 10, "known": true});
         let more = [
             (

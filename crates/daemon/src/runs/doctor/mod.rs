@@ -43,8 +43,8 @@ type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;
 /// Who looks, in the order in which it is told. Each says nothing where there is nothing to look at.
 const EXAMINERS: [Examiner; 15] = [
     runs,
-    holding,
-    hold,
+    storm,
+    pause_all,
     stale::runs,
     custody,
     lineage,
@@ -217,7 +217,7 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 }
 
 /// A daemon that holds back what it resumes looks idle from outside.
-fn holding(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+fn storm(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let Some(Holding { until, why, runs }) = supervisor.holding() else { return Vec::new() };
     let message = format!("nothing is resumed until {until}, {runs} waiting: {why}");
     let hint = "`outlast daemon logs` may say why; `outlast daemon stop` and `start` end the wait";
@@ -225,7 +225,7 @@ fn holding(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 }
 
 /// The person who paused everything may have forgotten it.
-fn hold(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+fn pause_all(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let Some(since) = supervisor.held_since() else { return Vec::new() };
     let by = supervisor.held_by().map(|by| format!(", by {by}")).unwrap_or_default();
     let message = format!("everything is paused since {}{by}", crate::view::rfc3339(since));

@@ -61,7 +61,7 @@ fn stale(run: &Run, now: Time) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use outlast_engine::{Agent, BootId, Moment, RunId, RunSpec, WaitCause, create};
+    use outlast_engine::{Agent, BootId, Context, RunId, RunSpec, WaitCause, create};
 
     use super::*;
 
@@ -70,7 +70,7 @@ mod tests {
         let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
         let id = RunId("aaaa00000001".to_owned());
         let spec = RunSpec::command(agent, "/".to_owned());
-        let events = create(&id, spec, &Moment::new(Time(0), BootId("b".to_owned())));
+        let events = create(&id, spec, &Context::new(Time(0), BootId("b".to_owned())));
         let mut run = Run::replay(&id, &events).expect("the engine makes legal runs");
         run.state = State::Waiting { cause, since: Time(0), until };
         run

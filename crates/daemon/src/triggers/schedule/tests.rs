@@ -126,7 +126,7 @@ fn overlap_says_what_becomes_of_the_next() {
         (Skip, 0, Verdict::Make),
         (Skip, 1, Verdict::Skip),
         (Queue, 0, Verdict::Make),
-        (Queue, 2, Verdict::Hold),
+        (Queue, 2, Verdict::Queue),
         (Parallel, 7, Verdict::Make),
     ];
     for (overlap, open, expected) in cases {

@@ -1,9 +1,9 @@
-//! The moment at which something is decided for a run: the clock, its place, what it shares with others, and
+//! The context in which something is decided for a run: the clock, its slot, what it shares with others, and
 //! whether everything is to rest.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlast_engine::{Hold, Moment, Order, Run, RunId, RunSpec, Seen, Slot, Time};
+use outlast_engine::{Context, Order, PauseAll, Run, RunId, RunSpec, Seen, Slot, Time};
 use outlast_store::Error;
 use outlast_wire::api::ByView;
 use outlast_workflow::Config;
@@ -18,10 +18,10 @@ const HELD: &str = "held";
 /// What every run has to go by, beside its own journal.
 #[derive(Default)]
 pub(crate) struct Shared {
-    hold: Mutex<Word>,
+    pause_all: Mutex<Word>,
 }
 
-/// The `pause --all` that holds.
+/// The `pause --all` that is in force.
 #[derive(Default)]
 struct Word {
     /// Since when everything rests, while it does.
@@ -33,8 +33,8 @@ struct Word {
 impl Supervisor {
     /// Reads what an earlier daemon was told, and what was spent.
     pub(crate) fn load_shared(&self) -> Result<(), Error> {
-        let held = self.ground.store.note(HELD)?;
-        let since = held
+        let noted = self.ground.store.note(HELD)?;
+        let since = noted
             .map(|since| since.parse().map(Time))
             .transpose()
             .map_err(|_| Error::Io(format!("the setting {HELD} in the store is not a time")))?;
@@ -53,18 +53,18 @@ impl Supervisor {
         Ok(())
     }
 
-    /// The moment for a run that exists.
-    pub(crate) fn moment_of(&self, run: &Run, slot: Slot, seen: Seen) -> Moment {
-        let (hold, word) = self.hold();
-        let moment = Moment { hold, word, seen, ..self.ground.moment(slot) };
-        self.books.moment_of(run, moment)
+    /// The context of a decision for a run that exists.
+    pub(crate) fn context_of(&self, run: &Run, slot: Slot, seen: Seen) -> Context {
+        let (pause_all, word) = self.pause_all();
+        let context = Context { pause_all, word, seen, ..self.ground.context(slot) };
+        self.books.context_of(run, context)
     }
 
-    /// The moment for a run that is being made.
-    pub(crate) fn moment_for_new(&self, id: &RunId, spec: &RunSpec, slot: Slot) -> Moment {
-        let (hold, word) = self.hold();
-        let moment = Moment { hold, word, ..self.ground.moment(slot) };
-        self.books.moment_for_new(id, spec, moment)
+    /// The context of a decision for a run that is being made.
+    pub(crate) fn context_for_new(&self, id: &RunId, spec: &RunSpec, slot: Slot) -> Context {
+        let (pause_all, word) = self.pause_all();
+        let context = Context { pause_all, word, ..self.ground.context(slot) };
+        self.books.context_for_new(id, spec, context)
     }
 
     /// The sums are read again after an append whose answer got lost.
@@ -99,23 +99,23 @@ impl Supervisor {
     }
 
     /// Whether everything is to rest, and who said so last.
-    fn hold(&self) -> (Hold, Option<Arc<Order>>) {
+    fn pause_all(&self) -> (PauseAll, Option<Arc<Order>>) {
         let word = self.word();
-        (if word.since.is_some() { Hold::On } else { Hold::Off }, word.order.clone())
+        (if word.since.is_some() { PauseAll::On } else { PauseAll::Off }, word.order.clone())
     }
 
     fn word(&self) -> MutexGuard<'_, Word> {
         // Nothing panics while it holds this.
-        self.shared.hold.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.pause_all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has everything rest, or go on, by the last order of this page of the order book. Both are durable, in one
     /// write, before any run follows.
-    pub(crate) fn set_hold(&self, hold: Hold, page: &Page) -> Result<(), Error> {
-        let since = match (hold, self.held_since()) {
-            (Hold::On, Some(since)) => Some(since),
-            (Hold::On, None) => Some(self.ground.world.now()),
-            (Hold::Off, _) => None,
+    pub(crate) fn set_pause_all(&self, wanted: PauseAll, page: &Page) -> Result<(), Error> {
+        let since = match (wanted, self.held_since()) {
+            (PauseAll::On, Some(since)) => Some(since),
+            (PauseAll::On, None) => Some(self.ground.world.now()),
+            (PauseAll::Off, _) => None,
         };
         let text = since.map(|since| since.0.to_string());
         let book = page.json();

@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
-use outlast_engine::{By, Hold, Input};
+use outlast_engine::{self as engine, By, Input};
 use outlast_wire::api::{HoldView, OrderView, PauseAll, ResumeAll};
 use tokio::sync::oneshot;
 
@@ -83,7 +83,8 @@ async fn take(
     let turn = supervisor.orders.turn().await;
     let existed = supervisor.orders.find(&id, verb, None)?.is_some();
     if !existed {
-        let hold = if verb == Verb::ResumeAll { Hold::Off } else { Hold::On };
+        let wanted =
+            if verb == Verb::ResumeAll { engine::PauseAll::Off } else { engine::PauseAll::On };
         let at_ms = supervisor.ground.world.now().0;
         let taken = Taken { id: id.clone(), verb, trigger: None, trigger_id: None, by, at_ms };
         tracing::info!(
@@ -94,14 +95,14 @@ async fn take(
         );
         let page = turn.page_with(taken);
         let (setter, next) = (supervisor.clone(), page.clone());
-        blocking(move || Ok(setter.set_hold(hold, &next)?)).await?;
+        blocking(move || Ok(setter.set_pause_all(wanted, &next)?)).await?;
         turn.turn_to(page);
     }
     drop(turn);
     let superseded = supervisor.orders.last_word().filter(|word| word.id != id);
     // Also after an order that was taken before: its daemon may have died before the runs were told.
     let runs = match superseded {
-        None if verb == Verb::PauseAllNow => followed(&supervisor, &Input::HoldNow).await,
+        None if verb == Verb::PauseAllNow => followed(&supervisor, &Input::PauseAllNow).await,
         None => followed(&supervisor, &Input::Woke).await,
         Some(_) => 0,
     };

@@ -1,10 +1,10 @@
-//! Orders to the writer: the work to be done, and the callback that gets the answer.
+//! Jobs for the writer: the work to be done, and the callback that gets the answer.
 
 use outlast_engine::RunId;
 
 use crate::{Append, Change, Depth, Error, Remove, TriggerChange};
 
-pub(super) struct Order {
+pub(super) struct WriteJob {
     pub(super) work: Work,
     pub(super) reply: Reply,
 }

@@ -14,13 +14,13 @@ use crate::Error;
 
 /// The database and its write-ahead log, as they were when they were opened.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
-    database: Spot,
-    log: Spot,
+pub(super) struct OpenedFiles {
+    database: OpenedFile,
+    log: OpenedFile,
 }
 
 #[derive(Debug, Clone)]
-struct Spot {
+struct OpenedFile {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -60,14 +60,14 @@ pub(super) enum Remedy {
     Part,
 }
 
-impl Place {
+impl OpenedFiles {
     /// Where the files are now. The database has been read, so its log is there.
     pub(super) fn of(path: &Path) -> Result<Self, Error> {
         let error = |error: io::Error| Error::Io(format!("{}: {error}", path.display()));
         // SQLite keeps the log beside the file that a link leads to.
         let log = file::beside(&fs::canonicalize(path).map_err(error)?, "-wal");
-        let place = || Ok(Self { database: Spot::of(path)?, log: Spot::of(&log)? });
-        place().map_err(error)
+        let opened = || Ok(Self { database: OpenedFile::of(path)?, log: OpenedFile::of(&log)? });
+        opened().map_err(error)
     }
 
     pub(super) fn look(&mut self) -> Result<Found, Error> {
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-impl Spot {
+impl OpenedFile {
     fn of(path: &Path) -> io::Result<Self> {
         let file = fs::metadata(path)?;
         let (device, inode, bytes) = (file.dev(), file.ino(), file.len());
