@@ -1,8 +1,9 @@
 //! What executes a turn: an argv out, and its answer in. Pure parsing, one file per kind.
 //!
-//! `kinds` is the table of all kinds, `response` reads what an agent answered, `tools` says why a tool call is
+//! `adapter` speaks the protocols of agents, one file each. `kinds` is the table of all kinds, `response` reads what an agent answered, `tools` says why a tool call is
 //! refused, and `tool_input` whether its input fits the tool's schema. Nothing here opens a file or starts a process.
 
+pub mod adapter;
 pub mod exec;
 pub mod file;
 mod kinds;

@@ -161,7 +161,7 @@ impl Supervisor {
 
     /// Writes down what a run's directory proves, and takes the run over.
     pub(crate) async fn recover(self: &Arc<Self>, id: &RunId) -> Result<RecoverItem, Refusal> {
-        let Some(_claim) = self.claim(id) else {
+        let Some(_claim) = self.claim_soon(id).await else {
             return Err(
                 Refusal::new(Code::Busy, format!("run {id} is being changed")).hint("ask again")
             );

@@ -232,10 +232,7 @@ pub(crate) async fn remove(
 ) -> Answer<StatusCode> {
     if let Some(id) = supervisor.strays.resolve(&run) {
         caller.may(&supervisor, Right::Steer, &id).await?;
-        return in_lane(Lane::Chores, move || {
-            remove::stray(&supervisor, &id).map(|()| StatusCode::NO_CONTENT)
-        })
-        .await;
+        return remove::stray(supervisor, id).await.map(|()| StatusCode::NO_CONTENT);
     }
     let id = resolve(&supervisor, &run).await?;
     caller.may(&supervisor, Right::Steer, &id).await?;

@@ -9,23 +9,28 @@ use outlast_wire::codes::Code;
 use super::workspaces::{self, Removed};
 use crate::children;
 use crate::directory::Contents;
+use crate::lanes::{Lane, in_lane};
 use crate::refusal::{Answer, Refusal};
 use crate::supervisor::{Supervisor, strays};
 use crate::world::{files, orphans};
 
 /// A directory that the journal does not know goes only because a person named it, and only if nothing of it
 /// is alive.
-pub(crate) fn stray(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<()> {
-    let Some(_claim) = supervisor.claim(id) else {
+pub(crate) async fn stray(supervisor: Arc<Supervisor>, id: RunId) -> Answer<()> {
+    let Some(claim) = supervisor.claim_soon(&id).await else {
         return Err(
             Refusal::new(Code::Busy, format!("run {id} is being changed")).hint("ask again")
         );
     };
-    refuse_alive(supervisor, id, |_| format!("`outlast stop {id}` ends it first"))?;
-    std::fs::remove_dir_all(supervisor.ground.layout.run(id.as_str()).0)?;
-    supervisor.strays.forget(id);
-    supervisor.watchers.note(id);
-    Ok(())
+    in_lane(Lane::Chores, move || {
+        let _claim = claim;
+        refuse_alive(&supervisor, &id, |_| format!("`outlast stop {id}` ends it first"))?;
+        std::fs::remove_dir_all(supervisor.ground.layout.run(id.as_str()).0)?;
+        supervisor.strays.forget(&id);
+        supervisor.watchers.note(&id);
+        Ok(())
+    })
+    .await
 }
 
 /// A run that cannot be read may still be running, and what runs is not to be forgotten.

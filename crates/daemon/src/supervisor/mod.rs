@@ -11,6 +11,7 @@ pub(crate) mod strays;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use outlast_engine::{Input, Run, RunId, RunSpec, Slot, Time};
 use outlast_store::Entry;
@@ -18,6 +19,7 @@ use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
 use outlast_wire::words::TroubleCode;
 use outlast_workflow::{Config, Problem};
+use tokio::sync::Notify;
 
 use crate::ground::Ground;
 use crate::mailbox::{Handle, Message};
@@ -56,7 +58,12 @@ pub(crate) struct Supervisor {
     pub(crate) quarantine: Mutex<BTreeMap<RunId, Trouble>>,
     /// Runs whose directory is being made or removed just now.
     claims: Mutex<BTreeSet<RunId>>,
+    /// Rung whenever a claim is given back.
+    claim_freed: Notify,
 }
+
+/// How long a client's order waits for a directory that another task looks at or changes.
+const CLAIM_WITHIN: Duration = Duration::from_secs(5);
 
 /// Given back when dropped.
 pub(crate) struct Claim {
@@ -67,6 +74,7 @@ pub(crate) struct Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         lock(&self.supervisor.claims).remove(&self.id);
+        self.supervisor.claim_freed.notify_waiters();
     }
 }
 
@@ -104,6 +112,7 @@ impl Supervisor {
             runs,
             quarantine,
             claims,
+            claim_freed: Notify::new(),
         })
     }
 
@@ -127,6 +136,23 @@ impl Supervisor {
     pub(crate) fn claim(self: &Arc<Self>, id: &RunId) -> Option<Claim> {
         let is_free = lock(&self.claims).insert(id.clone());
         is_free.then(|| Claim { supervisor: self.clone(), id: id.clone() })
+    }
+
+    /// The same right, once the task that has it is through: a look at a directory takes a moment. `None` if that
+    /// task takes too long.
+    pub(crate) async fn claim_soon(self: &Arc<Self>, id: &RunId) -> Option<Claim> {
+        let claimed = async {
+            loop {
+                // Listens before it asks, so that nothing is given back unheard in between.
+                let mut freed = std::pin::pin!(self.claim_freed.notified());
+                freed.as_mut().enable();
+                if let Some(claim) = self.claim(id) {
+                    return claim;
+                }
+                freed.await;
+            }
+        };
+        tokio::time::timeout(CLAIM_WITHIN, claimed).await.ok()
     }
 
     /// Nothing is left to do for this run.

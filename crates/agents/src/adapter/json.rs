@@ -1,0 +1,85 @@
+//! Finding one's way in JSON of others: what is absent or of another type is not there.
+
+use serde_json::Value;
+
+/// A line as an object; `None` for anything else.
+pub(super) fn object(line: &[u8]) -> Option<Value> {
+    serde_json::from_slice::<Value>(line).ok().filter(Value::is_object)
+}
+
+/// What is at a path such as `message.usage`, where a number is a place in a list.
+pub(super) fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(value, |value, key| match value {
+        Value::Array(list) => list.get(key.parse::<usize>().ok()?),
+        value => value.get(key),
+    })
+}
+
+pub(super) fn text<'v>(value: &'v Value, path: &str) -> Option<&'v str> {
+    at(value, path)?.as_str()
+}
+
+pub(super) fn whole(value: &Value, path: &str) -> Option<u64> {
+    at(value, path)?.as_u64()
+}
+
+pub(super) fn yes(value: &Value, path: &str) -> bool {
+    at(value, path).and_then(Value::as_bool).unwrap_or(false)
+}
+
+pub(super) fn list<'v>(value: &'v Value, path: &str) -> &'v [Value] {
+    at(value, path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Dollars as millionths, rounded up: less than was spent is never said. What a binary fraction is off by, below a
+/// thousandth of a millionth, is not counted.
+pub(super) fn micros(value: &Value, path: &str) -> Option<u64> {
+    let dollars = at(value, path)?.as_f64().filter(|dollars| (0.0..1e9).contains(dollars))?;
+    let written = format!("{dollars:.9}");
+    let (whole, fraction) = written.split_once('.')?;
+    let (millionths, rest) = fraction.split_at(6);
+    let micros = whole.parse::<u64>().ok()? * 1_000_000 + millionths.parse::<u64>().ok()?;
+    Some(micros + u64::from(rest.bytes().any(|digit| digit != b'0')))
+}
+
+/// Of a long text the start, on one line.
+pub(super) fn brief(text: &str, most: usize) -> String {
+    let mut line: String =
+        text.chars().take(most).map(|it| if it.is_control() { ' ' } else { it }).collect();
+    if text.chars().nth(most).is_some() {
+        line.push('…');
+    }
+    line
+}
+
+/// One line of JSON, with its end.
+pub(super) fn line(value: &Value) -> Vec<u8> {
+    let mut bytes = value.to_string().into_bytes();
+    bytes.push(b'\n');
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn money_is_whole_millionths_and_never_too_little() {
+        let micros = |dollars: f64| micros(&json!({ "cost": dollars }), "cost");
+        assert_eq!(micros(0.014400000000000001), Some(14_400));
+        assert_eq!(micros(0.00596), Some(5960));
+        assert_eq!((micros(0.000_000_4), micros(0.1 + 0.2)), (Some(1), Some(300_000)));
+        assert_eq!((micros(0.0), micros(-1.0)), (Some(0), None));
+    }
+
+    #[test]
+    fn what_is_of_another_type_is_not_there() {
+        let value = json!({ "a": [{ "b": "c" }], "n": 3 });
+        assert_eq!(text(&value, "a.0.b"), Some("c"));
+        assert_eq!(
+            (text(&value, "a.1.b"), text(&value, "n"), whole(&value, "n")),
+            (None, None, Some(3))
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Agents that speak a protocol: bytes in, events and bytes out. One file per agent; nothing here opens a file, starts a
+//! process or reads a clock.
+//!
+//! An adapter is made for one attempt at one turn. The driver (`crates/shim/src/drive`) starts what [`Adapter::launch`]
+//! names, brings it every line, and carries out what it answers. The driver knows no vendor; an adapter knows no process.
+//!
+//! Two rules hold for each. A turn is over only once the agent's own last event has come and no background work of the
+//! agent lives: an end of its output before that is an interruption, whatever its exit code. And a line that is not
+//! understood is counted and kept, never fatal.
+
+mod claude;
+mod event;
+mod json;
+
+use serde::{Deserialize, Serialize};
+
+pub use event::{End, Event, Question, Spent, Trouble, TroubleKind};
+
+/// What one attempt at one turn is asked, as the daemon wrote it down for the driver.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Turn {
+    pub prompt: String,
+    /// The agent's own name of the conversation to go on with; `None` begins one.
+    pub session: Option<String>,
+    /// The workspace.
+    pub dir: String,
+    /// The program, and arguments before ours. Empty is the agent's own name on `PATH`.
+    pub command: Vec<String>,
+    /// Arguments after ours, as the vendor has them.
+    pub args: Vec<String>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub permission_mode: Option<String>,
+    pub approvals: Approvals,
+}
+
+/// Who decides when the agent asks whether it may do something.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Approvals {
+    pub mode: ApprovalMode,
+    /// Names of tools that may be used without a question; `*` at the end stands for anything.
+    pub allow: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalMode {
+    /// A person decides.
+    #[default]
+    Park,
+    /// Refused at once, and the agent goes on without it.
+    Deny,
+    /// Allowed at once.
+    Allow,
+}
+
+impl Approvals {
+    /// What is to be done about a question without a person; `None` if a person decides.
+    pub fn decide(&self, tool: &str) -> Option<Decision> {
+        let fits = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(start) => tool.starts_with(start),
+            None => tool == pattern,
+        };
+        match self.mode {
+            _ if self.allow.iter().any(fits) => Some(Decision::Allow),
+            ApprovalMode::Allow => Some(Decision::Allow),
+            ApprovalMode::Deny => Some(Decision::Deny { why: DENIED.to_owned() }),
+            ApprovalMode::Park => None,
+        }
+    }
+}
+
+const DENIED: &str =
+    "The policy of this run does not allow it. Go on without it, or say that you are blocked.";
+
+/// What a person or a policy has decided about a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
+pub enum Decision {
+    Allow,
+    Deny {
+        why: String,
+    },
+    /// The answer to a question of the model.
+    Text {
+        text: String,
+    },
+}
+
+/// How the agent is started and spoken to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Launch {
+    pub argv: Vec<String>,
+    /// Variables on top of the run's own.
+    pub env: Vec<(String, String)>,
+    pub transport: Transport,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Lines on its standard input and output.
+    #[default]
+    Lines,
+    /// It is a server on loopback that prints its address, and is called by HTTP.
+    Http,
+}
+
+/// Something that has come from the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// A line of its standard output, without the end of the line.
+    Line(&'a [u8]),
+    /// The answer to [`Act::Call`] of this number; status 0 is a call that failed.
+    Answer { call: u64, status: u16, body: &'a [u8] },
+    /// The data of one server-sent event.
+    Pushed(&'a [u8]),
+    /// Its standard output has ended.
+    End,
+}
+
+/// Something that the driver is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Write these bytes to its standard input, the end of the line among them.
+    Send(Vec<u8>),
+    /// Close its standard input.
+    CloseInput,
+    /// Call its HTTP server; a body is JSON.
+    Call { call: u64, method: &'static str, path: String, body: Option<String> },
+    /// Listen to server-sent events of this path.
+    Listen { path: String },
+    /// Write this down.
+    Tell(Event),
+}
+
+/// One agent, for one attempt at one turn.
+pub trait Adapter {
+    fn launch(&self) -> Launch;
+
+    /// What is said first, once the process runs.
+    fn begin(&mut self) -> Vec<Act>;
+
+    fn hear(&mut self, heard: Heard<'_>) -> Vec<Act>;
+
+    /// Gives the running turn a message; `None` if this agent cannot take one now.
+    fn steer(&mut self, text: &str) -> Option<Vec<Act>> {
+        let _ = text;
+        None
+    }
+
+    /// Answers the question of this id.
+    fn decide(&mut self, question: &str, decision: &Decision) -> Vec<Act>;
+
+    /// Ends the turn by the protocol. The tree is ended afterwards in any case.
+    fn cancel(&mut self) -> Vec<Act> {
+        Vec::new()
+    }
+}
+
+/// What an agent can do, as far as its protocol goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// A later process goes on with an earlier conversation.
+    pub resume: bool,
+    pub cost: Cost,
+    /// The provider's limits come with the time at which they end.
+    pub reset_time: bool,
+    pub steer: bool,
+    pub cancel: bool,
+    pub approvals: bool,
+    pub mcp: bool,
+    /// The answer can be made to fit a schema.
+    pub structured_end: bool,
+}
+
+/// Where the price of a turn comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// The agent says it.
+    Reported,
+    /// Tokens only.
+    Unknown,
+}
+
+/// A kind that is driven: the row of one agent.
+pub struct Driven {
+    pub name: &'static str,
+    pub capabilities: Capabilities,
+    /// The versions that the recordings are of.
+    pub tested: &'static [&'static str],
+    /// Variables that the CLI needs and that a loop file need not name.
+    pub env: &'static [&'static str],
+    /// How a person logs in again.
+    pub login: &'static str,
+    make: fn(Turn) -> Box<dyn Adapter>,
+}
+
+pub const DRIVEN: [Driven; 1] = [claude::DRIVEN];
+
+pub fn driven(name: &str) -> Option<&'static Driven> {
+    DRIVEN.iter().find(|driven| driven.name == name)
+}
+
+impl Driven {
+    pub fn adapter(&self, turn: Turn) -> Box<dyn Adapter> {
+        (self.make)(turn)
+    }
+}
