@@ -21,6 +21,8 @@ pub enum AnswersBy {
     ExitStatus,
     /// Its response file alone.
     ResponseFile,
+    /// What its driver heard of the end of its turn, unless it wrote a response file.
+    Driver,
 }
 
 const MINUTE_MS: u64 = 60_000;
@@ -36,13 +38,17 @@ pub const KINDS: [Kind; 8] = [
         answers_by: Some(AnswersBy::ResponseFile),
         stall_window_ms: Some(30 * MINUTE_MS),
     },
-    planned("claude"),
+    driven("claude"),
     planned("codex"),
     planned("gemini"),
     planned("opencode"),
     planned("pi"),
     planned("acp"),
 ];
+
+const fn driven(name: &'static str) -> Kind {
+    Kind { name, answers_by: Some(AnswersBy::Driver), stall_window_ms: OF_A_TALKER_MS }
+}
 
 const fn planned(name: &'static str) -> Kind {
     Kind { name, answers_by: None, stall_window_ms: OF_A_TALKER_MS }

@@ -37,11 +37,20 @@ pub fn must_answer(name: &str) -> bool {
     kind(name).is_some_and(|kind| kind.answers_by == Some(AnswersBy::ResponseFile))
 }
 
-/// The plan for one attempt of `agent`.
+/// Refuses an agent that could not be started, whatever it is asked.
+pub fn check(agent: &Agent) -> Result<(), Error> {
+    match adapter::driven(&agent.kind) {
+        Some(driven) if agent.command.is_empty() && !driven.needs_command => Ok(()),
+        Some(_) => exec::plan(agent).map(|_| ()),
+        None => plan(agent).map(|_| ()),
+    }
+}
+
+/// The plan for one attempt of an agent that is a command itself; a driven one is started by its driver.
 pub fn plan(agent: &Agent) -> Result<Plan, Error> {
-    match kind(&agent.kind).filter(|kind| kind.is_runnable()) {
-        Some(_) => exec::plan(agent),
-        None => Err(Error::UnknownKind { kind: agent.kind.clone() }),
+    match kind(&agent.kind).and_then(|kind| kind.answers_by) {
+        Some(AnswersBy::ExitStatus | AnswersBy::ResponseFile) => exec::plan(agent),
+        Some(AnswersBy::Driver) | None => Err(Error::UnknownKind { kind: agent.kind.clone() }),
     }
 }
 
@@ -55,7 +64,9 @@ mod tests {
             let agent = Agent { kind: kind.name.to_owned(), command: vec!["true".to_owned()] };
             let planned = plan(&agent).map(|plan| plan.argv);
             let unknown = Err(Error::UnknownKind { kind: agent.kind });
-            let expected = if kind.is_runnable() { Ok(agent.command) } else { unknown };
+            // What a driven agent is started with, its driver knows.
+            let is_planned = kind.is_runnable() && kind.answers_by != Some(AnswersBy::Driver);
+            let expected = if is_planned { Ok(agent.command) } else { unknown };
             assert_eq!(planned, expected, "{}", kind.name);
         }
     }

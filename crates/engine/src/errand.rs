@@ -125,7 +125,7 @@ pub(crate) fn result(outcome: &Outcome) -> Result {
         Outcome::TimedOut { .. } => failed("it took too long".to_owned()),
         Outcome::Stalled { .. } => failed("it was silent for too long".to_owned()),
         Outcome::Stopped { .. } => failed("it was stopped".to_owned()),
-        Outcome::BadResponse { why, .. } => failed(why.clone()),
+        Outcome::BadResponse { why, .. } | Outcome::Impeded { why, .. } => failed(why.clone()),
         Outcome::NeverStarted { code, .. } if code.is_ours() => {
             Result::Unknown { may_have_run: false }
         }

@@ -88,8 +88,8 @@ pub use notice::{Notice, NoticeKind};
 pub use order::{Asked, By, LONGEST_ORDER_ID, Order, Orders, Question, Taken, Verb};
 pub use outcome::Outcome;
 pub use outlast_words::{
-    BlockReason, BootId, Code, EndCause, Exit, Health, Limit, NeverStarted, ReasonCode, RunId,
-    StateName, Strategy, Survivor, Time, Verdict, WaitCause, WaitWord, Wants, Window, Word,
+    BlockReason, BootId, Code, EndCause, Exit, Health, Impediment, Limit, NeverStarted, ReasonCode,
+    RunId, StateName, Strategy, Survivor, Time, Verdict, WaitCause, WaitWord, Wants, Window, Word,
 };
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
 pub use row::Row;
@@ -98,8 +98,8 @@ pub use run::{
     Preparation, Previous, Recovered, Removal, Run, Settling, WorkspaceState,
 };
 pub use spec::{
-    Agent, Checks, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin, OutputPolicy,
-    Queue, Retain, Retry, RunSpec, Tool, ToolClass, ToolCost, Workflow, Workspace,
+    Agent, Approvals, Checks, Driving, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin,
+    OutputPolicy, Queue, Retain, Retry, RunSpec, Tool, ToolClass, ToolCost, Workflow, Workspace,
 };
 pub use spend::{Charge, Spend};
 pub use state::State;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Exit, NeverStarted};
+use crate::{Exit, Impediment, NeverStarted, Time};
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,15 @@ pub enum Outcome {
         exit: Option<Exit>,
         why: String,
     },
+    /// It ended by itself because something kept it from its turn. The turn goes on once that is out of the way, and
+    /// no try is used up.
+    Impeded {
+        by: Impediment,
+        /// When it may go on, if that was reported.
+        until: Option<Time>,
+        why: String,
+        exit: Option<Exit>,
+    },
     /// Ended on request, and its tree is proven empty.
     Stopped {
         exit: Option<Exit>,
@@ -51,6 +60,7 @@ impl Outcome {
             Self::Stalled { .. } => "stalled",
             Self::TimedOut { .. } => "timed_out",
             Self::BadResponse { .. } => "bad_response",
+            Self::Impeded { .. } => "impeded",
             Self::Stopped { .. } => "stopped",
             Self::Interrupted { .. } => "interrupted",
             Self::Lost => "lost",
@@ -60,7 +70,10 @@ impl Outcome {
     /// True if the main process ended by itself.
     pub fn is_by_itself(&self) -> bool {
         match self {
-            Self::Exited { .. } | Self::Signaled { .. } | Self::BadResponse { .. } => true,
+            Self::Exited { .. }
+            | Self::Signaled { .. }
+            | Self::BadResponse { .. }
+            | Self::Impeded { .. } => true,
             Self::NeverStarted { .. }
             | Self::Stalled { .. }
             | Self::TimedOut { .. }
@@ -90,6 +103,7 @@ impl Outcome {
             | Self::Stalled { .. }
             | Self::TimedOut { .. }
             | Self::BadResponse { .. }
+            | Self::Impeded { .. }
             | Self::Stopped { .. }
             | Self::Lost => true,
         }
@@ -108,6 +122,7 @@ impl Outcome {
             Self::Stalled { exit }
             | Self::TimedOut { exit }
             | Self::BadResponse { exit, .. }
+            | Self::Impeded { exit, .. }
             | Self::Stopped { exit } => *exit,
             Self::NeverStarted { .. } | Self::Interrupted { .. } | Self::Lost => None,
         }

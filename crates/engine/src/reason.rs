@@ -2,8 +2,8 @@
 
 use crate::advance::Facts;
 use crate::{
-    Actor, BlockReason, Context, Exit, Fact, Limit, Outcome, Purpose, Reason, ReasonCode, Run,
-    StateName, Time, Verdict, WaitCause,
+    Actor, BlockReason, Context, Exit, Fact, Impediment, Limit, Outcome, Purpose, Reason,
+    ReasonCode, Run, StateName, Time, Verdict, WaitCause,
 };
 
 pub(crate) fn of(text: &str, code: ReasonCode) -> Reason {
@@ -83,6 +83,14 @@ pub(crate) fn verdict_of(outcome: &Outcome) -> (Verdict, Reason) {
         }
         Outcome::BadResponse { why, .. } => {
             (Verdict::Failed, of(&format!("bad response: {why}"), ReasonCode::BadResponse))
+        }
+        Outcome::Impeded { by, why, .. } => {
+            let code = match by {
+                Impediment::Provider => ReasonCode::RateLimit,
+                Impediment::Login => ReasonCode::AuthExpired,
+                Impediment::Approval | Impediment::Question => ReasonCode::NeedsInput,
+            };
+            (Verdict::Failed, of(why, code))
         }
         Outcome::TimedOut { exit } => {
             (Verdict::Exhausted, limit("the turn's time is over", Limit::TurnTimeout, *exit))

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Time, TurnStatus};
+use crate::{Impediment, Time, TurnStatus};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Response {
@@ -60,6 +60,12 @@ pub enum Answer {
     Given(Box<Response>),
     /// There is one, and it cannot be used.
     Bad {
+        why: String,
+    },
+    /// Something kept the agent from its turn.
+    Impeded {
+        by: Impediment,
+        until: Option<Time>,
         why: String,
     },
 }

@@ -9,6 +9,10 @@ const FREE_BACKOFF_MS: u64 = 100;
 /// The longest wait between two tries while the host lacks something.
 const LONGEST_SHORTAGE_WAIT_MS: u64 = 30_000;
 
+/// Between two tries while a provider does not say when it answers again.
+const IMPEDED_BACKOFF_MS: u64 = 15_000;
+const LONGEST_IMPEDED_MS: u64 = 900_000;
+
 /// The delay before the next attempt; `None` if there is none.
 pub(crate) fn delay_ms(run: &Run, outcome: &Outcome) -> Option<u64> {
     match outcome {
@@ -22,6 +26,10 @@ pub(crate) fn delay_ms(run: &Run, outcome: &Outcome) -> Option<u64> {
             let delay = backoff_ms(FREE_BACKOFF_MS, run.spec.retry.max_backoff_ms, free);
             (free < FREE_ATTEMPTS).then(|| jittered(delay, run))
         }
+        Outcome::Impeded { .. } => Some(jittered(
+            backoff_ms(IMPEDED_BACKOFF_MS, LONGEST_IMPEDED_MS, run.counters.impeded),
+            run,
+        )),
         // It rests first, for as long as a person wants.
         outcome if outcome.is_by_pause() => Some(0),
         // Trying again cannot help.

@@ -257,6 +257,8 @@ pub struct Counters {
     pub attempts: u32,
     /// Attempts of the current turn in which nothing ran through no fault of the command.
     pub free_attempts: u32,
+    /// Attempts in a row that something kept from their turn, and did not say until when.
+    pub impeded: u32,
     /// Attempts in a row that stalled; a turn that commits ends the row.
     pub stalls: u32,
     /// Over the whole run: attempts that were made because the one before had stalled.

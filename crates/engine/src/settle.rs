@@ -4,9 +4,9 @@ use crate::advance::Facts;
 use crate::emit::{self, Emit};
 use crate::run::{Attempt, CallOutcome, Done, Settling};
 use crate::{
-    BlockReason, Budget, Context, Exceeded, Fact, Hook, Limit, OnInterrupt, Outcome, Purpose,
-    Reason, ReasonCode, Run, StateName, TurnStatus, Verdict, Wait, WaitCause, limits, reason, rest,
-    retry, tools,
+    BlockReason, Budget, Context, Exceeded, Fact, Hook, Impediment, Limit, OnInterrupt, Outcome,
+    Purpose, Reason, ReasonCode, Run, StateName, TurnStatus, Verdict, Wait, WaitCause, limits,
+    reason, rest, retry, tools,
 };
 
 pub(crate) fn next(run: &Run, context: &Context) -> Option<Facts> {
@@ -35,6 +35,7 @@ fn failed(run: &Run, attempt: &Attempt, context: &Context) -> Option<Facts> {
             let why = reason::block(&text, BlockReason::StallRestartsExhausted);
             Some(reason::blocked(run, context, why))
         }
+        Outcome::Impeded { by, until, .. } => Some(impeded(run, *by, *until, why, context)),
         _ if is_unseen && run.spec.on_interrupt == OnInterrupt::Block => Some(reason::blocked(
             run,
             context,
@@ -50,6 +51,36 @@ fn failed(run: &Run, attempt: &Attempt, context: &Context) -> Option<Facts> {
         },
     }
 }
+
+/// Something kept the attempt from its turn. A provider is waited for, until the time that it gave or a while; after
+/// many refusals without a time, and for all else, a person is.
+fn impeded(
+    run: &Run,
+    by: Impediment,
+    until: Option<crate::Time>,
+    why: Reason,
+    context: &Context,
+) -> Facts {
+    let block = |reason| reason::blocked(run, context, reason::block(&why.reason, reason));
+    match by {
+        Impediment::Login => block(BlockReason::AuthExpired),
+        Impediment::Approval | Impediment::Question => block(BlockReason::NeedsInput),
+        Impediment::Provider if run.counters.impeded > MOST_IMPEDED => {
+            let text = format!("{} ({} times in a row)", why.reason, run.counters.impeded);
+            reason::blocked(run, context, reason::block(&text, BlockReason::AgentBlocked))
+        }
+        Impediment::Provider => {
+            let (outcome, _) =
+                run.attempt.as_ref().and_then(|it| it.state.end.as_ref()).expect("it has ended");
+            let delay_ms = retry::delay_ms(run, outcome).unwrap_or(0);
+            let until = until.unwrap_or(context.now.plus_ms(delay_ms));
+            vec![(context.now, reason::waiting(run, WaitCause::RateLimit, Some(until), why))]
+        }
+    }
+}
+
+/// So often a provider is asked again that does not say when it answers. With the pauses between, several hours.
+const MOST_IMPEDED: u32 = 20;
 
 /// How often it was tried, if more than once.
 fn tries(run: &Run, why: Reason) -> Reason {

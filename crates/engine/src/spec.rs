@@ -54,6 +54,38 @@ pub struct RunSpec {
     pub origin: Option<Origin>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub health: HealthRules,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub driving: Driving,
+}
+
+/// How an agent that speaks a protocol is driven. Names of models and modes are the vendor's own, passed through.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Driving {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+    /// Arguments after our own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    pub approvals: Approvals,
+    /// Tools that it may use without a question; a name may end in `*`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+}
+
+/// What happens when an agent asks whether it may do something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approvals {
+    /// The run rests until a person has answered.
+    #[default]
+    Park,
+    Deny,
+    Allow,
 }
 
 /// From when on a run is not doing well. 0 turns a rule off.
@@ -115,6 +147,7 @@ impl RunSpec {
             heartbeat_ms: None,
             origin: None,
             health: HealthRules::default(),
+            driving: Driving::default(),
         }
     }
 

@@ -196,6 +196,11 @@ impl RunDir {
         self.0.join("launched")
     }
 
+    /// The agent's own name of the conversation that the next attempt goes on with.
+    pub fn session(&self) -> PathBuf {
+        self.0.join("session.json")
+    }
+
     pub fn attempt(&self, turn: u32, attempt: u32) -> AttemptDir {
         AttemptDir(self.0.join(format!("t{turn}.a{attempt}")))
     }
@@ -259,6 +264,26 @@ impl AttemptDir {
     /// Touched by an agent that is alive and has nothing to say.
     pub fn heartbeat(&self) -> PathBuf {
         self.0.join("heartbeat")
+    }
+
+    /// What the driver of an agent is to do in this attempt.
+    pub fn drive(&self) -> PathBuf {
+        self.0.join("drive.json")
+    }
+
+    /// What the agent did, one event a line, as its driver heard it.
+    pub fn agent_events(&self) -> PathBuf {
+        self.0.join("agent.jsonl")
+    }
+
+    /// Every line between the driver and the agent, as it was.
+    pub fn transcript(&self) -> PathBuf {
+        self.0.join("transcript.jsonl")
+    }
+
+    /// How the agent's turn ended, by its driver's word.
+    pub fn agent_end(&self) -> PathBuf {
+        self.0.join("agent-end.json")
     }
 
     /// What a host command reads.

@@ -1,4 +1,4 @@
-//! The other lives of this binary: the daemon, the shim, the waiter and the guard.
+//! The other lives of this binary: the daemon, the shim, the driver of an agent, the waiter and the guard.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,6 +8,12 @@ use std::process::ExitCode;
 pub(crate) fn shim(dir: Option<OsString>) -> ExitCode {
     let Some(dir) = dir else { return ExitCode::from(outlast_client::problem::REFUSED) };
     outlast_shim::main(Path::new(&dir))
+}
+
+/// `outlast __drive DIR`
+pub(crate) fn drive(dir: Option<OsString>) -> ExitCode {
+    let Some(dir) = dir else { return ExitCode::from(outlast_client::problem::REFUSED) };
+    outlast_drive::main(Path::new(&dir))
 }
 
 /// `outlast __wait PLAN`

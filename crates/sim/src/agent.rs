@@ -1,7 +1,7 @@
 //! What commands do in this world: agents that answer, crash or hang, and the host's own that say yes or no.
 
 use outlast_engine::{
-    Answer, Exit, Response, RunSpec, Step, Time, ToolCall, TurnStatus, Usage, Wait,
+    Answer, Exit, Impediment, Response, RunSpec, Step, Time, ToolCall, TurnStatus, Usage, Wait,
 };
 
 use crate::rng::Rng;
@@ -40,7 +40,7 @@ fn end_attempt(world: &mut World, key: Key) -> Option<Exit> {
         answer(world, key);
     }
     let exits: &[Exit] = match world.site(key).said {
-        Answer::Given(_) | Answer::Bad { .. } => {
+        Answer::Given(_) | Answer::Bad { .. } | Answer::Impeded { .. } => {
             &[Exit::Code(0), Exit::Code(0), Exit::Code(0), Exit::Code(3), Exit::Signal(9)]
         }
         Answer::None => {
@@ -50,11 +50,27 @@ fn end_attempt(world: &mut World, key: Key) -> Option<Exit> {
     world.rng.pick(exits)
 }
 
+/// Something keeps the agent from its turn.
+fn impeded(rng: &mut Rng, now: u64) -> Answer {
+    let by = rng.pick(&[
+        Impediment::Provider,
+        Impediment::Provider,
+        Impediment::Login,
+        Impediment::Question,
+    ]);
+    let by = by.unwrap_or(Impediment::Provider);
+    let is_told = by == Impediment::Provider && rng.chance(500);
+    let until = is_told.then(|| Time(now + rng.below(300_000)));
+    Answer::Impeded { by, until, why: "simulated".to_owned() }
+}
+
 fn answer(world: &mut World, key: Key) {
     let (now, is_quiet) = (world.now, world.is_quiet);
     let spec = &world.runs[key.run].spec;
     let answer = if world.rng.chance(80) {
         Answer::Bad { why: "simulated".to_owned() }
+    } else if !is_quiet && world.rng.chance(60) {
+        impeded(&mut world.rng, now)
     } else {
         let mut response = response(spec, &mut world.rng, now, is_quiet);
         let known = world.runs[key.run].known.run();

@@ -17,6 +17,9 @@ pub mod shim;
 pub mod text;
 pub mod version;
 
+/// `outlast __drive DIR` is the driver of the agent of one attempt.
+pub const DRIVE_VERB: &str = "__drive";
+
 pub use outlast_words as words;
 pub use outlast_words::codes;
 pub use text::OsText;

@@ -28,7 +28,7 @@ pub use codes::Code;
 pub use health::Health;
 pub use ids::{BootId, RunId, Time};
 pub use process::{EndCause, Exit, NeverStarted, Survivor, Window};
-pub use reason::{BlockReason, Limit, ReasonCode, Wants};
+pub use reason::{BlockReason, Impediment, Limit, ReasonCode, Wants};
 pub use state::{StateName, Verdict, WaitCause, WaitWord};
 pub use trouble::TroubleCode;
 pub use vocabulary::{Vocabulary, Word};

@@ -72,9 +72,9 @@ vocabulary! {
         AgentBlocked "agent_blocked"
         /// What a turn has to say needs a yes or a no.
         NeedsApproval "needs_approval"
-        /// A turn asks a person, in the word of other runners. The engine does not write it.
+        /// An agent asks a person in the middle of a turn: a question of the model, or whether it may use a tool.
         NeedsInput "needs_input"
-        /// The agent has to log in again. The engine does not write it.
+        /// The agent has to log in again.
         AuthExpired "auth_expired"
         /// A check before the first turn failed.
         PreflightFailed "preflight_failed"
@@ -202,5 +202,19 @@ mod tests {
     fn a_limit_is_written_as_before_there_were_words() {
         let written = serde_json::to_string(&Limit::MaxCost).expect("plain data");
         assert_eq!((written.as_str(), Limit::MaxCost.word()), ("\"max_cost\"", "max_cost_usd"));
+    }
+}
+
+vocabulary! {
+    /// What kept an agent from its turn, through no fault of its own.
+    Impediment {
+        /// Its provider sent it away: a quota, a throttle, an overload.
+        Provider "provider"
+        /// Its login is not valid, or no longer.
+        Login "login"
+        /// It wants to use a tool, and a person has to say whether it may.
+        Approval "approval"
+        /// The model asks a person.
+        Question "question"
     }
 }

@@ -38,6 +38,7 @@ pub(super) const DRIVEN: Driven = Driven {
         "NO_PROXY",
         "NODE_EXTRA_CA_CERTS",
     ],
+    needs_command: false,
     login: "claude, then /login",
     make: |turn| Box::new(Claude::new(turn)),
 };

@@ -10,11 +10,13 @@
 
 mod claude;
 mod event;
+mod files;
 mod json;
 
 use serde::{Deserialize, Serialize};
 
 pub use event::{End, Event, Question, Spent, Trouble, TroubleKind};
+pub use files::{Caps, Ended, Orders, Session, Stamped, last_spent};
 
 /// What one attempt at one turn is asked, as the daemon wrote it down for the driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,6 +194,8 @@ pub struct Driven {
     pub tested: &'static [&'static str],
     /// Variables that the CLI needs and that a loop file need not name.
     pub env: &'static [&'static str],
+    /// True for a kind whose program only the user knows.
+    pub needs_command: bool,
     /// How a person logs in again.
     pub login: &'static str,
     make: fn(Turn) -> Box<dyn Adapter>,

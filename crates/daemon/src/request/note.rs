@@ -2,7 +2,7 @@
 //!
 //! Built from the journal; the cause is one neutral word, and no provider's error text is passed on.
 
-use outlast_engine::{Outcome, Run, Verdict};
+use outlast_engine::{Impediment, Outcome, Run, Verdict};
 use serde_json::{Value, json};
 
 pub(crate) struct Note {
@@ -45,6 +45,15 @@ fn cause(outcome: &Outcome) -> (&'static str, &'static str) {
         Outcome::Exited { .. } | Outcome::Signaled { .. } => ("crashed", "ended without an answer"),
         Outcome::BadResponse { .. } => {
             ("bad_response", "ended with a response that cannot be used")
+        }
+        Outcome::Impeded { by: Impediment::Provider, .. } => {
+            ("rate_limited", "was cut off by a limit of its provider, which is over")
+        }
+        Outcome::Impeded { by: Impediment::Login, .. } => {
+            ("auth_expired", "was cut off because its login was not valid")
+        }
+        Outcome::Impeded { by: Impediment::Approval | Impediment::Question, .. } => {
+            ("asked", "ended with a question to a person, which has been answered since")
         }
         Outcome::Stalled { .. } => ("stalled", "was silent for too long and was ended"),
         Outcome::TimedOut { .. } => ("timed_out", "took too long and was ended"),

@@ -9,12 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_agents::adapter::driven;
 use outlast_agents::{must_answer, tools};
 use outlast_conduct::steps::{Ending, Trouble};
 use outlast_engine::{Answer, Exit, RefusedCall, Run, RunSpec, Step};
 use outlast_home::layout::AttemptDir;
 
-use super::Driver;
+use super::{Driver, driving};
 use crate::lanes::Lane;
 use crate::mailbox::Message;
 use crate::world::host;
@@ -88,7 +89,9 @@ fn tail_size(run: &Run) -> usize {
 /// it says itself that it failed. A turn whose files are gone may have answered anything; the exit of a single
 /// command is its answer.
 pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result<Answer> {
+    let is_driven = driven(&spec.agent.kind).is_some();
     Ok(match response::read(&dir.response())? {
+        Answer::None if is_driven && is_whole(dir) => driving::answer(spec, dir)?,
         Answer::None if spec.workflow.is_some() && !is_whole(dir) => {
             let why = "the attempt's files are gone, and what it answered with them".to_owned();
             Answer::Bad { why }

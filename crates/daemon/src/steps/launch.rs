@@ -5,6 +5,7 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::PathBuf;
 
+use outlast_agents::adapter::driven;
 use outlast_conduct::records as meaning;
 use outlast_conduct::steps::{Launched, Say, Trouble};
 use outlast_engine::{Run, Step, WorkspaceState};
@@ -12,11 +13,11 @@ use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_home::lock;
 use outlast_wire::again;
 use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Spec, Spool, Window};
-use outlast_wire::{hook, version};
+use outlast_wire::{DRIVE_VERB, hook, version};
 
 use super::note::Noted;
 use super::session::{self, Session, on_the_wire};
-use super::{Driver, GRACE_MS, ending, errand, records};
+use super::{Driver, GRACE_MS, driving, ending, errand, records};
 use crate::lanes::Lane;
 use crate::service::scope_name;
 use crate::world::files::{self, Lasting};
@@ -187,9 +188,12 @@ impl Driver {
         }
         files::write(&self.dir.prompt(), request.prompt.as_bytes())?;
         files::write(&self.dir.request(), &request.json)?;
-        let plan = outlast_agents::plan(&run.spec.agent).map_err(unusable)?;
+        let argv = match driven(&run.spec.agent.kind) {
+            Some(_) => self.agent_driver(request)?,
+            None => outlast_agents::plan(&run.spec.agent).map_err(unusable)?.argv,
+        };
         Ok(StepCommand {
-            argv: plan.argv,
+            argv,
             dir: run.spec.dir.clone().into(),
             env_file: self.ground.layout.run(run.id.as_str()).env(),
             env: self.attempt_env(),
@@ -198,6 +202,20 @@ impl Driver {
             stdin: None,
             heartbeat: Some(self.dir.heartbeat()),
         })
+    }
+
+    /// Says what the driver is to do; what runs is the driver, which is this program.
+    fn agent_driver(&self, request: &request::Request) -> io::Result<Vec<String>> {
+        let run = &self.task.run;
+        let run_dir = self.ground.layout.run(run.id.as_str());
+        let orders = driving::orders(run, &request.prompt, &run_dir, &self.dir)?;
+        let json = serde_json::to_vec(&orders).map_err(io::Error::other)?;
+        files::write_whole(&self.dir.drive(), &json, Lasting::Process)?;
+        let text = |path: &std::path::Path| {
+            let text = path.to_str().map(str::to_owned);
+            text.ok_or_else(|| io::Error::other(format!("{} is not text", path.display())))
+        };
+        Ok(vec![text(&self.ground.exe)?, DRIVE_VERB.to_owned(), text(&self.dir.0)?])
     }
 
     fn errand_command(&self) -> io::Result<StepCommand> {

@@ -3,6 +3,7 @@
 //! [`StepMonitor`] decides and has no IO; this task has the IO and decides nothing: the shim's socket, its lock and
 //! records, the note beside the step's directory, processes, and the workspace.
 
+mod driving;
 mod ending;
 mod errand;
 mod launch;
@@ -13,12 +14,13 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_agents::adapter::driven;
 use outlast_conduct::steps::{
     Effect, Greeting, Hello, Left, News, Owner, Say, StepMonitor, Surroundings, Task, Trouble,
     Unreadable, UnreadableKind,
 };
 use outlast_engine::{
-    Answer, BootId, Custody, Exit, Input, Report, Run, RunSpec, Step, StopMode, Time,
+    Answer, BootId, Custody, Exit, Input, Report, Run, RunSpec, Step, StopMode, Time, Usage,
 };
 use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::shim;
@@ -424,6 +426,25 @@ impl Driver {
         let is_live = run.live().is_some_and(|live| live.step() == report.step);
         if let Some(watcher) = self.watcher.as_ref().filter(|_| is_over && is_live) {
             report.matched = watcher.last_words().await;
+        }
+        if is_over && is_live && driven(&run.spec.agent.kind).is_some() {
+            report.used = self.used().await;
+        }
+    }
+
+    /// What an agent has used up, however it ended. What cannot be read is unknown, and charged as that.
+    async fn used(&self) -> Option<Usage> {
+        let dir = self.dir.clone();
+        match Lane::Steps.run(move || driving::used(&dir)).await {
+            Ok(Ok(used)) => used,
+            Ok(Err(error)) => {
+                tracing::error!(run = %self.task.run.id, %error, "cannot read what the agent used up");
+                None
+            }
+            Err(error) => {
+                tracing::error!(run = %self.task.run.id, %error, "reading what the agent used up died");
+                None
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Files that must last, and directories that no other user may look into.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -114,6 +114,20 @@ pub(crate) fn read_regular(path: &Path, most: usize) -> io::Result<Vec<u8>> {
             format!("it is bigger than {most} bytes"),
         ));
     }
+    Ok(bytes)
+}
+
+/// The end of a file that may be long, from the start of a line on.
+pub(crate) fn read_tail(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let most = u64::try_from(most).unwrap_or(u64::MAX);
+    let from = file.metadata()?.len().saturating_sub(most);
+    file.seek(io::SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    let first =
+        bytes.iter().position(|byte| *byte == b'\n').filter(|_| from > 0).map_or(0, |at| at + 1);
+    bytes.drain(..first);
     Ok(bytes)
 }
 

@@ -329,6 +329,7 @@ impl Run {
         match &after {
             Some(Outcome::Stalled { .. }) => self.counters.stall_restarts += 1,
             Some(outcome) if outcome.is_by_pause() => {}
+            Some(Outcome::Impeded { .. }) => {}
             Some(_) => self.counters.crash_restarts += 1,
             None => {}
         }
@@ -369,7 +370,12 @@ impl Run {
             }
             // That was a person's doing.
             outcome if outcome.is_by_pause() => {}
+            Outcome::Impeded { until: Some(_), .. } => {}
+            Outcome::Impeded { until: None, .. } => self.counters.impeded += 1,
             _ => self.counters.attempts += 1,
+        }
+        if !matches!(outcome, Outcome::Impeded { .. }) {
+            self.counters.impeded = 0;
         }
         let process = self.the_attempt().state.process;
         // When an end came that was not seen is not known, so the time up to it is not counted.

@@ -8,7 +8,7 @@ use crate::handle::{Draft, matched};
 use crate::run::Previous;
 use crate::{
     Answer, Attempt, Context, EndCause, Exit, Fact, Matched, NeverStarted, Outcome, RefusedCall,
-    Response, Run, Step, StepState, Survivor, Time, TurnStatus, limits, spend,
+    Response, Run, Step, StepState, Survivor, Time, TurnStatus, Usage, limits, spend,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Report {
     pub workspace: Option<String>,
     /// (an errand that has ended) The end of what it wrote.
     pub tail: String,
+    /// (an attempt that has ended) What it has used up, as far as it was heard, whatever it answered.
+    pub used: Option<Usage>,
     /// (an attempt that has ended) What its watches have found and no sink was told of.
     pub matched: Vec<Matched>,
 }
@@ -48,6 +50,7 @@ impl Report {
             refused: Vec::new(),
             workspace: None,
             tail: String::new(),
+            used: None,
             matched: Vec::new(),
         }
     }
@@ -168,6 +171,8 @@ pub(super) fn end_attempt(
     let ran = has_started || outcome.may_have_run();
     let usage = response.as_ref().and_then(|response| response.usage.as_ref());
     let reported = draft.run().live().and_then(|live| live.reported);
+    let heard = report.used.as_ref().map(|used| spend::reported(reported.as_ref(), used));
+    let reported = heard.or(reported);
     let charge =
         ran.then(|| spend::charge(&draft.run().spec.limits, usage, reported.as_ref())).flatten();
     let ended = Fact::AttemptEnded { turn, attempt, outcome, output_bytes, survivors, charge };
@@ -187,6 +192,10 @@ fn answered(outcome: Outcome, answer: &Answer) -> (Outcome, Option<Response>) {
         Answer::Given(response) => (outcome, Some((**response).clone())),
         Answer::Bad { why } => {
             (Outcome::BadResponse { exit: outcome.exit(), why: why.clone() }, None)
+        }
+        Answer::Impeded { by, until, why } => {
+            let (by, until, why, exit) = (*by, *until, why.clone(), outcome.exit());
+            (Outcome::Impeded { by, until, why, exit }, None)
         }
         // Without a word, the exit status is the answer.
         Answer::None if outcome == (Outcome::Exited { code: 0 }) => (outcome, Some(done())),

@@ -58,7 +58,7 @@ pub(super) fn on_ended(world: &mut World, key: Key, outcome: &Outcome, is_said_e
         Outcome::Exited { .. } | Outcome::Signaled { .. } => {
             broke_unless(world, key, !is_main_alive, "said to have ended while it is alive");
         }
-        Outcome::BadResponse { .. } => {
+        Outcome::BadResponse { .. } | Outcome::Impeded { .. } => {
             world.stats.bad_responses += 1;
             broke_unless(world, key, !is_main_alive, "said to have ended while it is alive");
         }

@@ -49,7 +49,7 @@ pub(super) fn on_committed(world: &mut World, key: Key, committed: &Fact) {
                 == (*status, summary, next_task, tool_calls, wait)
         }
         Answer::None => site.exit == Some(Exit::Code(0)) && *status == TurnStatus::Done,
-        Answer::Bad { .. } => false,
+        Answer::Bad { .. } | Answer::Impeded { .. } => false,
     };
     let given = site.given.clone();
     broke_unless(world, key, is_true, "committed, and its agent has said something else");

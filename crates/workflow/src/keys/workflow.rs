@@ -17,6 +17,25 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "",
         "the agent's command: a line for sh, kept as it is, or a list of arguments",
     ),
+    key(
+        "agent.model",
+        Kind::Text,
+        "the agent's own",
+        "the model, by the vendor's name; for kinds that speak a protocol",
+    ),
+    key(
+        "agent.effort",
+        Kind::Text,
+        "the agent's own",
+        "how hard the model thinks, by the vendor's name",
+    ),
+    key(
+        "agent.permission_mode",
+        Kind::Text,
+        "the kind's safe one",
+        "the agent's own permission mode, by the vendor's name",
+    ),
+    key("agent.args", Kind::Texts, "", "arguments that the agent's program gets after ours"),
     key("agent.max_turns", Kind::Count, "20", "turns of the whole run; 0 is no limit"),
     key(
         "agent.model_class",
@@ -169,13 +188,18 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "heavy tools are not offered to small models",
     ),
     key("tools[].timeout_ms", Kind::Timeout, "60000", "of each call"),
-    idle(
+    key(
         "approvals.mode",
         Kind::Word(&["park", "deny", "allow"]),
-        "",
-        "what happens when the agent asks for permission",
+        "park",
+        "when an agent that speaks a protocol asks whether it may use a tool: rest until a person answers, refuse, or allow",
     ),
-    idle("approvals.allow", Kind::Any, "", "what is allowed without asking"),
+    key(
+        "approvals.allow",
+        Kind::Texts,
+        "",
+        "tools that it may use without asking; a name may end in *",
+    ),
     idle("approvals.timeout", Kind::Any, "", "how long a question waits"),
     key(
         "on_interrupt",

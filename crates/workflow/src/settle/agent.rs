@@ -36,7 +36,8 @@ pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
 pub(super) fn agent(sheet: &mut Sheet<'_>, kind: String) -> Agent {
     let (command, origin) = command(sheet, &kind);
     let is_blank = command.iter().all(|word| word.trim().is_empty());
-    if is_blank && is_runnable(&kind) {
+    let knows_its_own = outlast_agents::adapter::driven(&kind).is_some_and(|it| !it.needs_command);
+    if is_blank && is_runnable(&kind) && !knows_its_own {
         let message = format!("an agent of kind {kind} needs a command");
         let problem = sheet.problem(Code::MissingCommand, "agent.command", message);
         sheet.errors.push(problem.hint("give it in the file, or on the command line after --"));
@@ -101,11 +102,17 @@ pub(super) fn model_class(sheet: &mut Sheet<'_>) -> ModelClass {
 }
 
 /// Names that may end in `*`. Of the defaults the operator's list takes away; a file that asks for more is refused.
-pub(super) fn env(sheet: &mut Sheet<'_>) -> Vec<String> {
+pub(super) fn env(sheet: &mut Sheet<'_>, kind: &str) -> Vec<String> {
     let key = "agent.env";
+    // What an agent that speaks a protocol needs to find its login and its provider.
+    let of_kind = outlast_agents::adapter::driven(kind).map_or(&[][..], |driven| driven.env);
     let Some(node) = sheet.given(key) else {
-        let names: Vec<_> =
-            ENV.into_iter().filter(|name| is_allowed(sheet, name)).map(str::to_owned).collect();
+        let names: Vec<_> = ENV
+            .into_iter()
+            .chain(of_kind.iter().copied())
+            .filter(|name| is_allowed(sheet, name))
+            .map(str::to_owned)
+            .collect();
         sheet.note(key, names.join(" "), Origin::Default);
         return names;
     };

@@ -4,6 +4,7 @@
 
 mod agent;
 mod defaults;
+mod driving;
 mod limits;
 mod output;
 mod paths;
@@ -15,8 +16,8 @@ mod workspace;
 use std::path::{Path, PathBuf};
 
 use outlast_engine::{
-    Agent, Checks, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Queue, Retain, Retry,
-    Strategy, Tool, Workflow,
+    Agent, Checks, Driving, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Queue, Retain,
+    Retry, Strategy, Tool, Workflow,
 };
 use sha2::{Digest, Sha256};
 
@@ -66,6 +67,7 @@ pub struct Effective {
     /// What the agent gets of the environment, as names that may end in `*`; `None` is everything.
     pub env: Option<Vec<String>>,
     pub model_class: ModelClass,
+    pub driving: Driving,
     pub strategy: Strategy,
     /// Absolute; `None` for `inplace`.
     pub root: Option<PathBuf>,
@@ -147,7 +149,7 @@ pub fn load(
     let defaults = Defaults::of_kind(&kind);
     let (strategy, root) = workspace::place(&mut sheet, workflow.path, around);
     let effective = Effective {
-        env: Some(agent::env(&mut sheet)),
+        env: Some(agent::env(&mut sheet, &kind)),
         strategy,
         root,
         workflow: Some(pinned(workflow, &document)),
@@ -163,9 +165,14 @@ pub fn plain(config: &Config, overrides: &Overrides) -> Result<Loaded, Vec<Probl
     let mut sheet =
         Sheet::new("command line", &nothing, config, overrides, verify::Findings::default());
     let kind = agent::kind(&mut sheet);
-    let mut effective = settled(&mut sheet, kind, &Defaults::plain());
+    // An agent that speaks a protocol goes on with its conversation; a command may have done its work.
+    let is_driven = outlast_agents::adapter::driven(&kind).is_some();
+    let defaults = if is_driven { Defaults::of_kind(&kind) } else { Defaults::plain() };
+    let mut effective = settled(&mut sheet, kind, &defaults);
     effective.strategy = overrides.workspace.unwrap_or_default();
-    effective.on_interrupt = OnInterrupt::Fail;
+    if !is_driven {
+        effective.on_interrupt = OnInterrupt::Fail;
+    }
     sheet.finish(effective)
 }
 
@@ -175,6 +182,7 @@ fn settled(sheet: &mut Sheet<'_>, kind: String, defaults: &Defaults) -> Effectiv
         agent: agent::agent(sheet, kind),
         env: None,
         model_class: agent::model_class(sheet),
+        driving: driving::driving(sheet),
         strategy: Strategy::default(),
         root: None,
         retain: workspace::retain(sheet),

@@ -194,6 +194,7 @@ fn failure(outcome: &Outcome) -> Option<&'static str> {
         | Outcome::Stalled { .. }
         | Outcome::TimedOut { .. }
         | Outcome::BadResponse { .. }
+        | Outcome::Impeded { .. }
         | Outcome::Interrupted { .. }
         | Outcome::Lost => Some(outcome.word()),
     }

@@ -251,7 +251,8 @@ fn outcome_number(outcome: &&Outcome) -> usize {
         Outcome::Stopped { .. } => 4,
         Outcome::Interrupted { .. } => 5,
         Outcome::Lost => 6,
-        Outcome::BadResponse { .. } => 15,
+        // Agents that are driven came later.
+        Outcome::BadResponse { .. } | Outcome::Impeded { .. } => 15,
         Outcome::NeverStarted { code, .. } => match code {
             NeverStarted::CommandNotFound => 7,
             NeverStarted::NotExecutable => 8,

@@ -1,0 +1,176 @@
+//! The agent's process: started, written to, listened to, ended.
+
+use std::io::{self, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+use outlast_agents::adapter::Launch;
+use rustix::process::{Pid, Signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::lines::Lines;
+
+/// Something has come.
+#[derive(Debug)]
+pub(crate) enum News {
+    Line(Vec<u8>),
+    /// The agent's standard output has ended.
+    End,
+    /// The shim or a person wants the attempt ended.
+    Stop,
+    /// What was to be written was not taken.
+    Deaf,
+}
+
+#[derive(Debug)]
+pub(crate) struct Agent {
+    child: Child,
+    input: Option<SyncSender<Vec<u8>>>,
+}
+
+/// So many lines wait for the loop before the agent has to wait.
+const WAITING: usize = 256;
+
+impl Agent {
+    /// Starts it in this process's directory and environment. Its standard error is ours.
+    pub(crate) fn start(launch: &Launch) -> io::Result<(Self, mpsc::Receiver<News>)> {
+        let Some((program, args)) = launch.argv.split_first() else {
+            return Err(io::Error::other("there is no command"));
+        };
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the driver's child is the agent, and it has no other"
+        )]
+        let mut command = Command::new(program);
+        command.args(args).envs(launch.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn()?;
+        let (send, receive) = mpsc::sync_channel(WAITING);
+        let output = child.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
+        let input = child.stdin.take().ok_or_else(|| io::Error::other("no input"))?;
+        listen(output, send.clone())?;
+        let input = speak(input, send.clone())?;
+        heed(send)?;
+        Ok((Self { child, input: Some(input) }, receive))
+    }
+
+    /// Never waits for the agent: it may not read while it writes.
+    pub(crate) fn send(&self, bytes: Vec<u8>) {
+        if let Some(input) = &self.input {
+            // Full only if the agent has stopped reading; its end tells the rest.
+            let _not_taken = input.try_send(bytes);
+        }
+    }
+
+    pub(crate) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Asks it to end. What it has started is the shim's to end.
+    pub(crate) fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    pub(crate) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // It is ours and not reaped yet, so the number is still its own; one that has ended needs no signal.
+        let _has_ended = pid.map(|pid| rustix::process::kill_process(pid, signal));
+    }
+
+    pub(crate) fn reap(&mut self) {
+        let _gone = self.child.wait();
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// True if it ends in this time.
+    pub(crate) fn ends_within(&mut self, within: Duration) -> bool {
+        if self.has_ended() {
+            return true;
+        }
+        wait_for_end(self.child.id(), within);
+        self.has_ended()
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn wait_for_end(pid: u32, within: Duration) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{PidfdFlags, pidfd_open};
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let Some(Ok(process)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
+        return thread::sleep(within);
+    };
+    let within = Timespec::try_from(within).ok();
+    // An interrupted wait is a short one, and the caller looks again.
+    let _ends_or_not = poll(&mut [PollFd::new(&process, PollFlags::IN)], within.as_ref());
+}
+
+#[cfg(not(target_os = "linux"))]
+fn wait_for_end(_pid: u32, within: Duration) {
+    thread::sleep(within);
+}
+
+fn listen(mut output: ChildStdout, send: SyncSender<News>) -> io::Result<()> {
+    let read = move || {
+        let (mut lines, mut buffer) = (Lines::default(), vec![0; 64 << 10]);
+        loop {
+            match output.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
+                    for line in lines.feed(&buffer[..count]) {
+                        if send.send(News::Line(line)).is_err() {
+                            return;
+                        }
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        let rest = lines.last().map(News::Line);
+        let _loop_gone = rest.into_iter().chain([News::End]).try_for_each(|news| send.send(news));
+    };
+    thread::Builder::new().name("agent-output".to_owned()).stack_size(STACK).spawn(read).map(drop)
+}
+
+fn speak(mut input: ChildStdin, send: SyncSender<News>) -> io::Result<SyncSender<Vec<u8>>> {
+    let (give, take) = mpsc::sync_channel::<Vec<u8>>(WAITING);
+    let write = move || {
+        for bytes in take {
+            if input.write_all(&bytes).and_then(|()| input.flush()).is_err() {
+                let _loop_gone = send.send(News::Deaf);
+                return;
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("agent-input".to_owned())
+        .stack_size(STACK)
+        .spawn(write)
+        .map(|_| give)
+}
+
+fn heed(send: SyncSender<News>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let wait = move || {
+        for _signal in signals.forever() {
+            if send.send(News::Stop).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).stack_size(STACK).spawn(wait).map(drop)
+}
+
+/// Enough for loops that call nothing deep.
+const STACK: usize = 128 << 10;

@@ -1,0 +1,206 @@
+//! One process of the agent, from its start to its end: what comes goes to the adapter, and what that answers is done.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use outlast_agents::adapter::{
+    Act, Adapter, End, Event, Heard, Orders, Question, Spent, Trouble, TroubleKind,
+};
+
+use crate::agent::{Agent, News};
+use crate::record::{Record, Way};
+use crate::screen;
+
+/// While a tool runs the agent is not silent: so often that is said.
+const BEAT: Duration = Duration::from_secs(20);
+/// A process that has ended its turn and was told so has this long to leave; what it saves then, it can resume from.
+const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// One that was told to end. The shim's own patience is a little longer.
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+/// Between two looks at a process that was killed, or at a question that a policy may answer.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Over {
+    pub(crate) end: End,
+    pub(crate) spent: Option<Spent>,
+    pub(crate) question: Option<Question>,
+}
+
+pub(crate) struct Conversation<'a> {
+    adapter: Box<dyn Adapter>,
+    orders: &'a Orders,
+    record: &'a mut Record,
+    tools: BTreeSet<String>,
+    spent: Option<Spent>,
+    /// The question that nothing but a person can answer.
+    question: Option<Question>,
+    end: Option<End>,
+    /// Why the driver has ended it, before the agent could say anything itself.
+    cause: Option<Trouble>,
+    /// When the process is killed if it still lives.
+    kill_at: Option<Instant>,
+}
+
+impl<'a> Conversation<'a> {
+    pub(crate) fn new(
+        adapter: Box<dyn Adapter>,
+        orders: &'a Orders,
+        record: &'a mut Record,
+    ) -> Self {
+        let tools = BTreeSet::new();
+        let (spent, question, end, cause, kill_at) = (None, None, None, None, None);
+        Self { adapter, orders, record, tools, spent, question, end, cause, kill_at }
+    }
+
+    pub(crate) fn run(mut self) -> io::Result<Over> {
+        let (mut agent, news) = Agent::start(&self.adapter.launch())?;
+        let first = self.adapter.begin();
+        self.carry_out(first, &mut agent)?;
+        loop {
+            match news.recv_timeout(self.patience()) {
+                Ok(News::Line(line)) => self.heard(&line, &mut agent)?,
+                Ok(News::End) => break,
+                Ok(News::Stop) => self
+                    .stop(Trouble::new(TroubleKind::Cancelled, "it was told to end"), &mut agent)?,
+                // Its output says why, or its end does.
+                Ok(News::Deaf) => agent.close_input(),
+                // What holds its output open then is a process that it has left behind.
+                Err(RecvTimeoutError::Timeout) if agent.has_ended() => break,
+                Err(RecvTimeoutError::Timeout) => self.tick(&mut agent),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let last = self.adapter.hear(Heard::End);
+        self.carry_out(last, &mut agent)?;
+        agent.close_input();
+        self.leave(&mut agent);
+        Ok(self.over())
+    }
+
+    fn heard(&mut self, line: &[u8], agent: &mut Agent) -> io::Result<()> {
+        self.record.line(Way::FromAgent, line)?;
+        let acts = self.adapter.hear(Heard::Line(line));
+        self.carry_out(acts, agent)
+    }
+
+    fn carry_out(&mut self, acts: Vec<Act>, agent: &mut Agent) -> io::Result<()> {
+        for act in acts {
+            match act {
+                Act::Send(bytes) => {
+                    self.record.line(Way::ToAgent, bytes.trim_ascii_end())?;
+                    agent.send(bytes);
+                }
+                Act::CloseInput => agent.close_input(),
+                Act::Tell(event) => self.told(event, agent)?,
+                Act::Call { .. } | Act::Listen { .. } => {
+                    return Err(io::Error::other("this driver does not speak HTTP"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn told(&mut self, event: Event, agent: &mut Agent) -> io::Result<()> {
+        self.record.event(&event)?;
+        screen::show(&event);
+        match event {
+            Event::ToolStarted { id, .. } => {
+                self.tools.insert(id);
+            }
+            Event::ToolEnded { id, .. } => {
+                self.tools.remove(&id);
+            }
+            Event::Spent(spent) => {
+                self.spent = Some(spent);
+                if let Some(why) = self.orders.caps.exceeded(&spent).filter(|_| self.end.is_none())
+                {
+                    self.stop(Trouble::new(TroubleKind::OwnCap, why), agent)?;
+                }
+            }
+            // It would try for minutes, and a login does not mend itself.
+            Event::Retries { trouble, .. } if trouble.kind == TroubleKind::Auth => {
+                self.stop(trouble, agent)?
+            }
+            Event::Asked(question) => self.question = Some(question),
+            Event::Decided { id, .. } => {
+                self.question.take_if(|question| question.id == id);
+            }
+            Event::Ended(end) => {
+                self.end.get_or_insert(end);
+                self.tools.clear();
+                self.kill_at.get_or_insert(now() + LEAVE_WITHIN);
+            }
+            _ => {}
+        }
+        // A policy would have answered by now: nothing but a person can, and no process waits for that.
+        Ok(())
+    }
+
+    /// Ends the turn: by the protocol, then by a signal, and at last by force.
+    fn stop(&mut self, trouble: Trouble, agent: &mut Agent) -> io::Result<()> {
+        if self.cause.is_some() {
+            return Ok(());
+        }
+        self.cause = Some(trouble);
+        self.kill_at = Some(now() + STOP_WITHIN);
+        let acts = self.adapter.cancel();
+        self.carry_out(acts, agent)?;
+        agent.terminate();
+        Ok(())
+    }
+
+    fn tick(&mut self, agent: &mut Agent) {
+        if !self.tools.is_empty() {
+            self.record.beat();
+        }
+        if self.question.is_some() && self.end.is_none() && self.cause.is_none() {
+            let text = "it waits for a person".to_owned();
+            let _written =
+                self.stop(Trouble { kind: TroubleKind::Cancelled, until_ms: None, text }, agent);
+        }
+        if self.kill_at.is_some_and(|at| at <= now()) {
+            agent.kill();
+        }
+    }
+
+    /// How long nothing may come before [`Conversation::tick`].
+    fn patience(&self) -> Duration {
+        let until_kill = self.kill_at.map(|at| at.saturating_duration_since(now()));
+        match (until_kill, &self.question) {
+            (Some(wait), _) => wait.max(SHORTEST),
+            // What a policy decides is answered in the same breath.
+            (None, Some(_)) => SHORTEST,
+            (None, None) => BEAT,
+        }
+    }
+
+    /// Its output has ended; it may still be saving what it can be resumed from.
+    fn leave(&self, agent: &mut Agent) {
+        if !agent.ends_within(LEAVE_WITHIN) {
+            agent.kill();
+        }
+        agent.reap();
+    }
+
+    fn over(self) -> Over {
+        let end = match (self.end, self.cause) {
+            // What the driver ended it for is why it ended, unless it had finished by then.
+            (Some(done @ End::Completed { .. }), _) => done,
+            (_, Some(trouble)) => End::Failed { trouble },
+            (Some(end), None) => end,
+            (None, None) => End::Interrupted,
+        };
+        let question = self.question.filter(|_| !matches!(end, End::Completed { .. }));
+        Over { end, spent: self.spent, question }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "patience is measured here")]
+fn now() -> Instant {
+    Instant::now()
+}

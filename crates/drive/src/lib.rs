@@ -1,0 +1,99 @@
+//! The driver: the small process that a shim starts for an agent that speaks a protocol.
+//!
+//! The driver starts the agent's CLI as its child and speaks to it. What it hears, it writes to the attempt's directory:
+//! `agent.jsonl` (events in our words), `transcript.jsonl` (every line as it was), `session.json` of the run (as soon as
+//! the agent has named its conversation) and `agent-end.json` (how the turn ended). What people read goes to standard
+//! output. No daemon is needed for any of that, so a daemon's death stops no turn.
+//!
+//! The driver knows no vendor: an adapter of `outlast_agents` says what each line means and what to answer. It keeps no
+//! database and no runtime. Threads bring what comes, and one loop decides.
+//!
+//! In reading order: `conversation` is one process of the agent from start to end, `agent` is that process, `record`
+//! writes the files, `lines` cuts the output into lines, and `screen` says it for people.
+
+mod conversation;
+
+mod agent;
+mod lines;
+mod record;
+mod screen;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use outlast_agents::adapter::{End, Ended, Orders, TroubleKind, driven};
+use outlast_home::layout::AttemptDir;
+
+use crate::conversation::{Conversation, Over};
+use crate::record::Record;
+
+/// The attempt's own files could not be read or made; nothing was started.
+const EXIT_BAD_FILES: u8 = 65;
+/// The turn did not end well; `agent-end.json` says how.
+const EXIT_NOT_DONE: u8 = 1;
+
+/// Drives the agent of the attempt in `dir` through one turn.
+pub fn main(dir: &Path) -> ExitCode {
+    let dir = AttemptDir(dir.to_owned());
+    let orders = match read(&dir) {
+        Ok(orders) => orders,
+        Err(why) => return refuse(&why),
+    };
+    let Some(agent) = driven(&orders.kind) else {
+        return refuse(&format!("there is no driver for agents of kind {}", orders.kind));
+    };
+    let mut record = match Record::open(&dir, &orders) {
+        Ok(record) => record,
+        Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),
+    };
+    let mut turn = orders.turn.clone();
+    let over = loop {
+        let adapter = agent.adapter(turn.clone());
+        match Conversation::new(adapter, &orders, &mut record).run() {
+            // Once: a new conversation, which has the prompt and the note in it.
+            Ok(over) if over.cannot_resume() && turn.session.is_some() => {
+                screen::say(&format!(
+                    "[outlast: {} cannot go on with its conversation; a new one begins]",
+                    orders.kind
+                ));
+                turn.session = None;
+            }
+            Ok(over) => break over,
+            Err(error) => return refuse(&format!("cannot run {}: {error}", orders.kind)),
+        }
+    };
+    conclude(&mut record, &over)
+}
+
+fn read(dir: &AttemptDir) -> Result<Orders, String> {
+    let path = dir.drive();
+    let bytes =
+        std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn conclude(record: &mut Record, over: &Over) -> ExitCode {
+    let ended = Ended { end: over.end.clone(), spent: over.spent, question: over.question.clone() };
+    if let Err(error) = record.end(&ended) {
+        return refuse(&format!("how the turn ended cannot be written: {error}"));
+    }
+    match &over.end {
+        End::Completed { .. } => ExitCode::SUCCESS,
+        End::Failed { trouble } => {
+            screen::say(&format!("[outlast: the turn failed: {}]", trouble.text));
+            ExitCode::from(EXIT_NOT_DONE)
+        }
+        End::Interrupted => ExitCode::from(EXIT_NOT_DONE),
+    }
+}
+
+fn refuse(why: &str) -> ExitCode {
+    screen::complain(why);
+    ExitCode::from(EXIT_BAD_FILES)
+}
+
+impl Over {
+    fn cannot_resume(&self) -> bool {
+        matches!(&self.end, End::Failed { trouble } if trouble.kind == TroubleKind::CannotResume)
+    }
+}

@@ -1,0 +1,121 @@
+//! The files that an attempt of a driven agent leaves.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use outlast_agents::adapter::{Ended, Event, Orders, Session, Stamped};
+use outlast_home::layout::AttemptDir;
+use serde::Serialize;
+
+/// Of a transcript so much is kept; the events go on.
+const MOST_TRANSCRIPT: u64 = 256 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Record {
+    events: File,
+    transcript: File,
+    transcript_bytes: u64,
+    end: PathBuf,
+    session: PathBuf,
+    kind: String,
+    heartbeat: Option<PathBuf>,
+}
+
+/// Which way a line went.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) enum Way {
+    #[serde(rename = "<")]
+    FromAgent,
+    #[serde(rename = ">")]
+    ToAgent,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    at_ms: u64,
+    dir: Way,
+    line: std::borrow::Cow<'a, str>,
+}
+
+impl Record {
+    pub(crate) fn open(dir: &AttemptDir, orders: &Orders) -> io::Result<Self> {
+        let append =
+            |path: &Path| OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+        Ok(Self {
+            events: append(&dir.agent_events())?,
+            transcript: append(&dir.transcript())?,
+            transcript_bytes: 0,
+            end: dir.agent_end(),
+            session: orders.session_file.clone(),
+            kind: orders.kind.clone(),
+            heartbeat: orders.heartbeat.clone(),
+        })
+    }
+
+    /// Writes an event down. A name of the conversation is durable before anything follows from it.
+    pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
+        let stamped = Stamped { at_ms: now_ms(), event: event.clone() };
+        let mut line = serde_json::to_vec(&stamped).map_err(io::Error::other)?;
+        line.push(b'\n');
+        self.events.write_all(&line)?;
+        if let Event::Session { id } = event {
+            let session = Session { kind: self.kind.clone(), id: id.clone() };
+            write_whole(&self.session, &serde_json::to_vec(&session).map_err(io::Error::other)?)?;
+        }
+        self.beat();
+        Ok(())
+    }
+
+    /// A line as it was; what is not text is shown as such.
+    pub(crate) fn line(&mut self, dir: Way, line: &[u8]) -> io::Result<()> {
+        if self.transcript_bytes > MOST_TRANSCRIPT {
+            return Ok(());
+        }
+        let line = Line { at_ms: now_ms(), dir, line: String::from_utf8_lossy(line) };
+        let mut bytes = serde_json::to_vec(&line).map_err(io::Error::other)?;
+        bytes.push(b'\n');
+        self.transcript_bytes += bytes.len() as u64;
+        self.transcript.write_all(&bytes)
+    }
+
+    /// The agent works, whether it says so or not.
+    pub(crate) fn beat(&self) {
+        let Some(path) = &self.heartbeat else { return };
+        let touched =
+            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+        // One that cannot be touched costs a restart at worst.
+        let _silence =
+            touched.and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH + since_1970()));
+    }
+
+    pub(crate) fn end(&mut self, ended: &Ended) -> io::Result<()> {
+        self.events.sync_data()?;
+        write_whole(&self.end, &serde_json::to_vec(ended).map_err(io::Error::other)?)
+    }
+}
+
+/// There whole or not at all, and there for good.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::other("a file needs a name"));
+    };
+    let beside = parent.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    let mut file =
+        OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_data()?;
+    std::fs::rename(&beside, path)?;
+    File::open(parent)?.sync_all()
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[expect(clippy::disallowed_methods, reason = "events are stamped here")]
+fn since_1970() -> std::time::Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
