@@ -246,3 +246,18 @@ fn a_limit_that_a_shim_did_not_keep_ends_the_tree_for_that() {
     assert_eq!(ended_for, Some(Some(EndCause::TimedOut)), "{effects:?}");
     assert!(monitor.is_done());
 }
+
+#[test]
+fn a_step_that_has_run_is_not_started_by_the_shim_that_another_daemon_launched_in_its_place() {
+    let (mut monitor, world) = monitor();
+    let hello = Hello { shim_pid: 40, records: started() };
+    tell(&mut monitor, &world, News::Greeted(Greeting::Met(hello)));
+    tell(&mut monitor, &world, News::HungUp);
+    sleep(&mut monitor, &world);
+    let hello = Hello { shim_pid: 50, records: Vec::new() };
+    let effects = tell(&mut monitor, &world, News::Greeted(Greeting::Met(hello)));
+    assert_eq!(says(&effects), [], "{effects:?}");
+    assert!(effects.iter().any(|it| matches!(it, Effect::HangUp)), "{effects:?}");
+    let looks = effects.iter().any(|it| matches!(it, Effect::LookForProcesses { .. }));
+    assert!(looks, "who is left of it is looked for by identity: {effects:?}");
+}

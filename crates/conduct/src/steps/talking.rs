@@ -26,6 +26,12 @@ impl StepMonitor {
         let Hello { shim_pid, records } = hello;
         self.silent_since_ms = None;
         self.effects.extend([Effect::Trouble(None), Effect::Shim(Some(shim_pid))]);
+        if !records::is_begun(&records) && !is_ours && self.has_run_before() {
+            // The step's files were deleted, and another daemon has launched a shim in their place. The step runs once.
+            self.effects.extend([Effect::HangUp, Effect::Shim(None)]);
+            let told = std::mem::take(&mut self.told);
+            return self.see_to_left(told, around);
+        }
         if !records::is_begun(&records) {
             // What is to be stopped is not started first.
             if !is_ours && self.stop.is_none() {
@@ -44,6 +50,12 @@ impl StepMonitor {
         let pulse = Pulse::new(around.awake_ms());
         let session = Session { records, stops_before, pulse };
         self.report_session(session, Then::Order, around)
+    }
+
+    /// True if the journal, a note or a shim that this monitor has met says that the command was started.
+    fn has_run_before(&self) -> bool {
+        let is_told = records::is_begun(&self.told);
+        is_told || self.known_process().is_some() || self.is_known_to_have_run
     }
 
     fn report_session(
