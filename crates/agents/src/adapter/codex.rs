@@ -1,32 +1,35 @@
 //! Codex, by `codex app-server`: JSON-RPC in lines, without a `jsonrpc` field.
 //!
-//! One process a turn, though a process could serve many: a second turn is 0.3 s faster in the same process, and then
-//! both have one fate. `initialize`, `thread/start` or `thread/resume`, `turn/start`; `turn/completed` is the last word.
-//! A command that the agent has left running is not over with the turn, so the turn then waits for it.
+//! One process per turn, though a process could serve many: a second turn is 0.3 s faster in the same process, and then
+//! both share one fate. `initialize`, then `thread/start` or `thread/resume`, then `turn/start`. `turn/completed` ends the
+//! turn, unless a command or a sub-agent still runs: Codex does not wait for those, and ends them with the process.
 //!
-//! What may be done unasked. With `park` and `deny`: approval policy `untrusted`, sandbox `read-only`. Codex then asks
-//! before each patch and each command but the reading ones of its own list, and those cannot write. A sandbox that may
-//! write would also make Codex trust the repository, and with it the hooks and servers of its `.codex`; for the same
-//! reason `thread/start` names no directory. With `allow`: `on-request` and `workspace-write`, and what goes beyond the
-//! workspace is asked and allowed. `never` is no choice: it refuses the tools of MCP servers. The reviewer is always
-//! `user`, because a reviewing model would cost and decide.
+//! What may happen unasked. With `park` and `deny`: approval policy `untrusted`, sandbox `read-only`. Codex then asks
+//! before each patch and each command, except for commands of its own list that only read, and those run where nothing
+//! can be written. A sandbox that can write makes Codex trust the repository, and so the hooks and servers of its
+//! `.codex`, if `thread/start` names the directory: it never does, and Codex takes the one that it is started in. With
+//! `allow`: `on-request` and `workspace-write`; what goes beyond the workspace is asked and allowed. `never` would refuse
+//! the tools of MCP servers. The reviewer is always `user`: a reviewing model would cost, and would decide.
 //!
-//! Spend: `last` is one call. All of them since `turn/started` are added up, those of sub-agents too, which no total of
-//! the thread has. The same `last` comes again with news of a limit: then the total beside it has not moved.
+//! Spend: `last` is one call. The calls since `turn/started` are added up, those of sub-agents too, which are in no total
+//! of the thread. A limit repeats the `last` of the call before it, with the same total: that is not counted again.
+//! There is no price.
 //!
-//! Silent: two errors 500 in a row, a server of MCP that does not start, a denial's reason (it is steered after it).
+//! Silent: retries after a 500, an MCP server that does not start. A refusal has no place for its reason, so the reason
+//! is steered into the turn. Codex numbers its questions from 0 in each process; their ids here start with the turn's.
 
 mod ask;
 mod read;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::event::{End, Event, Question, Spent, Trouble, TroubleKind};
-use super::json::{at, brief, line, list, object, text, whole, yes};
+use super::json::{at, brief, line, object, text};
 use super::{
     Act, Adapter, ApprovalMode, Capabilities, Cost, Decision, Driven, Heard, Launch, Transport,
     Turn,
@@ -57,51 +60,6 @@ pub(super) const DRIVEN: Driven = Driven {
     login: "codex login",
     make: |turn| Box::new(Codex::new(turn)),
 };
-
-/// Known, and nothing that we need.
-const NOT_NEEDED: [&str; 41] = [
-    "account/login/completed",
-    "account/updated",
-    "app/list/updated",
-    "configWarning",
-    "deprecationNotice",
-    "guardianWarning",
-    "hook/completed",
-    "hook/started",
-    "item/agentMessage/delta",
-    "item/autoApprovalReview/completed",
-    "item/autoApprovalReview/started",
-    "item/commandExecution/outputDelta",
-    "item/commandExecution/terminalInteraction",
-    "item/fileChange/outputDelta",
-    "item/fileChange/patchUpdated",
-    "item/mcpToolCall/progress",
-    "item/plan/delta",
-    "item/reasoning/summaryPartAdded",
-    "item/reasoning/summaryTextDelta",
-    "item/reasoning/textDelta",
-    "mcpServer/oauthLogin/completed",
-    "mcpServer/startupStatus/updated",
-    "model/verification",
-    "rawResponseItem/completed",
-    "remoteControl/status/changed",
-    "skills/changed",
-    "thread/archived",
-    "thread/closed",
-    "thread/compacted",
-    "thread/goal/cleared",
-    "thread/goal/updated",
-    "thread/name/updated",
-    "thread/readState/changed",
-    "thread/settings/updated",
-    "thread/started",
-    "thread/status/changed",
-    "thread/unarchived",
-    "turn/diff/updated",
-    "turn/plan/updated",
-    "turn/settings/updated",
-    "warning",
-];
 
 /// After a first count in a resumed thread, these say nothing about whose count it was.
 const SAYS_NOTHING_OF_SPEND: [&str; 3] =
@@ -322,213 +280,10 @@ impl Codex {
                 .map(|name| Act::Tell(Event::Model { name: name.to_owned() }))
                 .into_iter()
                 .collect(),
-            method if NOT_NEEDED.contains(&method) => Vec::new(),
+            method if read::NOT_NEEDED.contains(&method) => Vec::new(),
             _ => self.not_understood(),
         });
         acts
-    }
-
-    fn is_own(&self, params: &Value) -> bool {
-        text(params, "threadId") == Some(&self.thread)
-    }
-
-    fn turn_started(&mut self, params: &Value) -> Vec<Act> {
-        let Some(turn) = text(params, "turn.id") else { return self.not_understood() };
-        self.turns.insert(turn.to_owned());
-        if !self.is_own(params) {
-            self.beside.insert(turn.to_owned());
-        } else if matches!(self.stage, Stage::Starting) {
-            self.stage = Stage::Running { turn: turn.to_owned() };
-        }
-        Vec::new()
-    }
-
-    fn turn_completed(&mut self, params: &Value) -> Vec<Act> {
-        let Some(turn) = at(params, "turn") else { return self.not_understood() };
-        let id = text(turn, "id").unwrap_or_default();
-        match &self.stage {
-            Stage::Running { turn: ours } if ours == id => self.completed(turn),
-            _ => {
-                let was_beside = self.beside.remove(id);
-                if was_beside { self.lingers() } else { Vec::new() }
-            }
-        }
-    }
-
-    fn completed(&mut self, turn: &Value) -> Vec<Act> {
-        let text_of = |item: &Value| text(item, "text").map(str::to_owned);
-        let items = list(turn, "items").iter().rev();
-        let last = items.filter(|it| text(it, "type") == Some("agentMessage")).find_map(text_of);
-        let end = match text(turn, "status") {
-            Some("completed") => match (self.trouble.take(), last.or_else(|| self.said.take())) {
-                (Some(trouble), _) => End::Failed { trouble },
-                (None, None) if self.spent.is_none() => End::Failed { trouble: self.nothing() },
-                (None, text) => End::Completed { text: text.unwrap_or_default() },
-            },
-            Some("failed") => {
-                let error = at(turn, "error").filter(|error| !error.is_null());
-                let trouble = error.map(|error| self.trouble_of(error)).or(self.trouble.take());
-                let unsaid = || Trouble::new(TroubleKind::Other, "the turn failed");
-                End::Failed { trouble: trouble.unwrap_or_else(unsaid) }
-            }
-            Some("interrupted") => {
-                let trouble = Trouble::new(TroubleKind::Cancelled, "the turn was interrupted");
-                End::Failed { trouble }
-            }
-            _ => return self.not_understood(),
-        };
-        match end {
-            End::Completed { text } if self.live() > 0 => {
-                self.stage = Stage::Lingering { text };
-                self.lingers()
-            }
-            end => self.over(end),
-        }
-    }
-
-    /// A turn that is completed, of which no model knows anything.
-    fn nothing(&self) -> Trouble {
-        let until_ms = self.windows.until_ms();
-        let kind = if until_ms.is_some() { TroubleKind::Quota } else { TroubleKind::Other };
-        let text = "the turn was completed, and no model had answered".to_owned();
-        Trouble { kind, until_ms, text }
-    }
-
-    /// Commands and sub-agents that outlive the turn.
-    fn live(&self) -> usize {
-        let is_command = |item: &&Value| text(item, "type") == Some("commandExecution");
-        self.open.values().filter(is_command).count() + self.beside.len()
-    }
-
-    fn lingers(&mut self) -> Vec<Act> {
-        let Stage::Lingering { text } = &self.stage else { return Vec::new() };
-        let live = self.live();
-        let text = text.clone();
-        let count = u32::try_from(live).unwrap_or(u32::MAX);
-        let mut acts = vec![Act::Tell(Event::Background { live: count })];
-        if live == 0 {
-            acts.extend(self.over(End::Completed { text }));
-        }
-        acts
-    }
-
-    fn over(&mut self, end: End) -> Vec<Act> {
-        let mut acts = Vec::new();
-        if let Some(spent) = &mut self.spent {
-            // Of a call that was cut off, nothing was counted.
-            spent.is_floor = !matches!(end, End::Completed { .. });
-            acts.push(Act::Tell(Event::Spent(*spent)));
-        }
-        self.stage = Stage::Over;
-        if end != End::Interrupted {
-            acts.push(Act::CloseInput);
-        }
-        acts.push(Act::Tell(Event::Ended(end)));
-        acts
-    }
-
-    fn item_started(&mut self, params: &Value) -> Vec<Act> {
-        let Some((id, item)) = self.item(params) else { return Vec::new() };
-        let tool = read::tool(item);
-        self.open.insert(id.to_owned(), item.clone());
-        let started = |(name, about)| Event::ToolStarted { id: id.to_owned(), name, about };
-        tool.map(|tool| Act::Tell(started(tool))).into_iter().collect()
-    }
-
-    fn item_completed(&mut self, params: &Value) -> Vec<Act> {
-        let Some((id, item)) = self.item(params) else { return Vec::new() };
-        self.open.remove(id);
-        let mut acts = Vec::new();
-        if read::tool(item).is_some() {
-            let is_error = read::has_failed(item);
-            acts.push(Act::Tell(Event::ToolEnded { id: id.to_owned(), is_error }));
-        }
-        // What a sub-agent says is said to the agent.
-        if text(item, "type") == Some("agentMessage") && self.is_own(params) {
-            let text = text(item, "text").unwrap_or_default().to_owned();
-            (self.said, self.trouble) = (Some(text.clone()), None);
-            acts.push(Act::Tell(Event::Said { text }));
-        }
-        acts.extend(self.lingers());
-        acts
-    }
-
-    /// An item of a turn that began in this process.
-    fn item<'v>(&self, params: &'v Value) -> Option<(&'v str, &'v Value)> {
-        let item = at(params, "item")?;
-        let is_new = self.turns.contains(text(params, "turnId")?);
-        Some((text(item, "id").filter(|_| is_new)?, item))
-    }
-
-    fn usage(&mut self, params: &Value) -> Vec<Act> {
-        let usage = at(params, "tokenUsage").unwrap_or(&Value::Null);
-        let thread = text(params, "threadId");
-        let (Some(thread), Some(total), Some(last)) =
-            (thread, at(usage, "total"), at(usage, "last"))
-        else {
-            return self.not_understood();
-        };
-        let before = self.totals.insert(thread.to_owned(), total.clone());
-        if !text(params, "turnId").is_some_and(|turn| self.turns.contains(turn)) {
-            return Vec::new();
-        }
-        let mut acts = Vec::new();
-        if let Some(used) = whole(last, "totalTokens").filter(|_| self.is_own(params)) {
-            let window = whole(usage, "modelContextWindow");
-            acts.push(Act::Tell(Event::Context { used, window }));
-        }
-        if before.as_ref() != Some(total) {
-            self.unsure = Some(read::spent(last));
-            let is_first_of_resumed = before.is_none() && self.turn.session.is_some();
-            if !(is_first_of_resumed && self.is_own(params)) {
-                acts.extend(self.sure());
-            }
-        }
-        acts
-    }
-
-    fn sure(&mut self) -> Option<Act> {
-        let call = self.unsure.take()?;
-        let spent = self.spent.unwrap_or_default().and(&call);
-        self.spent = Some(spent);
-        Some(Act::Tell(Event::Spent(spent)))
-    }
-
-    fn limits(&mut self, params: &Value) -> Vec<Act> {
-        let Some(limits) = at(params, "rateLimits") else { return self.not_understood() };
-        if !self.windows.merge(limits) {
-            return Vec::new();
-        }
-        let (text, until_ms) = (self.windows.to_string(), self.windows.until_ms());
-        let trouble = Trouble { kind: TroubleKind::Quota, until_ms, text };
-        vec![Act::Tell(Event::Window { trouble })]
-    }
-
-    fn error(&mut self, params: &Value) -> Vec<Act> {
-        let Some(error) = at(params, "error") else { return self.not_understood() };
-        let trouble = self.trouble_of(error);
-        if trouble.kind == TroubleKind::Quota {
-            self.unsure = None;
-        }
-        let mut acts: Vec<Act> = self.sure().into_iter().collect();
-        if yes(params, "willRetry") {
-            self.retries += 1;
-            let counted = text(error, "message").and_then(read::attempt);
-            let (attempt, most) = counted.map_or((self.retries, None), |(n, of)| (n, Some(of)));
-            acts.push(Act::Tell(Event::Retries { attempt, most, delay_ms: None, trouble }));
-        } else if self.is_own(params) && !read::is_of_a_request(error) {
-            self.trouble = Some(trouble);
-        }
-        acts
-    }
-
-    fn trouble_of(&self, error: &Value) -> Trouble {
-        let kind = read::kind(at(error, "codexErrorInfo").unwrap_or(&Value::Null));
-        let words = [text(error, "message"), text(error, "additionalDetails")];
-        let words: Vec<&str> = words.into_iter().flatten().collect();
-        let is_limit = matches!(kind, TroubleKind::Quota | TroubleKind::Throttle);
-        let until_ms = self.windows.until_ms().filter(|_| is_limit);
-        Trouble { kind, until_ms, text: brief(&words.join(": "), 2000) }
     }
 
     fn asks(&mut self, method: &str, request: &Value, params: &Value) -> Vec<Act> {
@@ -540,7 +295,7 @@ impl Codex {
             acts.push(Act::Send(line(&json!({ "id": request, "error": error }))));
             return acts;
         };
-        // Codex counts its requests from nothing in each process; a decision must never meet another question.
+        // A late decision about an earlier process's request 0 must not meet this one.
         let turn = text(params, "turnId").unwrap_or(&self.thread);
         let id = format!("{turn}.{}", request.as_str().map_or(request.to_string(), str::to_owned));
         let asked = ask::Asked { request: request.clone(), words: words.clone(), form };

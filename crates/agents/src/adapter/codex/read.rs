@@ -13,6 +13,51 @@ pub(super) const INVALID_REQUEST: i64 = -32600;
 
 const MOST_ABOUT: usize = 200;
 
+/// Known, and nothing that we need.
+pub(super) const NOT_NEEDED: [&str; 41] = [
+    "account/login/completed",
+    "account/updated",
+    "app/list/updated",
+    "configWarning",
+    "deprecationNotice",
+    "guardianWarning",
+    "hook/completed",
+    "hook/started",
+    "item/agentMessage/delta",
+    "item/autoApprovalReview/completed",
+    "item/autoApprovalReview/started",
+    "item/commandExecution/outputDelta",
+    "item/commandExecution/terminalInteraction",
+    "item/fileChange/outputDelta",
+    "item/fileChange/patchUpdated",
+    "item/mcpToolCall/progress",
+    "item/plan/delta",
+    "item/reasoning/summaryPartAdded",
+    "item/reasoning/summaryTextDelta",
+    "item/reasoning/textDelta",
+    "mcpServer/oauthLogin/completed",
+    "mcpServer/startupStatus/updated",
+    "model/verification",
+    "rawResponseItem/completed",
+    "remoteControl/status/changed",
+    "skills/changed",
+    "thread/archived",
+    "thread/closed",
+    "thread/compacted",
+    "thread/goal/cleared",
+    "thread/goal/updated",
+    "thread/name/updated",
+    "thread/readState/changed",
+    "thread/settings/updated",
+    "thread/started",
+    "thread/status/changed",
+    "thread/unarchived",
+    "turn/diff/updated",
+    "turn/plan/updated",
+    "turn/settings/updated",
+    "warning",
+];
+
 /// An item that is the use of a tool: the tool's name, and what it is used on.
 pub(super) fn tool(item: &Value) -> Option<(String, String)> {
     let of = |name| text(item, name).unwrap_or_default().to_owned();
@@ -118,7 +163,7 @@ pub(super) struct Windows(BTreeMap<String, Window>);
 
 #[derive(PartialEq)]
 struct Window {
-    used_percent: u64,
+    used_percent: f64,
     resets_at: Option<u64>,
 }
 
@@ -138,7 +183,7 @@ impl Windows {
 
     /// When the last of the windows that are spent is open again.
     pub(super) fn until_ms(&self) -> Option<u64> {
-        let spent = self.0.values().filter(|window| window.used_percent >= 100);
+        let spent = self.0.values().filter(|window| window.used_percent >= 100.0);
         let seconds = spent.filter_map(|window| window.resets_at).max()?;
         Some(seconds.saturating_mul(1000))
     }
@@ -155,8 +200,8 @@ impl fmt::Display for Windows {
 }
 
 fn window(value: &Value) -> Option<Window> {
-    let used = whole(value, "usedPercent");
-    let left = || whole(value, "remainingPercent").map(|left| 100_u64.saturating_sub(left));
-    let used_percent = used.or_else(left)?;
+    let percent = |name| at(value, name).and_then(Value::as_f64);
+    let used_percent =
+        percent("usedPercent").or(percent("remainingPercent").map(|it| 100.0 - it))?;
     Some(Window { used_percent, resets_at: whole(value, "resetsAt") })
 }
