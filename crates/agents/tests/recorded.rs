@@ -7,15 +7,21 @@
     reason = "reads recordings, and writes what comes of them when asked"
 )]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use outlast_agents::adapter::{
-    Act, Adapter, ApprovalMode, Approvals, End, Event, Heard, Turn, driven,
+    Act, Adapter, ApprovalMode, Approvals, Decision, End, Event, Heard, Turn, driven,
 };
+use serde_json::Value;
 
 /// Which recordings are of which kind.
-const RECORDED: [(&str, &str); 2] = [("claude-2.1.197", "claude"), ("claude-2.1.325", "claude")];
+const RECORDED: [(&str, &str); 3] =
+    [("claude-2.1.197", "claude"), ("claude-2.1.325", "claude"), ("codex-0.166.0", "codex")];
+
+/// The kinds whose recordings have what their client said: it is done again in its place.
+const WITH_CLIENT: [&str; 1] = ["codex"];
 
 struct Recording {
     kind: &'static str,
@@ -23,7 +29,7 @@ struct Recording {
     lines: Vec<Vec<u8>>,
 }
 
-/// What the agent has written in each recording.
+/// What was written in each recording.
 fn recordings() -> Vec<Recording> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
     let mut found = Vec::new();
@@ -34,47 +40,152 @@ fn recordings() -> Vec<Recording> {
             .collect();
         paths.retain(|path| path.extension().is_some_and(|it| it == "jsonl"));
         paths.sort();
-        found.extend(paths.into_iter().map(|path| Recording { kind, lines: lines(&path), path }));
+        let recording = |path: PathBuf| Recording { kind, lines: lines(kind, &path), path };
+        found.extend(paths.into_iter().map(recording));
     }
     assert!(!found.is_empty());
     found
 }
 
-/// The agent's own lines: all of a plain recording, one direction of a transcript.
-fn lines(path: &Path) -> Vec<Vec<u8>> {
+/// The agent's own lines: all of a plain recording, one direction of a transcript. What the client said stays as it was
+/// written down, if it is done again.
+fn lines(kind: &str, path: &Path) -> Vec<Vec<u8>> {
     let whole = fs::read_to_string(path).expect("a recording");
-    let own = |line: &str| -> Option<Vec<u8>> {
-        let Ok(value) = serde_json::from_str::<serde_json::Value>(line) else {
+    let kept = |line: &str| -> Option<Vec<u8>> {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
             return Some(line.into());
         };
-        match (value.get("dir").and_then(|it| it.as_str()), value.get("msg")) {
+        match (value.get("dir").and_then(Value::as_str), value.get("msg")) {
             (Some("<"), Some(said)) => Some(said.to_string().into_bytes()),
+            (Some(">"), Some(_)) if WITH_CLIENT.contains(&kind) => Some(line.into()),
             (Some(_), Some(_)) => None,
             _ => Some(line.into()),
         }
     };
-    whole.lines().filter_map(own).collect()
+    whole.lines().filter_map(kept).collect()
 }
 
-fn adapter(kind: &str) -> Box<dyn Adapter> {
-    let approvals = Approvals { mode: ApprovalMode::Allow, allow: Vec::new() };
-    let turn =
-        Turn { prompt: "Do it.".to_owned(), dir: "/work".to_owned(), approvals, ..Turn::default() };
+fn adapter(kind: &str, session: Option<String>) -> Box<dyn Adapter> {
+    // Where the client's answers are recorded, those decide.
+    let mode = if WITH_CLIENT.contains(&kind) { ApprovalMode::Park } else { ApprovalMode::Allow };
+    let approvals = Approvals { mode, allow: Vec::new() };
+    let (prompt, dir) = ("Do it.".to_owned(), "/work".to_owned());
+    let turn = Turn { prompt, dir, session, approvals, ..Turn::default() };
     driven(kind).expect("a driven kind").adapter(turn)
 }
 
 /// The events of one turn: what comes after its end is of another.
 fn play<'a>(kind: &str, lines: impl Iterator<Item = &'a [u8]>) -> Vec<Event> {
-    let mut adapter = adapter(kind);
-    let mut events = told(adapter.begin());
+    let lines: Vec<&[u8]> = lines.collect();
+    let session = lines.iter().find_map(|line| resumed(&by_client(line)?));
+    let mut adapter = adapter(kind, session);
+    let mut requests = Requests::default();
+    let mut events = Vec::new();
+    let begun = adapter.begin();
+    requests.keep(&begun);
+    events.extend(told(begun));
     for line in lines {
-        events.extend(told(adapter.hear(Heard::Line(line))));
+        let acts = match by_client(line) {
+            Some(said) => {
+                requests.recorded(&said);
+                again(adapter.as_mut(), &said, &events)
+            }
+            None => match requests.addressed(line) {
+                Some(line) => adapter.hear(Heard::Line(&line)),
+                None => Vec::new(),
+            },
+        };
+        requests.keep(&acts);
+        events.extend(told(acts));
         if is_over(&events) {
             return events;
         }
     }
     events.extend(told(adapter.hear(Heard::End)));
     events
+}
+
+/// What the client said, by a line of a transcript.
+fn by_client(line: &[u8]) -> Option<Value> {
+    let mut value = serde_json::from_slice::<Value>(line).ok()?;
+    let is_client = value.get("dir").and_then(Value::as_str) == Some(">");
+    is_client.then(|| value["msg"].take())
+}
+
+/// The conversation that the recording goes on with.
+fn resumed(said: &Value) -> Option<String> {
+    let is_resume = said["method"] == "thread/resume";
+    said["params"]["threadId"].as_str().filter(|_| is_resume).map(str::to_owned)
+}
+
+/// Has the adapter do what the client did.
+fn again(adapter: &mut dyn Adapter, said: &Value, events: &[Event]) -> Vec<Act> {
+    match said["method"].as_str() {
+        Some("turn/steer") => {
+            let text = said["params"]["input"][0]["text"].as_str().expect("a text");
+            adapter.steer(text).unwrap_or_default()
+        }
+        Some("turn/interrupt") => adapter.cancel(),
+        Some(_) => Vec::new(),
+        None => {
+            let result = &said["result"];
+            let word = result["decision"].as_str().or(result["action"].as_str());
+            let decision = match (word, result["content"]["answer"].as_str()) {
+                (_, Some(text)) => Decision::Text { text: text.to_owned() },
+                (Some("accept"), None) => Decision::Allow,
+                _ => Decision::Deny { why: "outlast says no".to_owned() },
+            };
+            let asked = |event: &Event| match event {
+                Event::Asked(question) => Some(question.id.clone()),
+                _ => None,
+            };
+            let question = events.iter().rev().find_map(asked);
+            question.map(|id| adapter.decide(&id, &decision)).unwrap_or_default()
+        }
+    }
+}
+
+/// Requests by JSON-RPC: an answer of the recording is for the client's id, and goes to the adapter's for the same.
+#[derive(Default)]
+struct Requests {
+    /// The ids that the adapter gave, by method, in order.
+    sent: BTreeMap<String, Vec<Value>>,
+    /// The method of each id of the recording, and which of its kind it was.
+    of: BTreeMap<String, (String, usize)>,
+    recorded: BTreeMap<String, usize>,
+}
+
+impl Requests {
+    fn keep(&mut self, acts: &[Act]) {
+        for act in acts {
+            let Act::Send(bytes) = act else { continue };
+            let Ok(said) = serde_json::from_slice::<Value>(bytes) else { continue };
+            if let (Some(method), Some(id)) = (said["method"].as_str(), said.get("id")) {
+                self.sent.entry(method.to_owned()).or_default().push(id.clone());
+            }
+        }
+    }
+
+    fn recorded(&mut self, said: &Value) {
+        if let (Some(method), Some(id)) = (said["method"].as_str(), said.get("id")) {
+            let count = self.recorded.entry(method.to_owned()).or_default();
+            self.of.insert(id.to_string(), (method.to_owned(), *count));
+            *count += 1;
+        }
+    }
+
+    /// A line as this client would have got it; `None` for an answer to what it did not ask.
+    fn addressed(&self, line: &[u8]) -> Option<Vec<u8>> {
+        let answer = serde_json::from_slice::<Value>(line)
+            .ok()
+            .filter(|it| it.get("id").is_some() && it.get("method").is_none());
+        let Some(mut answer) = answer else { return Some(line.to_vec()) };
+        let Some((method, nth)) = self.of.get(&answer["id"].to_string()) else {
+            return Some(line.to_vec());
+        };
+        answer["id"] = self.sent.get(method)?.get(*nth)?.clone();
+        Some(answer.to_string().into_bytes())
+    }
 }
 
 fn told(acts: Vec<Act>) -> Vec<Event> {

@@ -9,6 +9,7 @@
 //! understood is counted and kept, never fatal.
 
 mod claude;
+mod codex;
 mod event;
 mod files;
 mod json;
@@ -201,7 +202,7 @@ pub struct Driven {
     make: fn(Turn) -> Box<dyn Adapter>,
 }
 
-pub const DRIVEN: [Driven; 1] = [claude::DRIVEN];
+pub const DRIVEN: [Driven; 2] = [claude::DRIVEN, codex::DRIVEN];
 
 pub fn driven(name: &str) -> Option<&'static Driven> {
     DRIVEN.iter().find(|driven| driven.name == name)
