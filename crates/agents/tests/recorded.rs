@@ -7,15 +7,19 @@
     reason = "reads recordings, and writes what comes of them when asked"
 )]
 
+#[path = "recorded/http.rs"]
+mod http;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use outlast_agents::adapter::{
-    Act, Adapter, ApprovalMode, Approvals, End, Event, Heard, Turn, driven,
+    Act, Adapter, ApprovalMode, Approvals, End, Event, Heard, Transport, Turn, driven,
 };
 
 /// Which recordings are of which kind.
-const RECORDED: [(&str, &str); 2] = [("claude-2.1.197", "claude"), ("claude-2.1.325", "claude")];
+const RECORDED: [(&str, &str); 3] =
+    [("claude-2.1.197", "claude"), ("claude-2.1.325", "claude"), ("opencode-1.18.33", "opencode")];
 
 struct Recording {
     kind: &'static str,
@@ -34,7 +38,11 @@ fn recordings() -> Vec<Recording> {
             .collect();
         paths.retain(|path| path.extension().is_some_and(|it| it == "jsonl"));
         paths.sort();
-        found.extend(paths.into_iter().map(|path| Recording { kind, lines: lines(&path), path }));
+        let of = |path: PathBuf| {
+            let lines = if is_http(kind) { http::lines(&path) } else { lines(&path) };
+            Recording { kind, lines, path }
+        };
+        found.extend(paths.into_iter().map(of));
     }
     assert!(!found.is_empty());
     found
@@ -56,8 +64,12 @@ fn lines(path: &Path) -> Vec<Vec<u8>> {
     whole.lines().filter_map(own).collect()
 }
 
-fn adapter(kind: &str) -> Box<dyn Adapter> {
-    let approvals = Approvals { mode: ApprovalMode::Allow, allow: Vec::new() };
+fn is_http(kind: &str) -> bool {
+    adapter(kind, ApprovalMode::Allow).launch().transport == Transport::Http
+}
+
+fn adapter(kind: &str, mode: ApprovalMode) -> Box<dyn Adapter> {
+    let approvals = Approvals { mode, allow: Vec::new() };
     let turn =
         Turn { prompt: "Do it.".to_owned(), dir: "/work".to_owned(), approvals, ..Turn::default() };
     driven(kind).expect("a driven kind").adapter(turn)
@@ -65,7 +77,10 @@ fn adapter(kind: &str) -> Box<dyn Adapter> {
 
 /// The events of one turn: what comes after its end is of another.
 fn play<'a>(kind: &str, lines: impl Iterator<Item = &'a [u8]>) -> Vec<Event> {
-    let mut adapter = adapter(kind);
+    if is_http(kind) {
+        return http::play(adapter(kind, ApprovalMode::Park), lines);
+    }
+    let mut adapter = adapter(kind, ApprovalMode::Allow);
     let mut events = told(adapter.begin());
     for line in lines {
         events.extend(told(adapter.hear(Heard::Line(line))));

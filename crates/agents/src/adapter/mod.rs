@@ -11,6 +11,7 @@
 mod claude;
 mod event;
 mod json;
+mod opencode;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,9 @@ pub struct Turn {
     pub effort: Option<String>,
     pub permission_mode: Option<String>,
     pub approvals: Approvals,
+    /// Made by the driver for this attempt alone and written nowhere: the password of an agent that is a server.
+    #[serde(skip)]
+    pub secret: String,
 }
 
 /// Who decides when the agent asks whether it may do something.
@@ -127,6 +131,9 @@ pub enum Act {
     Send(Vec<u8>),
     /// Close its standard input.
     CloseInput,
+    /// Its HTTP server is at this address. Calls and listening go there, by basic authentication as this user with
+    /// [`Turn::secret`]. Comes before either of them, once.
+    Connect { address: String, user: &'static str },
     /// Call its HTTP server; a body is JSON.
     Call { call: u64, method: &'static str, path: String, body: Option<String> },
     /// Listen to server-sent events of this path.
@@ -197,7 +204,7 @@ pub struct Driven {
     make: fn(Turn) -> Box<dyn Adapter>,
 }
 
-pub const DRIVEN: [Driven; 1] = [claude::DRIVEN];
+pub const DRIVEN: [Driven; 2] = [claude::DRIVEN, opencode::DRIVEN];
 
 pub fn driven(name: &str) -> Option<&'static Driven> {
     DRIVEN.iter().find(|driven| driven.name == name)
