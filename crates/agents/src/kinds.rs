@@ -39,9 +39,9 @@ pub const KINDS: [Kind; 8] = [
         stall_window_ms: Some(30 * MINUTE_MS),
     },
     driven("claude"),
-    planned("codex"),
+    driven("codex"),
     planned("gemini"),
-    planned("opencode"),
+    driven("opencode"),
     planned("pi"),
     planned("acp"),
 ];

@@ -7,18 +7,25 @@
     reason = "reads recordings, and writes what comes of them when asked"
 )]
 
+#[path = "recorded/http.rs"]
+mod http;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use outlast_agents::adapter::{
-    Act, Adapter, ApprovalMode, Approvals, Decision, End, Event, Heard, Turn, driven,
+    Act, Adapter, ApprovalMode, Approvals, Decision, End, Event, Heard, Transport, Turn, driven,
 };
 use serde_json::Value;
 
 /// Which recordings are of which kind.
-const RECORDED: [(&str, &str); 3] =
-    [("claude-2.1.197", "claude"), ("claude-2.1.325", "claude"), ("codex-0.166.0", "codex")];
+const RECORDED: [(&str, &str); 4] = [
+    ("claude-2.1.197", "claude"),
+    ("claude-2.1.325", "claude"),
+    ("codex-0.166.0", "codex"),
+    ("opencode-1.18.33", "opencode"),
+];
 
 /// The kinds whose recordings have what their client said: it is done again in its place.
 const WITH_CLIENT: [&str; 1] = ["codex"];
@@ -40,8 +47,11 @@ fn recordings() -> Vec<Recording> {
             .collect();
         paths.retain(|path| path.extension().is_some_and(|it| it == "jsonl"));
         paths.sort();
-        let recording = |path: PathBuf| Recording { kind, lines: lines(kind, &path), path };
-        found.extend(paths.into_iter().map(recording));
+        let of = |path: PathBuf| {
+            let lines = if is_http(kind) { http::lines(&path) } else { lines(kind, &path) };
+            Recording { kind, lines, path }
+        };
+        found.extend(paths.into_iter().map(of));
     }
     assert!(!found.is_empty());
     found
@@ -65,9 +75,11 @@ fn lines(kind: &str, path: &Path) -> Vec<Vec<u8>> {
     whole.lines().filter_map(kept).collect()
 }
 
-fn adapter(kind: &str, session: Option<String>) -> Box<dyn Adapter> {
-    // Where the client's answers are recorded, those decide.
-    let mode = if WITH_CLIENT.contains(&kind) { ApprovalMode::Park } else { ApprovalMode::Allow };
+fn is_http(kind: &str) -> bool {
+    adapter(kind, ApprovalMode::Allow, None).launch().transport == Transport::Http
+}
+
+fn adapter(kind: &str, mode: ApprovalMode, session: Option<String>) -> Box<dyn Adapter> {
     let approvals = Approvals { mode, allow: Vec::new() };
     let (prompt, dir) = ("Do it.".to_owned(), "/work".to_owned());
     let turn = Turn { prompt, dir, session, approvals, ..Turn::default() };
@@ -76,9 +88,14 @@ fn adapter(kind: &str, session: Option<String>) -> Box<dyn Adapter> {
 
 /// The events of one turn: what comes after its end is of another.
 fn play<'a>(kind: &str, lines: impl Iterator<Item = &'a [u8]>) -> Vec<Event> {
+    if is_http(kind) {
+        return http::play(adapter(kind, ApprovalMode::Park, None), lines);
+    }
     let lines: Vec<&[u8]> = lines.collect();
     let session = lines.iter().find_map(|line| resumed(&by_client(line)?));
-    let mut adapter = adapter(kind, session);
+    // Where the client's answers are recorded, those decide.
+    let mode = if WITH_CLIENT.contains(&kind) { ApprovalMode::Park } else { ApprovalMode::Allow };
+    let mut adapter = adapter(kind, mode, session);
     let mut requests = Requests::default();
     let mut events = Vec::new();
     let begun = adapter.begin();

@@ -57,6 +57,7 @@ pub(super) const DRIVEN: Driven = Driven {
         "NO_PROXY",
         "SSL_CERT_FILE",
     ],
+    needs_command: false,
     login: "codex login",
     make: |turn| Box::new(Codex::new(turn)),
 };

@@ -13,6 +13,7 @@ mod codex;
 mod event;
 mod files;
 mod json;
+mod opencode;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,9 @@ pub struct Turn {
     pub effort: Option<String>,
     pub permission_mode: Option<String>,
     pub approvals: Approvals,
+    /// Made by the driver for this attempt alone and written nowhere: the password of an agent that is a server.
+    #[serde(skip)]
+    pub secret: String,
 }
 
 /// Who decides when the agent asks whether it may do something.
@@ -130,6 +134,9 @@ pub enum Act {
     Send(Vec<u8>),
     /// Close its standard input.
     CloseInput,
+    /// Its HTTP server is at this address. Calls and listening go there, by basic authentication as this user with
+    /// [`Turn::secret`]. Comes before either of them, once.
+    Connect { address: String, user: &'static str },
     /// Call its HTTP server; a body is JSON.
     Call { call: u64, method: &'static str, path: String, body: Option<String> },
     /// Listen to server-sent events of this path.
@@ -202,7 +209,7 @@ pub struct Driven {
     make: fn(Turn) -> Box<dyn Adapter>,
 }
 
-pub const DRIVEN: [Driven; 2] = [claude::DRIVEN, codex::DRIVEN];
+pub const DRIVEN: [Driven; 3] = [claude::DRIVEN, codex::DRIVEN, opencode::DRIVEN];
 
 pub fn driven(name: &str) -> Option<&'static Driven> {
     DRIVEN.iter().find(|driven| driven.name == name)
