@@ -15,7 +15,8 @@ use outlast_agents::adapter::{
 };
 
 /// Which recordings are of which kind.
-const RECORDED: [(&str, &str); 2] = [("claude-2.1.197", "claude"), ("claude-2.1.325", "claude")];
+const RECORDED: [(&str, &str); 3] =
+    [("claude-2.1.197", "claude"), ("claude-2.1.325", "claude"), ("pi-0.87.1", "pi")];
 
 struct Recording {
     kind: &'static str,

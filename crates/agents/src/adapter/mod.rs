@@ -11,6 +11,7 @@
 mod claude;
 mod event;
 mod json;
+mod pi;
 
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +145,13 @@ pub trait Adapter {
 
     fn hear(&mut self, heard: Heard<'_>) -> Vec<Act>;
 
+    /// A line of its standard error, where some agents alone say why they do not start. The driver brings all of them
+    /// before [`Heard::End`].
+    fn hear_stderr(&mut self, line: &[u8]) -> Vec<Act> {
+        let _ = line;
+        Vec::new()
+    }
+
     /// Gives the running turn a message; `None` if this agent cannot take one now.
     fn steer(&mut self, text: &str) -> Option<Vec<Act>> {
         let _ = text;
@@ -197,7 +205,7 @@ pub struct Driven {
     make: fn(Turn) -> Box<dyn Adapter>,
 }
 
-pub const DRIVEN: [Driven; 1] = [claude::DRIVEN];
+pub const DRIVEN: [Driven; 2] = [claude::DRIVEN, pi::DRIVEN];
 
 pub fn driven(name: &str) -> Option<&'static Driven> {
     DRIVEN.iter().find(|driven| driven.name == name)
