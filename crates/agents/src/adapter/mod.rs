@@ -9,12 +9,14 @@
 //! understood is counted and kept, never fatal.
 
 mod claude;
+mod declared;
 mod event;
 mod json;
 mod pi;
 
 use serde::{Deserialize, Serialize};
 
+pub use declared::{Declared, Unusable};
 pub use event::{End, Event, Question, Spent, Trouble, TroubleKind};
 
 /// What one attempt at one turn is asked, as the daemon wrote it down for the driver.
@@ -34,6 +36,11 @@ pub struct Turn {
     pub effort: Option<String>,
     pub permission_mode: Option<String>,
     pub approvals: Approvals,
+    /// What the attempts before this one have told of the same conversation, together: the base of an agent that counts
+    /// over all of it.
+    pub spent_before: Option<Spent>,
+    /// A file with the prompt, for a command that reads one.
+    pub prompt_file: Option<String>,
 }
 
 /// Who decides when the agent asks whether it may do something.
