@@ -42,7 +42,7 @@ pub const KINDS: [Kind; 8] = [
     driven("codex"),
     planned("gemini"),
     driven("opencode"),
-    planned("pi"),
+    driven("pi"),
     planned("acp"),
 ];
 

@@ -20,11 +20,12 @@ use outlast_agents::adapter::{
 use serde_json::Value;
 
 /// Which recordings are of which kind.
-const RECORDED: [(&str, &str); 4] = [
+const RECORDED: [(&str, &str); 5] = [
     ("claude-2.1.197", "claude"),
     ("claude-2.1.325", "claude"),
     ("codex-0.166.0", "codex"),
     ("opencode-1.18.33", "opencode"),
+    ("pi-0.87.1", "pi"),
 ];
 
 /// The kinds whose recordings have what their client said: it is done again in its place.

@@ -34,7 +34,11 @@ pub(super) fn list<'v>(value: &'v Value, path: &str) -> &'v [Value] {
 /// Dollars as millionths, rounded up: less than was spent is never said. What a binary fraction is off by, below a
 /// thousandth of a millionth, is not counted.
 pub(super) fn micros(value: &Value, path: &str) -> Option<u64> {
-    let dollars = at(value, path)?.as_f64().filter(|dollars| (0.0..1e9).contains(dollars))?;
+    micros_of(at(value, path)?)
+}
+
+pub(super) fn micros_of(value: &Value) -> Option<u64> {
+    let dollars = value.as_f64().filter(|dollars| (0.0..1e9).contains(dollars))?;
     let written = format!("{dollars:.9}");
     let (whole, fraction) = written.split_once('.')?;
     let (millionths, rest) = fraction.split_at(6);

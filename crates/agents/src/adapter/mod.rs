@@ -10,13 +10,16 @@
 
 mod claude;
 mod codex;
+mod declared;
 mod event;
 mod files;
 mod json;
 mod opencode;
+mod pi;
 
 use serde::{Deserialize, Serialize};
 
+pub use declared::{Declared, Unusable};
 pub use event::{End, Event, Question, Spent, Trouble, TroubleKind};
 pub use files::{Caps, Ended, Orders, Session, Stamped, last_spent};
 
@@ -40,6 +43,11 @@ pub struct Turn {
     /// Made by the driver for this attempt alone and written nowhere: the password of an agent that is a server.
     #[serde(skip)]
     pub secret: String,
+    /// What the attempts before this one have told of the same conversation, together: the base of an agent that counts
+    /// over all of it.
+    pub spent_before: Option<Spent>,
+    /// A file with the prompt, for a command that reads one.
+    pub prompt_file: Option<String>,
 }
 
 /// Who decides when the agent asks whether it may do something.
@@ -154,6 +162,13 @@ pub trait Adapter {
 
     fn hear(&mut self, heard: Heard<'_>) -> Vec<Act>;
 
+    /// A line of its standard error, where some agents alone say why they do not start. The driver brings all of them
+    /// before [`Heard::End`].
+    fn hear_stderr(&mut self, line: &[u8]) -> Vec<Act> {
+        let _ = line;
+        Vec::new()
+    }
+
     /// Gives the running turn a message; `None` if this agent cannot take one now.
     fn steer(&mut self, text: &str) -> Option<Vec<Act>> {
         let _ = text;
@@ -209,7 +224,7 @@ pub struct Driven {
     make: fn(Turn) -> Box<dyn Adapter>,
 }
 
-pub const DRIVEN: [Driven; 3] = [claude::DRIVEN, codex::DRIVEN, opencode::DRIVEN];
+pub const DRIVEN: [Driven; 4] = [claude::DRIVEN, codex::DRIVEN, opencode::DRIVEN, pi::DRIVEN];
 
 pub fn driven(name: &str) -> Option<&'static Driven> {
     DRIVEN.iter().find(|driven| driven.name == name)
