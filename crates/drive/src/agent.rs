@@ -1,7 +1,7 @@
 //! The agent's process: started, written to, listened to, ended.
 
 use std::io::{self, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
@@ -17,8 +17,20 @@ use crate::lines::Lines;
 #[derive(Debug)]
 pub(crate) enum News {
     Line(Vec<u8>),
-    /// The agent's standard output has ended.
+    /// One of its two outputs has ended.
     End,
+    /// A line of its standard error, which is ours as well.
+    Complaint(Vec<u8>),
+    /// Its server has answered a call.
+    Answer {
+        call: u64,
+        status: u16,
+        body: Vec<u8>,
+    },
+    /// Its server has pushed an event.
+    Pushed(Vec<u8>),
+    /// Its server pushes nothing more.
+    PushedAll,
     /// The shim or a person wants the attempt ended.
     Stop,
     /// What was to be written was not taken.
@@ -35,8 +47,10 @@ pub(crate) struct Agent {
 const WAITING: usize = 256;
 
 impl Agent {
-    /// Starts it in this process's directory and environment. Its standard error is ours.
-    pub(crate) fn start(launch: &Launch) -> io::Result<(Self, mpsc::Receiver<News>)> {
+    /// Starts it in this process's directory and environment.
+    pub(crate) fn start(
+        launch: &Launch,
+    ) -> io::Result<(Self, SyncSender<News>, mpsc::Receiver<News>)> {
         let Some((program, args)) = launch.argv.split_first() else {
             return Err(io::Error::other("there is no command"));
         };
@@ -46,15 +60,18 @@ impl Agent {
         )]
         let mut command = Command::new(program);
         command.args(args).envs(launch.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let (send, receive) = mpsc::sync_channel(WAITING);
         let output = child.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
         let input = child.stdin.take().ok_or_else(|| io::Error::other("no input"))?;
-        listen(output, send.clone())?;
+        let complaints =
+            child.stderr.take().ok_or_else(|| io::Error::other("no standard error"))?;
+        listen(output, News::Line, send.clone())?;
+        listen(complaints, News::Complaint, send.clone())?;
         let input = speak(input, send.clone())?;
-        heed(send)?;
-        Ok((Self { child, input: Some(input) }, receive))
+        heed(send.clone())?;
+        Ok((Self { child, input: Some(input) }, send, receive))
     }
 
     /// Never waits for the agent: it may not read while it writes.
@@ -120,7 +137,11 @@ fn wait_for_end(_pid: u32, within: Duration) {
     thread::sleep(within);
 }
 
-fn listen(mut output: ChildStdout, send: SyncSender<News>) -> io::Result<()> {
+fn listen(
+    mut output: impl Read + Send + 'static,
+    news: fn(Vec<u8>) -> News,
+    send: SyncSender<News>,
+) -> io::Result<()> {
     let read = move || {
         let (mut lines, mut buffer) = (Lines::default(), vec![0; 64 << 10]);
         loop {
@@ -128,7 +149,7 @@ fn listen(mut output: ChildStdout, send: SyncSender<News>) -> io::Result<()> {
                 Ok(0) => break,
                 Ok(count) => {
                     for line in lines.feed(&buffer[..count]) {
-                        if send.send(News::Line(line)).is_err() {
+                        if send.send(news(line)).is_err() {
                             return;
                         }
                     }
@@ -137,7 +158,7 @@ fn listen(mut output: ChildStdout, send: SyncSender<News>) -> io::Result<()> {
                 Err(_) => break,
             }
         }
-        let rest = lines.last().map(News::Line);
+        let rest = lines.last().map(news);
         let _loop_gone = rest.into_iter().chain([News::End]).try_for_each(|news| send.send(news));
     };
     thread::Builder::new().name("agent-output".to_owned()).stack_size(STACK).spawn(read).map(drop)
@@ -173,4 +194,4 @@ fn heed(send: SyncSender<News>) -> io::Result<()> {
 }
 
 /// Enough for loops that call nothing deep.
-const STACK: usize = 128 << 10;
+pub(crate) const STACK: usize = 128 << 10;

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use outlast_agents::adapter::{
-    Act, Adapter, End, Event, Heard, Orders, Question, Spent, Trouble, TroubleKind,
+    Act, Adapter, End, Event, Heard, Orders, Question, Spent, Transport, Trouble, TroubleKind,
 };
 
 use crate::agent::{Agent, News};
+use crate::http::Server;
 use crate::record::{Record, Way};
 use crate::screen;
 
@@ -44,27 +45,77 @@ pub(crate) struct Conversation<'a> {
     cause: Option<Trouble>,
     /// When the process is killed if it still lives.
     kill_at: Option<Instant>,
+    is_server: bool,
+    server: Option<Server>,
+    secret: String,
+    /// For what comes from its server.
+    send: Option<SyncSender<News>>,
 }
 
 impl<'a> Conversation<'a> {
+    /// `secret` is what the adapter was made with.
     pub(crate) fn new(
         adapter: Box<dyn Adapter>,
         orders: &'a Orders,
         record: &'a mut Record,
+        secret: String,
     ) -> Self {
         let tools = BTreeSet::new();
         let (spent, question, end, cause, kill_at) = (None, None, None, None, None);
-        Self { adapter, orders, record, tools, spent, question, end, cause, kill_at }
+        let (is_server, server, send) = (false, None, None);
+        Self {
+            adapter,
+            orders,
+            record,
+            tools,
+            spent,
+            question,
+            end,
+            cause,
+            kill_at,
+            is_server,
+            server,
+            secret,
+            send,
+        }
     }
 
     pub(crate) fn run(mut self) -> io::Result<Over> {
-        let (mut agent, news) = Agent::start(&self.adapter.launch())?;
+        let launch = self.adapter.launch();
+        let (mut agent, send, news) = Agent::start(&launch)?;
+        (self.is_server, self.send) = (launch.transport == Transport::Http, Some(send));
+        let mut outputs = 2;
         let first = self.adapter.begin();
         self.carry_out(first, &mut agent)?;
         loop {
             match news.recv_timeout(self.patience()) {
                 Ok(News::Line(line)) => self.heard(&line, &mut agent)?,
-                Ok(News::End) => break,
+                Ok(News::Complaint(line)) => {
+                    screen::complain_as(&line);
+                    let acts = self.adapter.hear_stderr(&line);
+                    self.carry_out(acts, &mut agent)?;
+                }
+                Ok(News::Answer { call, status, body }) => {
+                    self.record.line(Way::FromAgent, &body)?;
+                    let acts = self.adapter.hear(Heard::Answer { call, status, body: &body });
+                    self.carry_out(acts, &mut agent)?;
+                }
+                Ok(News::Pushed(event)) => {
+                    self.record.line(Way::FromAgent, &event)?;
+                    let acts = self.adapter.hear(Heard::Pushed(&event));
+                    self.carry_out(acts, &mut agent)?;
+                }
+                // A server that says nothing more has nothing to go on with.
+                Ok(News::PushedAll) => {
+                    let acts = self.adapter.hear(Heard::End);
+                    self.carry_out(acts, &mut agent)?;
+                }
+                Ok(News::End) => {
+                    outputs -= 1;
+                    if outputs == 0 {
+                        break;
+                    }
+                }
                 Ok(News::Stop) => self
                     .stop(Trouble::new(TroubleKind::Cancelled, "it was told to end"), &mut agent)?,
                 // Its output says why, or its end does.
@@ -97,9 +148,16 @@ impl<'a> Conversation<'a> {
                 }
                 Act::CloseInput => agent.close_input(),
                 Act::Tell(event) => self.told(event, agent)?,
-                Act::Call { .. } | Act::Listen { .. } => {
-                    return Err(io::Error::other("this driver does not speak HTTP"));
+                Act::Connect { address, user } => {
+                    let send = self.send.clone();
+                    self.server = send.map(|send| Server::new(&address, &user, &self.secret, send));
                 }
+                Act::Call { call, method, path, body } => {
+                    let said = format!("{method} {path} {}", body.as_deref().unwrap_or_default());
+                    self.record.line(Way::ToAgent, said.trim_end().as_bytes())?;
+                    self.server()?.call(call, method, &path, body);
+                }
+                Act::Listen { path } => self.server()?.listen(&path),
             }
         }
         Ok(())
@@ -134,11 +192,21 @@ impl<'a> Conversation<'a> {
                 self.end.get_or_insert(end);
                 self.tools.clear();
                 self.kill_at.get_or_insert(now() + LEAVE_WITHIN);
+                // A server does not leave by itself.
+                if self.is_server {
+                    agent.terminate();
+                }
             }
             _ => {}
         }
         // A policy would have answered by now: nothing but a person can, and no process waits for that.
         Ok(())
+    }
+
+    fn server(&self) -> io::Result<&Server> {
+        self.server
+            .as_ref()
+            .ok_or_else(|| io::Error::other("the agent has not said where it listens"))
     }
 
     /// Ends the turn: by the protocol, then by a signal, and at last by force.

@@ -8,12 +8,14 @@
 //! The driver knows no vendor: an adapter of `outlast_agents` says what each line means and what to answer. It keeps no
 //! database and no runtime. Threads bring what comes, and one loop decides.
 //!
-//! In reading order: `conversation` is one process of the agent from start to end, `agent` is that process, `record`
+//! In reading order: `conversation` is one process of the agent from start to end, `agent` is that process, `http` is for one
+//! that is a server, `record`
 //! writes the files, `lines` cuts the output into lines, and `screen` says it for people.
 
 mod conversation;
 
 mod agent;
+mod http;
 mod lines;
 mod record;
 mod screen;
@@ -47,9 +49,13 @@ pub fn main(dir: &Path) -> ExitCode {
         Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),
     };
     let mut turn = orders.turn.clone();
+    turn.secret = match secret() {
+        Ok(secret) => secret,
+        Err(error) => return refuse(&format!("no random bytes: {error}")),
+    };
     let over = loop {
         let adapter = agent.adapter(turn.clone());
-        match Conversation::new(adapter, &orders, &mut record).run() {
+        match Conversation::new(adapter, &orders, &mut record, turn.secret.clone()).run() {
             // Once: a new conversation, which has the prompt and the note in it.
             Ok(over) if over.cannot_resume() && turn.session.is_some() => {
                 screen::say(&format!(
@@ -70,6 +76,16 @@ fn read(dir: &AttemptDir) -> Result<Orders, String> {
     let bytes =
         std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A password that no other process knows.
+fn secret() -> std::io::Result<String> {
+    let mut bytes = [0; 24];
+    let got = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
+    if got < bytes.len() {
+        return Err(std::io::Error::other("too few"));
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn conclude(record: &mut Record, over: &Over) -> ExitCode {

@@ -42,6 +42,8 @@ pub(super) fn orders(
         effort: driving.effort.clone(),
         permission_mode: driving.permission_mode.clone(),
         approvals: adapter::Approvals { mode, allow: driving.allow.clone() },
+        prompt_file: dir.prompt().to_str().map(str::to_owned),
+        ..Turn::default()
     };
     Ok(Orders {
         kind: spec.agent.kind.clone(),
