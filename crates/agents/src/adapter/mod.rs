@@ -8,8 +8,10 @@
 //! agent lives: an end of its output before that is an interruption, whatever its exit code. And a line that is not
 //! understood is counted and kept, never fatal.
 
+mod acp;
 mod claude;
 mod event;
+mod gemini;
 mod json;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,8 @@ pub struct Turn {
     pub prompt: String,
     /// The agent's own name of the conversation to go on with; `None` begins one.
     pub session: Option<String>,
+    /// What earlier attempts in that session have cost, as far as it is known.
+    pub session_cost_usd_micros: Option<u64>,
     /// The workspace.
     pub dir: String,
     /// The program, and arguments before ours. Empty is the agent's own name on `PATH`.
@@ -197,13 +201,18 @@ pub struct Driven {
     make: fn(Turn) -> Box<dyn Adapter>,
 }
 
-pub const DRIVEN: [Driven; 1] = [claude::DRIVEN];
+pub const DRIVEN: [Driven; 3] = [claude::DRIVEN, gemini::DRIVEN, acp::DRIVEN];
 
 pub fn driven(name: &str) -> Option<&'static Driven> {
     DRIVEN.iter().find(|driven| driven.name == name)
 }
 
 impl Driven {
+    /// True if the kind is a protocol, and has no program of its own name.
+    pub fn needs_command(&self) -> bool {
+        self.name == acp::DRIVEN.name
+    }
+
     pub fn adapter(&self, turn: Turn) -> Box<dyn Adapter> {
         (self.make)(turn)
     }
