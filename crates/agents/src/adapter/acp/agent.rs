@@ -1,6 +1,6 @@
 //! Which agent is behind the protocol, and what holds for it alone.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::spend::Spending;
 use crate::adapter::json::{text, yes};
@@ -43,8 +43,8 @@ impl Agent {
         match self {
             Self::Claude | Self::Gemini => Some("default"),
             Self::Codex => Some("read-only"),
-            // Its configuration says it, at launch.
-            Self::OpenCode => None,
+            // What asks there is its configuration, at launch. A repository may have made another agent the default.
+            Self::OpenCode => Some("build"),
             Self::Other { .. } => None,
         }
     }
@@ -78,4 +78,24 @@ impl Agent {
     pub(super) fn is_idle(&self, spending: &Spending) -> bool {
         *self == Self::Gemini && spending.is_nothing()
     }
+}
+
+/// opencode does everything unasked unless its configuration says otherwise. This one goes over the repository's own,
+/// rule by rule, and a rule of an agent goes over one for all.
+pub(super) fn opencode_asks() -> (String, String) {
+    let rules = json!({
+        "*": "ask",
+        "read": { "*": "allow", "*.env": "ask", "*.env.*": "ask" },
+        "glob": "allow",
+        "grep": "allow",
+        "list": "allow",
+        "todowrite": "allow",
+        "edit": "ask",
+        "bash": "ask",
+        "task": "ask",
+        "webfetch": "ask",
+        "external_directory": "ask",
+    });
+    let config = json!({ "permission": rules, "agent": { "build": { "permission": rules } } });
+    ("OPENCODE_CONFIG_CONTENT".to_owned(), config.to_string())
 }

@@ -14,10 +14,12 @@
 
 mod agent;
 mod errors;
+mod questions;
 mod settings;
 mod spend;
 mod talk;
 mod tools;
+mod updates;
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +28,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::event::{End, Event, Question, Trouble, TroubleKind};
-use super::json::{at, brief, line, list, object, text, whole, yes};
+use super::event::{End, Event, Trouble, TroubleKind};
+use super::json::{at, brief, line, object, text, whole, yes};
 use super::{Act, Adapter, Capabilities, Cost, Decision, Driven, Heard, Launch, Transport, Turn};
 use agent::{Agent, Steering};
+use questions::Asked;
 use settings::Setting;
 use spend::Spending;
 use talk::Talk;
@@ -62,8 +65,8 @@ pub(super) const DRIVEN: Driven = Driven {
 const PROTOCOL: u64 = 1;
 
 const NO_COMMAND: &str = "an agent of kind `acp` needs a command";
-const METHOD_NOT_FOUND: i64 = -32601;
-const MOST_ASKED: usize = 2000;
+/// Codex and opencode end a turn at a refusal, and opencode says that it ended well.
+const ENDS_AT_NO: &str = "the agent ended its turn because a question was answered with no";
 
 /// Without a command there is nothing to start.
 fn launch(turn: &Turn) -> Launch {
@@ -71,14 +74,10 @@ fn launch(turn: &Turn) -> Launch {
     if !argv.is_empty() {
         argv.extend(turn.args.iter().cloned());
     }
-    // opencode does everything unasked unless its configuration says otherwise, and its modes do not change that.
     let is_opencode = turn.command.iter().any(|word| word.contains("opencode"));
-    let env = is_opencode.then(|| ("OPENCODE_CONFIG_CONTENT".to_owned(), OPENCODE_ASKS.to_owned()));
-    Launch { argv, env: env.into_iter().collect(), transport: Transport::Lines }
+    let env = if is_opencode { vec![agent::opencode_asks()] } else { Vec::new() };
+    Launch { argv, env, transport: Transport::Lines }
 }
-
-/// A file of the workspace may allow what it names; a rule of the same name here takes that back.
-const OPENCODE_ASKS: &str = r#"{"permission":{"*":"ask","read":"allow","glob":"allow","grep":"allow","list":"allow","todowrite":"allow","edit":"ask","bash":"ask","task":"ask","webfetch":"ask","external_directory":"ask"}}"#;
 
 pub(super) struct Acp {
     turn: Turn,
@@ -124,14 +123,6 @@ enum Sent {
     Set(Setting),
     Prompt,
     Steer(String),
-}
-
-/// A question that is open: the agent's id of it, and which option stands for which answer.
-struct Asked {
-    request: Value,
-    call: Option<String>,
-    allow: Option<String>,
-    reject: Option<String>,
 }
 
 impl Acp {
@@ -236,7 +227,7 @@ impl Acp {
         self.session = Some(id.clone());
         let mut acts = vec![Act::Tell(Event::Session { id })];
         let model = self.turn.model.clone().or_else(|| settings::model_of(result));
-        acts.extend(self.model_is(model));
+        acts.extend(self.tell_model(model));
         match settings::of(&self.turn, &self.agent, result) {
             Ok(settings) => self.settings = settings,
             Err(trouble) => {
@@ -269,166 +260,10 @@ impl Acp {
         json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": words }] })
     }
 
-    fn model_is(&mut self, name: Option<String>) -> Option<Act> {
+    fn tell_model(&mut self, name: Option<String>) -> Option<Act> {
         let name = name.filter(|name| self.model.as_ref() != Some(name))?;
         self.model = Some(name.clone());
         Some(Act::Tell(Event::Model { name }))
-    }
-
-    fn updated(&mut self, message: &Value) -> Vec<Act> {
-        let Some(update) = at(message, "params.update") else { return self.not_understood() };
-        // What a sub-agent does in a session of its own is told to the agent.
-        let session = text(message, "params.sessionId");
-        let is_other =
-            session.is_some_and(|it| self.session.as_deref().is_some_and(|own| it != own));
-        match text(update, "sessionUpdate") {
-            _ if is_other => Vec::new(),
-            Some("agent_message_chunk") => self.said(update),
-            Some("tool_call" | "tool_call_update") => self.tool(update),
-            Some("usage_update") => self.used(update),
-            Some("user_message_chunk") => {
-                if self.stage == Stage::Replaying {
-                    self.talk.drop();
-                }
-                Vec::new()
-            }
-            // Each of the four sends it once a session is open, the last of a history before it.
-            Some("available_commands_update") => {
-                self.is_live();
-                Vec::new()
-            }
-            Some("agent_thought_chunk") => self.finish_message(),
-            Some(
-                "plan"
-                | "plan_update"
-                | "current_mode_update"
-                | "config_option_update"
-                | "session_info_update",
-            ) => Vec::new(),
-            _ => self.not_understood(),
-        }
-    }
-
-    /// History is over; what was taken for talk until now was of it.
-    fn is_live(&mut self) {
-        if self.stage == Stage::Replaying {
-            self.talk.drop();
-            self.stage = Stage::Live;
-        }
-    }
-
-    /// True if this is of the session's history.
-    fn is_replayed(&mut self, id: Option<&str>) -> bool {
-        match self.stage {
-            Stage::Opening => {
-                self.replayed.extend(id.map(str::to_owned));
-                true
-            }
-            Stage::Replaying | Stage::Live | Stage::Over => {
-                id.is_some_and(|id| self.replayed.contains(id))
-            }
-        }
-    }
-
-    fn said(&mut self, update: &Value) -> Vec<Act> {
-        let id = text(update, "messageId");
-        let Some(words) = text(update, "content.text") else { return Vec::new() };
-        if self.is_replayed(id) || self.agent.is_notice(words) {
-            return Vec::new();
-        }
-        if id.is_some() {
-            self.is_live();
-        }
-        self.is_denied = false;
-        said(self.talk.add(id, words))
-    }
-
-    fn finish_message(&mut self) -> Vec<Act> {
-        // What may be history is not told.
-        let finished = if self.stage == Stage::Replaying { None } else { self.talk.finish() };
-        said(finished)
-    }
-
-    fn tool(&mut self, update: &Value) -> Vec<Act> {
-        let Some(id) = text(update, "toolCallId") else { return self.not_understood() };
-        if self.stage == Stage::Replaying {
-            self.replayed.insert(id.to_owned());
-        }
-        if self.is_replayed(Some(id)) {
-            return Vec::new();
-        }
-        let mut acts = self.finish_message();
-        self.is_denied &= self.tools.is_known(id);
-        acts.extend(self.tools.learn(id, update, &self.agent));
-        acts
-    }
-
-    fn used(&mut self, update: &Value) -> Vec<Act> {
-        self.spending.cost_is(update, self.stage == Stage::Opening);
-        if self.stage == Stage::Opening {
-            return Vec::new();
-        }
-        let mut acts: Vec<Act> = self
-            .model_is(text(update, "_meta._claude/model").map(str::to_owned))
-            .into_iter()
-            .collect();
-        if let Some(used) = whole(update, "used") {
-            let context = (used, whole(update, "size"));
-            if self.context.replace(context) != Some(context) {
-                acts.push(Act::Tell(Event::Context { used, window: context.1 }));
-            }
-        }
-        acts.extend(self.spending.told(true).map(|spent| Act::Tell(Event::Spent(spent))));
-        acts
-    }
-
-    fn requested(&mut self, method: &str, id: &Value, message: &Value) -> Vec<Act> {
-        if method == "session/request_permission" {
-            return self.permission(id, message);
-        }
-        // Some ask for what we have said that we do not have, and go on without it.
-        let is_known = method.starts_with("fs/") || method.starts_with("terminal/");
-        let mut acts = if is_known { Vec::new() } else { self.not_understood() };
-        let error = json!({ "code": METHOD_NOT_FOUND, "message": "not offered by this client" });
-        acts.push(Act::Send(line(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))));
-        acts
-    }
-
-    fn permission(&mut self, id: &Value, message: &Value) -> Vec<Act> {
-        self.is_live();
-        let mut acts = self.finish_message();
-        let call = at(message, "params.toolCall").unwrap_or(&Value::Null);
-        let call_id = text(call, "toolCallId").map(str::to_owned);
-        acts.extend(call_id.iter().flat_map(|it| self.tools.asks(it, call, &self.agent)));
-        let (tool, about) = self.tools.question(call_id.as_deref(), call, MOST_ASKED);
-        let of_kind = |kind: &str| {
-            let options = list(message, "params.options").iter();
-            let found = options
-                .filter(|it| text(it, "kind") == Some(kind))
-                .find_map(|it| text(it, "optionId"));
-            found.map(str::to_owned)
-        };
-        let asked = Asked {
-            request: id.clone(),
-            call: call_id.clone(),
-            allow: of_kind("allow_once"),
-            reject: of_kind("reject_once").or_else(|| of_kind("reject_always")),
-        };
-        let own = text(message, "id").map_or_else(|| id.to_string(), str::to_owned);
-        let name = match call_id {
-            Some(call) if !self.asked.contains_key(&call) => call,
-            Some(call) => format!("{call}#{own}"),
-            None => own,
-        };
-        self.asked.insert(name.clone(), asked);
-        let decided = self.turn.approvals.decide(&tool);
-        let words = brief(&format!("{tool}: {about}"), MOST_ASKED);
-        let question = Question { id: name.clone(), tool: Some(tool), text: words };
-        acts.push(Act::Tell(Event::Asked(question)));
-        if let Some(decision) = decided {
-            acts.extend(self.decide(&name, &decision));
-        }
-        acts
     }
 
     fn prompted(&mut self, result: &Value) -> Vec<Act> {
@@ -438,7 +273,7 @@ impl Acp {
             self.stage = Stage::Live;
         }
         let mut acts = self.finish_message();
-        self.spending.prompt_is(result, &self.agent);
+        self.spending.add_prompt(result, &self.agent);
         let is_floor = reason == "cancelled" || !self.sent.is_empty();
         acts.extend(self.spending.told(is_floor).map(|spent| Act::Tell(Event::Spent(spent))));
         // A message that was given to the turn has an answer of its own.
@@ -452,10 +287,9 @@ impl Acp {
 
     fn end_of(&self, reason: &str) -> End {
         match reason {
-            "end_turn" if self.is_denied => failed(
-                TroubleKind::Cancelled,
-                "the agent ended its turn because a question was answered with no",
-            ),
+            "end_turn" | "cancelled" if self.is_denied && !self.is_cancelled => {
+                failed(TroubleKind::Cancelled, ENDS_AT_NO)
+            }
             "end_turn" if self.agent.is_idle(&self.spending) => {
                 failed(TroubleKind::Other, "the agent says that it is done, and asked no model")
             }
@@ -508,21 +342,8 @@ impl Acp {
     }
 }
 
-fn said(message: Option<String>) -> Vec<Act> {
-    message.map(|text| Act::Tell(Event::Said { text })).into_iter().collect()
-}
-
 fn failed(kind: TroubleKind, words: impl Into<String>) -> End {
     End::Failed { trouble: Trouble::new(kind, words) }
-}
-
-fn answer(request: &Value, option: Option<&String>) -> Act {
-    let outcome = match option {
-        Some(option) => json!({ "outcome": "selected", "optionId": option }),
-        None => json!({ "outcome": "cancelled" }),
-    };
-    let result = json!({ "outcome": outcome });
-    Act::Send(line(&json!({ "jsonrpc": "2.0", "id": request, "result": result })))
 }
 
 impl Adapter for Acp {
@@ -574,24 +395,7 @@ impl Adapter for Acp {
     }
 
     fn decide(&mut self, question: &str, decision: &Decision) -> Vec<Act> {
-        let Some(asked) = self.asked.remove(question) else { return Vec::new() };
-        let told = |decision| Act::Tell(Event::Decided { id: question.to_owned(), decision });
-        if *decision == Decision::Allow
-            && let Some(option) = &asked.allow
-        {
-            return vec![answer(&asked.request, Some(option)), told(Decision::Allow)];
-        }
-        let decision = match decision {
-            // An option that allows it for ever is more than was decided.
-            Decision::Allow => {
-                Decision::Deny { why: "the agent offers no way to allow it once".to_owned() }
-            }
-            decision @ (Decision::Deny { .. } | Decision::Text { .. }) => decision.clone(),
-        };
-        self.is_denied = true;
-        let mut acts = vec![answer(&asked.request, asked.reject.as_ref()), told(decision)];
-        acts.extend(asked.call.and_then(|call| self.tools.ended(&call, true)));
-        acts
+        self.decided(question, decision)
     }
 
     fn cancel(&mut self) -> Vec<Act> {
@@ -604,7 +408,7 @@ impl Adapter for Acp {
         let mut acts = vec![Act::Send(line(&notice))];
         // By the protocol, each question that is open then has this answer.
         let open = std::mem::take(&mut self.asked);
-        acts.extend(open.values().map(|asked| answer(&asked.request, None)));
+        acts.extend(open.values().map(|asked| asked.answered(None)));
         acts
     }
 }

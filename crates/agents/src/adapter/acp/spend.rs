@@ -21,8 +21,8 @@ impl Spending {
         Self { cost_before, ..Self::default() }
     }
 
-    /// A total of the session. The first that comes before our prompt is what it had cost by then.
-    pub(super) fn cost_is(&mut self, update: &Value, is_before: bool) {
+    /// A total of the session. One that comes before our prompt is what the session had cost by then.
+    pub(super) fn add_cost(&mut self, update: &Value, is_before: bool) {
         let Some(total) = micros(update, "cost.amount")
             .filter(|_| text(update, "cost.currency").is_none_or(|it| it == "USD"))
         else {
@@ -35,7 +35,7 @@ impl Spending {
         }
     }
 
-    pub(super) fn prompt_is(&mut self, result: &Value, agent: &Agent) {
+    pub(super) fn add_prompt(&mut self, result: &Value, agent: &Agent) {
         let Some(used) = of_prompt(result) else { return };
         let before = self.tokens.filter(|_| agent.adds_prompts()).unwrap_or_default();
         self.tokens = Some(before.and(&Spent { is_floor: !agent.counts_all(), ..used }));

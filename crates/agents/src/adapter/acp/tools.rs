@@ -72,7 +72,7 @@ impl Tools {
     ) -> (String, String) {
         let unknown = Call::default();
         let call = id.and_then(|id| self.0.get(id)).unwrap_or(&unknown);
-        let about = about(asked, most).or_else(|| text(asked, "title").map(str::to_owned));
+        let about = about(asked, most).or_else(|| input(asked, most)).or_else(|| words(asked));
         (call.tool(), about.unwrap_or_else(|| call.about()))
     }
 }
@@ -90,7 +90,7 @@ impl Call {
         keep(&mut self.kind, "kind");
         keep(&mut self.title, "title");
         self.about = about(update, MOST_ABOUT).or_else(|| self.about.take());
-        self.input = input(update).or_else(|| self.input.take());
+        self.input = input(update, MOST_ABOUT).or_else(|| self.input.take());
     }
 
     fn tool(&self) -> String {
@@ -155,10 +155,17 @@ fn about(update: &Value, most: usize) -> Option<String> {
     telling.iter().find_map(|name| text(input, name)).map(|words| brief(words, most))
 }
 
-fn input(update: &Value) -> Option<String> {
+fn input(update: &Value, most: usize) -> Option<String> {
     let input = at(update, "rawInput.arguments").or_else(|| at(update, "rawInput"))?;
     let is_empty = input.as_object().is_none_or(serde_json::Map::is_empty);
-    (!is_empty).then(|| brief(&input.to_string(), MOST_ABOUT))
+    (!is_empty).then(|| brief(&input.to_string(), most))
+}
+
+/// The title, and what else a question without an input has for people.
+fn words(asked: &Value) -> Option<String> {
+    let title = text(asked, "title")?;
+    let content = text(asked, "content.0.content.text");
+    Some(content.map_or_else(|| title.to_owned(), |content| format!("{title} {content}")))
 }
 
 /// A command that ended with another code than 0, which agents call completed.
