@@ -65,6 +65,7 @@ pub(super) const DRIVEN: Driven = Driven {
 const PROTOCOL: u64 = 1;
 
 const NO_COMMAND: &str = "an agent of kind `acp` needs a command";
+const CANCELLED: &str = "the turn was cancelled";
 /// Codex and opencode end a turn at a refusal, and opencode says that it ended well.
 const ENDS_AT_NO: &str = "the agent ended its turn because a question was answered with no";
 
@@ -178,13 +179,15 @@ impl Acp {
     }
 
     fn answered(&mut self, id: &Value, message: &Value) -> Vec<Act> {
-        let (result, error) = (at(message, "result"), at(message, "error"));
+        let error = at(message, "error").filter(|it| !it.is_null());
+        let result = at(message, "result");
         let sent = id
             .as_u64()
             .filter(|_| result.is_some() || error.is_some())
             .and_then(|id| self.sent.remove(&id));
         let result = result.unwrap_or(&Value::Null);
         match (sent, error) {
+            (Some(_), _) if self.is_cancelled && self.stage == Stage::Opening => Vec::new(),
             (None, _) => self.not_understood(),
             (Some(Sent::Steer(words)), _) => self.steered(&words, result),
             (Some(sent), Some(error)) => self.failed(&sent, error),
@@ -274,14 +277,13 @@ impl Acp {
         }
         let mut acts = self.finish_message();
         self.spending.add_prompt(result, &self.agent);
-        let is_floor = reason == "cancelled" || !self.sent.is_empty();
-        acts.extend(self.spending.told(is_floor).map(|spent| Act::Tell(Event::Spent(spent))));
-        // A message that was given to the turn has an answer of its own.
         if self.sent.is_empty() {
-            let end = self.end_of(&reason);
-            acts.extend(self.over(end));
+            acts.extend(self.ends(&reason));
+        } else {
+            // A message that was given to the turn has an answer of its own.
+            acts.extend(self.spending.told(true).map(|spent| Act::Tell(Event::Spent(spent))));
+            self.stop = Some(reason);
         }
-        self.stop = Some(reason);
         acts
     }
 
@@ -294,7 +296,7 @@ impl Acp {
                 failed(TroubleKind::Other, "the agent says that it is done, and asked no model")
             }
             "end_turn" => End::Completed { text: self.talk.last().to_owned() },
-            "cancelled" => failed(TroubleKind::Cancelled, "the turn was cancelled"),
+            "cancelled" => failed(TroubleKind::Cancelled, CANCELLED),
             "max_tokens" | "max_turn_requests" => failed(TroubleKind::OwnCap, reason),
             "refusal" => failed(TroubleKind::Refusal, reason),
             reason => {
@@ -309,12 +311,19 @@ impl Acp {
             return vec![self.prompt(words)];
         }
         match self.stop.take() {
-            Some(reason) if self.sent.is_empty() => {
-                let end = self.end_of(&reason);
-                self.over(end)
-            }
+            Some(reason) if self.sent.is_empty() => self.ends(&reason),
             _ => Vec::new(),
         }
+    }
+
+    /// Every prompt of the turn is answered: what it has used up is all there is.
+    fn ends(&mut self, reason: &str) -> Vec<Act> {
+        let spent = self.spending.told(reason == "cancelled");
+        let mut acts: Vec<Act> =
+            spent.map(|spent| Act::Tell(Event::Spent(spent))).into_iter().collect();
+        let end = self.end_of(reason);
+        acts.extend(self.over(end));
+        acts
     }
 
     fn failed(&mut self, sent: &Sent, error: &Value) -> Vec<Act> {
@@ -399,10 +408,13 @@ impl Adapter for Acp {
     }
 
     fn cancel(&mut self) -> Vec<Act> {
-        if matches!(self.stage, Stage::Opening | Stage::Over) || self.is_cancelled {
+        if self.stage == Stage::Over || std::mem::replace(&mut self.is_cancelled, true) {
             return Vec::new();
         }
-        self.is_cancelled = true;
+        // Nothing is to be cancelled yet, and nothing more is asked of it.
+        if self.stage == Stage::Opening {
+            return vec![Act::CloseInput];
+        }
         let notice = json!({ "jsonrpc": "2.0", "method": "session/cancel",
             "params": { "sessionId": self.session } });
         let mut acts = vec![Act::Send(line(&notice))];

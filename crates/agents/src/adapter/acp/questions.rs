@@ -63,6 +63,10 @@ impl Acp {
             allow: of_kind("allow_once"),
             reject: of_kind("reject_once").or_else(|| of_kind("reject_always")),
         };
+        if self.is_cancelled {
+            acts.push(asked.answered(None));
+            return acts;
+        }
         let own = text(message, "id").map_or_else(|| id.to_string(), str::to_owned);
         let name = match call_id {
             Some(call) if !self.asked.contains_key(&call) => call,

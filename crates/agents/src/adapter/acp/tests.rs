@@ -440,12 +440,14 @@ fn a_message_that_codex_did_not_take_into_its_turn_is_a_prompt() {
         talking.did(acts);
         assert_eq!(talking.last()["method"], "_session/steering");
         // The turn was just over.
-        talking.hears(&json!({ "id": 4, "result": { "stopReason": "end_turn" } }));
+        talking.hears(&json!({ "id": 4, "result": done() }));
         talking
     };
     let mut taken = start();
     taken.answers(json!({ "outcome": "injected" }));
     assert_eq!(*taken.end(), End::Completed { text: String::new() });
+    let spent = taken.spent().unwrap();
+    assert_eq!((spent.input_tokens, spent.is_floor), (Some(13), false));
 
     let mut late = start();
     late.refuses(json!({ "code": -32600, "message": "no active turn" }));
@@ -460,7 +462,10 @@ fn a_message_that_codex_did_not_take_into_its_turn_is_a_prompt() {
 #[test]
 fn a_cancel_takes_back_what_is_asked() {
     let mut early = Talking::with("acp", turn());
-    assert!(early.adapter.cancel().is_empty());
+    let acts = early.adapter.cancel();
+    early.did(acts);
+    early.answers(hello("unknown"));
+    assert_eq!((early.has_closed, early.sent.len(), early.told.len()), (true, 1, 0));
     let mut talking = Talking::open("unknown", turn());
     talking.asks(json!(7), "c1", options());
     let acts = talking.adapter.cancel();
@@ -473,6 +478,8 @@ fn a_cancel_takes_back_what_is_asked() {
         json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": { "outcome": "cancelled" } } })
     );
     assert!(talking.adapter.cancel().is_empty());
+    talking.asks(json!(8), "c2", options());
+    assert_eq!(talking.last()["result"]["outcome"]["outcome"], "cancelled");
     talking.hears(&json!({ "id": 3, "result": { "stopReason": "cancelled", "usage": null } }));
     assert_eq!(talking.trouble(), TroubleKind::Cancelled);
 }
