@@ -40,18 +40,14 @@ pub const KINDS: [Kind; 8] = [
     },
     driven("claude"),
     driven("codex"),
-    planned("gemini"),
+    driven("gemini"),
     driven("opencode"),
     driven("pi"),
-    planned("acp"),
+    driven("acp"),
 ];
 
 const fn driven(name: &'static str) -> Kind {
     Kind { name, answers_by: Some(AnswersBy::Driver), stall_window_ms: OF_A_TALKER_MS }
-}
-
-const fn planned(name: &'static str) -> Kind {
-    Kind { name, answers_by: None, stall_window_ms: OF_A_TALKER_MS }
 }
 
 pub fn kind(name: &str) -> Option<&'static Kind> {

@@ -7,6 +7,8 @@
     reason = "reads recordings, and writes what comes of them when asked"
 )]
 
+#[path = "recorded/acp.rs"]
+mod acp;
 #[path = "recorded/http.rs"]
 mod http;
 
@@ -20,7 +22,11 @@ use outlast_agents::adapter::{
 use serde_json::Value;
 
 /// Which recordings are of which kind.
-const RECORDED: [(&str, &str); 5] = [
+const RECORDED: [(&str, &str); 9] = [
+    ("acp-claude-agent-acp-0.99.1", "acp"),
+    ("acp-codex-acp-2.6.0", "acp"),
+    ("acp-gemini-0.61.0", "gemini"),
+    ("acp-opencode-1.18.33", "acp"),
     ("claude-2.1.197", "claude"),
     ("claude-2.1.325", "claude"),
     ("codex-0.166.0", "codex"),
@@ -29,7 +35,7 @@ const RECORDED: [(&str, &str); 5] = [
 ];
 
 /// The kinds whose recordings have what their client said: it is done again in its place.
-const WITH_CLIENT: [&str; 1] = ["codex"];
+const WITH_CLIENT: [&str; 3] = ["acp", "codex", "gemini"];
 
 struct Recording {
     kind: &'static str,
@@ -88,7 +94,11 @@ fn adapter(kind: &str, mode: ApprovalMode, session: Option<String>) -> Box<dyn A
 }
 
 /// The events of one turn: what comes after its end is of another.
-fn play<'a>(kind: &str, lines: impl Iterator<Item = &'a [u8]>) -> Vec<Event> {
+fn play<'a>(recording: &Recording, lines: impl Iterator<Item = &'a [u8]>) -> Vec<Event> {
+    let kind = recording.kind;
+    if ["acp", "gemini"].contains(&kind) {
+        return acp::play(recording, lines);
+    }
     if is_http(kind) {
         return http::play(adapter(kind, ApprovalMode::Park, None), lines);
     }
@@ -229,7 +239,7 @@ fn end(events: &[Event]) -> &End {
 fn each_recording_is_understood_as_it_was() {
     let is_writing = std::env::var_os("OUTLAST_WRITE_EVENTS").is_some();
     for recording in recordings() {
-        let events = play(recording.kind, recording.lines.iter().map(Vec::as_slice));
+        let events = play(&recording, recording.lines.iter().map(Vec::as_slice));
         let mut text = String::new();
         for event in &events {
             text.push_str(&serde_json::to_string(event).unwrap());
@@ -248,9 +258,9 @@ fn each_recording_is_understood_as_it_was() {
 #[test]
 fn a_recording_that_is_cut_at_any_line_is_never_a_success_before_its_time() {
     for recording in recordings() {
-        let whole = play(recording.kind, recording.lines.iter().map(Vec::as_slice));
+        let whole = play(&recording, recording.lines.iter().map(Vec::as_slice));
         for cut in 0..recording.lines.len() {
-            let events = play(recording.kind, recording.lines[..cut].iter().map(Vec::as_slice));
+            let events = play(&recording, recording.lines[..cut].iter().map(Vec::as_slice));
             match end(&events) {
                 End::Interrupted => {}
                 ended => assert_eq!(ended, end(&whole), "{} at {cut}", recording.path.display()),
@@ -264,13 +274,13 @@ fn garbage_between_lines_is_counted_and_changes_nothing_else() {
     let garbage: [&[u8]; 4] =
         [b"\xff\xfe not text", b"{\"type\":", b"[1,2,3]", b"Debugger attached."];
     for recording in recordings() {
-        let clean = play(recording.kind, recording.lines.iter().map(Vec::as_slice));
+        let clean = play(&recording, recording.lines.iter().map(Vec::as_slice));
         let between = recording
             .lines
             .iter()
             .enumerate()
             .flat_map(|(at, line)| [garbage[at % 4], line.as_slice()]);
-        let mut noisy = play(recording.kind, between);
+        let mut noisy = play(&recording, between);
         let is_count = |event: &Event| matches!(event, Event::NotUnderstood { .. });
         assert!(noisy.iter().any(is_count), "{}", recording.path.display());
         noisy.retain(|event| !is_count(event));
@@ -289,7 +299,7 @@ fn a_version_to_come_is_interrupted_and_never_a_success() {
             text.replace("\"result\":", "\"outcome\":").into_bytes()
         };
         let lines: Vec<Vec<u8>> = recording.lines.iter().map(renamed).collect();
-        let events = play(recording.kind, lines.iter().map(Vec::as_slice));
+        let events = play(&recording, lines.iter().map(Vec::as_slice));
         assert_eq!(end(&events), &End::Interrupted, "{}", recording.path.display());
     }
 }

@@ -8,11 +8,13 @@
 //! agent lives: an end of its output before that is an interruption, whatever its exit code. And a line that is not
 //! understood is counted and kept, never fatal.
 
+mod acp;
 mod claude;
 mod codex;
 mod declared;
 mod event;
 mod files;
+mod gemini;
 mod json;
 mod opencode;
 mod pi;
@@ -30,6 +32,8 @@ pub struct Turn {
     pub prompt: String,
     /// The agent's own name of the conversation to go on with; `None` begins one.
     pub session: Option<String>,
+    /// What earlier attempts in that session have cost, as far as it is known.
+    pub session_cost_usd_micros: Option<u64>,
     /// The workspace.
     pub dir: String,
     /// The program, and arguments before ours. Empty is the agent's own name on `PATH`.
@@ -224,7 +228,8 @@ pub struct Driven {
     make: fn(Turn) -> Box<dyn Adapter>,
 }
 
-pub const DRIVEN: [Driven; 4] = [claude::DRIVEN, codex::DRIVEN, opencode::DRIVEN, pi::DRIVEN];
+pub const DRIVEN: [Driven; 6] =
+    [claude::DRIVEN, codex::DRIVEN, gemini::DRIVEN, opencode::DRIVEN, pi::DRIVEN, acp::DRIVEN];
 
 pub fn driven(name: &str) -> Option<&'static Driven> {
     DRIVEN.iter().find(|driven| driven.name == name)

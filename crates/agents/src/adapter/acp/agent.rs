@@ -1,0 +1,101 @@
+//! Which agent is behind the protocol, and what holds for it alone.
+
+use serde_json::{Value, json};
+
+use super::spend::Spending;
+use crate::adapter::json::{text, yes};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Agent {
+    Claude,
+    Codex,
+    Gemini,
+    OpenCode,
+    Other { can_steer: bool },
+}
+
+/// How a running turn is given a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Steering {
+    No,
+    /// By a second prompt, which joins the turn and has an answer of its own.
+    Prompt,
+    /// By `_session/steering`.
+    Extension,
+}
+
+impl Agent {
+    /// By the answer to `initialize`.
+    pub(super) fn of(initialized: &Value) -> Self {
+        let name = text(initialized, "agentInfo.name").unwrap_or_default();
+        match name.rsplit('/').next().unwrap_or_default() {
+            "claude-agent-acp" | "claude-code-acp" => Self::Claude,
+            "codex-acp" => Self::Codex,
+            "gemini-cli" => Self::Gemini,
+            "OpenCode" => Self::OpenCode,
+            _ => Self::Other { can_steer: yes(initialized, "_meta.steering.supported") },
+        }
+    }
+
+    /// The mode in which it asks before it writes or runs anything. That of Codex is strict because the next one writes
+    /// to the workspace unasked, and its default asks a model instead of us.
+    pub(super) fn asks_in(&self) -> Option<&'static str> {
+        match self {
+            Self::Claude | Self::Gemini => Some("default"),
+            Self::Codex => Some("read-only"),
+            // What asks there is its configuration, at launch. A repository may have made another agent the default.
+            Self::OpenCode => Some("build"),
+            Self::Other { .. } => None,
+        }
+    }
+
+    /// Claude would move the tool that runs to the background for the extension, where it outlives the turn. Codex would
+    /// take a second prompt as a turn of its own, and Gemini would cancel the first.
+    pub(super) fn steering(&self) -> Steering {
+        match self {
+            Self::Claude | Self::OpenCode => Steering::Prompt,
+            Self::Codex | Self::Other { can_steer: true } => Steering::Extension,
+            Self::Gemini | Self::Other { can_steer: false } => Steering::No,
+        }
+    }
+
+    /// True if the usage of a prompt is known to be all of it. opencode gives that of the last step.
+    pub(super) fn counts_all(&self) -> bool {
+        matches!(self, Self::Claude | Self::Codex | Self::Gemini)
+    }
+
+    /// What two prompts of one turn have used: opencode gives the same figure twice.
+    pub(super) fn adds_prompts(&self) -> bool {
+        !matches!(self, Self::OpenCode)
+    }
+
+    /// Words that the program says in the model's place.
+    pub(super) fn is_notice(&self, words: &str) -> bool {
+        *self == Self::Gemini && words.starts_with("[MODE_UPDATE] ")
+    }
+
+    /// Gemini ends a turn well when it saw a loop, or took the prompt for a command: no model has answered then.
+    pub(super) fn is_idle(&self, spending: &Spending) -> bool {
+        *self == Self::Gemini && spending.is_nothing()
+    }
+}
+
+/// opencode does everything unasked unless its configuration says otherwise. This one goes over the repository's own,
+/// rule by rule, and a rule of an agent goes over one for all.
+pub(super) fn opencode_asks() -> (String, String) {
+    let rules = json!({
+        "*": "ask",
+        "read": { "*": "allow", "*.env": "ask", "*.env.*": "ask" },
+        "glob": "allow",
+        "grep": "allow",
+        "list": "allow",
+        "todowrite": "allow",
+        "edit": "ask",
+        "bash": "ask",
+        "task": "ask",
+        "webfetch": "ask",
+        "external_directory": "ask",
+    });
+    let config = json!({ "permission": rules, "agent": { "build": { "permission": rules } } });
+    ("OPENCODE_CONFIG_CONTENT".to_owned(), config.to_string())
+}
