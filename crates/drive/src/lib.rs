@@ -54,6 +54,8 @@ pub fn main(dir: &Path) -> ExitCode {
         Err(error) => return refuse(&format!("no random bytes: {error}")),
     };
     let over = loop {
+        turn.spent_before = record.spent_before(turn.session.as_deref());
+        turn.session_cost_usd_micros = turn.spent_before.and_then(|spent| spent.cost_usd_micros);
         let adapter = agent.adapter(turn.clone());
         match Conversation::new(adapter, &orders, &mut record, turn.secret.clone()).run() {
             // Once: a new conversation, which has the prompt and the note in it.

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outlast_agents::adapter::{Ended, Event, Orders, Session, Stamped};
+use outlast_agents::adapter::{Ended, Event, Orders, Session, Spent, Stamped};
 use outlast_home::layout::AttemptDir;
 use serde::Serialize;
 
@@ -19,7 +19,8 @@ pub(crate) struct Record {
     transcript: File,
     transcript_bytes: u64,
     end: PathBuf,
-    session: PathBuf,
+    session_file: PathBuf,
+    session: Option<Session>,
     kind: String,
     heartbeat: Option<PathBuf>,
 }
@@ -49,7 +50,8 @@ impl Record {
             transcript: append(&dir.transcript())?,
             transcript_bytes: 0,
             end: dir.agent_end(),
-            session: orders.session_file.clone(),
+            session_file: orders.session_file.clone(),
+            session: last_session(orders),
             kind: orders.kind.clone(),
             heartbeat: orders.heartbeat.clone(),
         })
@@ -62,11 +64,28 @@ impl Record {
         line.push(b'\n');
         self.events.write_all(&line)?;
         if let Event::Session { id } = event {
-            let session = Session { kind: self.kind.clone(), id: id.clone() };
-            write_whole(&self.session, &serde_json::to_vec(&session).map_err(io::Error::other)?)?;
+            self.converse(id)?;
         }
         self.beat();
         Ok(())
+    }
+
+    fn converse(&mut self, id: &str) -> io::Result<()> {
+        if self.session.as_ref().is_some_and(|session| session.id == id) {
+            return Ok(());
+        }
+        self.session = Some(Session { kind: self.kind.clone(), id: id.to_owned(), spent: None });
+        self.keep_session()
+    }
+
+    fn keep_session(&self) -> io::Result<()> {
+        let Some(session) = &self.session else { return Ok(()) };
+        write_whole(&self.session_file, &serde_json::to_vec(session).map_err(io::Error::other)?)
+    }
+
+    /// What the conversation of this name had used up before this attempt.
+    pub(crate) fn spent_before(&self, session: Option<&str>) -> Option<Spent> {
+        self.session.as_ref().filter(|it| Some(it.id.as_str()) == session)?.spent
     }
 
     /// A line as it was; what is not text is shown as such.
@@ -93,8 +112,19 @@ impl Record {
 
     pub(crate) fn end(&mut self, ended: &Ended) -> io::Result<()> {
         self.events.sync_data()?;
+        if let (Some(session), Some(spent)) = (&mut self.session, &ended.spent) {
+            session.spent = Some(session.spent.map_or(*spent, |before| before.and(spent)));
+            self.keep_session()?;
+        }
         write_whole(&self.end, &serde_json::to_vec(ended).map_err(io::Error::other)?)
     }
+}
+
+/// The conversation that this attempt goes on with. The daemon has read the file just before.
+fn last_session(orders: &Orders) -> Option<Session> {
+    let bytes = std::fs::read(&orders.session_file).ok()?;
+    let session: Session = serde_json::from_slice(&bytes).ok()?;
+    Some(session).filter(|session| Some(&session.id) == orders.turn.session.as_ref())
 }
 
 /// There whole or not at all, and there for good.

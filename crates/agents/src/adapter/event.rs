@@ -81,7 +81,7 @@ pub struct Spent {
 
 impl Spent {
     /// Both together. A counter that one of them has is known as far as that goes.
-    pub(super) fn and(&self, other: &Self) -> Self {
+    pub fn and(&self, other: &Self) -> Self {
         self.each(other, |one, other| Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))))
     }
 

@@ -59,6 +59,9 @@ pub struct Ended {
 pub struct Session {
     pub kind: String,
     pub id: String,
+    /// What the attempts of this conversation have used up together, as far as their ends were written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
 }
 
 /// A line of `agent.jsonl`.
