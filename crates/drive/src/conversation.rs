@@ -150,7 +150,7 @@ impl<'a> Conversation<'a> {
                 Act::Tell(event) => self.told(event, agent)?,
                 Act::Connect { address, user } => {
                     let send = self.send.clone();
-                    self.server = send.map(|send| Server::new(&address, &user, &self.secret, send));
+                    self.server = send.map(|send| Server::new(&address, user, &self.secret, send));
                 }
                 Act::Call { call, method, path, body } => {
                     let said = format!("{method} {path} {}", body.as_deref().unwrap_or_default());
@@ -182,7 +182,7 @@ impl<'a> Conversation<'a> {
             }
             // It would try for minutes, and a login does not mend itself.
             Event::Retries { trouble, .. } if trouble.kind == TroubleKind::Auth => {
-                self.stop(trouble, agent)?
+                self.stop(trouble, agent)?;
             }
             Event::Asked(question) => self.question = Some(question),
             Event::Decided { id, .. } => {

@@ -16,7 +16,8 @@ use super::Finding;
 use super::tree::File;
 
 /// Where these texts may be compared, and why.
-const HOMES: [(&str, &str); 8] = [
+const HOMES: [(&str, &str); 9] = [
+    ("crates/agents/src/adapter/", "the words of vendors"),
     ("crates/words/src/", "the words themselves"),
     ("crates/wire/src/", "the bodies that have them"),
     ("crates/outlast/src/output/", "what is printed for people"),

@@ -5,14 +5,15 @@ use super::manifest::{Section, dependencies};
 use super::tree::File;
 
 /// Our crates, and those of ours that each may be built upon.
-const ALLOWED: [(&str, &[&str]); 14] = [
-    ("outlast", &["wire", "home", "program", "client", "daemon", "shim", "workflow"]),
+const ALLOWED: [(&str, &[&str]); 15] = [
+    ("outlast", &["wire", "home", "program", "client", "daemon", "drive", "shim", "workflow"]),
     ("client", &["wire", "home"]),
     ("daemon", &["conduct", "engine", "store", "agents", "wire", "home", "program", "workflow"]),
     ("conduct", &["engine", "store", "wire", "workflow"]),
     ("workflow", &["engine", "agents"]),
     ("store", &["engine"]),
     ("agents", &["engine"]),
+    ("drive", &["agents", "home"]),
     ("shim", &["wire", "home"]),
     ("sim", &["conduct", "engine", "store", "wire", "workflow"]),
     ("program", &[]),
@@ -22,7 +23,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("words", &[]),
 ];
 
-/// What a shim must not carry around, a thousand times over. A shim is built upon `home` and `wire`.
+/// What a shim or a driver must not carry around, a thousand times over. A shim is built upon `home` and `wire`.
 const NOT_IN_SHIM: [&str; 2] = ["tokio", "rusqlite"];
 
 const ONLY_IN_ENGINE: [&str; 3] = ["outlast-words", "serde", "thiserror"];
@@ -53,7 +54,7 @@ fn between(name: &str, file: &File) -> Vec<Finding> {
 
 pub(super) fn kept_out(files: &[File]) -> Vec<Finding> {
     let is_kept_out = |name: &str, used: &str| match name {
-        "shim" | "home" | "wire" => NOT_IN_SHIM.contains(&used),
+        "shim" | "drive" | "home" | "wire" => NOT_IN_SHIM.contains(&used),
         "engine" => !ONLY_IN_ENGINE.contains(&used),
         "words" => !ONLY_IN_WORDS.contains(&used),
         "conduct" => !used.starts_with("outlast-"),

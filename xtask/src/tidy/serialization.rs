@@ -4,13 +4,18 @@ use super::Finding;
 use super::tree::File;
 
 /// Where types may be `Serialize` or `Deserialize`, and why.
-const HOMES: [(&str, &str); 16] = [
+const HOMES: [(&str, &str); 18] = [
     ("crates/words/src/", "the words in all of the others"),
     ("crates/wire/src/", "what crosses a process boundary"),
     ("crates/home/src/holder.rs", "what the daemon's lock says"),
     ("crates/home/src/process.rs", "what the waiter's lock says"),
     ("crates/engine/src/", "events, which are on disk for good"),
     ("crates/agents/src/response/", "the walk over what an agent wrote, before it is read"),
+    (
+        "crates/agents/src/adapter/",
+        "what daemon and driver leave for each other, and what an agent did",
+    ),
+    ("crates/drive/src/record.rs", "the lines between a driver and its agent"),
     ("crates/daemon/src/api/", "the queries of the API"),
     ("crates/daemon/src/triggers/progress.rs", "how far a trigger has come, for the next daemon"),
     ("crates/daemon/src/instance.rs", "what one daemon leaves for the next"),

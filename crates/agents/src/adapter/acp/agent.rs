@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::spend::Spending;
 use crate::adapter::json::{text, yes};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +74,8 @@ impl Agent {
     }
 
     /// Gemini ends a turn well when it saw a loop, or took the prompt for a command: no model has answered then.
-    pub(super) fn is_idle(&self, spending: &Spending) -> bool {
-        *self == Self::Gemini && spending.is_nothing()
+    pub(super) fn is_idle(&self, has_spent: bool) -> bool {
+        *self == Self::Gemini && !has_spent
     }
 }
 

@@ -273,7 +273,7 @@ impl Acp {
     fn prompted(&mut self, result: &Value) -> Vec<Act> {
         let reason = text(result, "stopReason").unwrap_or("no reason").to_owned();
         if self.stage == Stage::Replaying {
-            // The end of the history did not show; the last message is ours all the same.
+            // The end of the history did not show; the last message is ours even so.
             self.stage = Stage::Live;
         }
         let mut acts = self.finish_message();
@@ -293,7 +293,7 @@ impl Acp {
             "end_turn" | "cancelled" if self.is_denied && !self.is_cancelled => {
                 failed(TroubleKind::Cancelled, ENDS_AT_NO)
             }
-            "end_turn" if self.agent.is_idle(&self.spending) => {
+            "end_turn" if self.agent.is_idle(!self.spending.is_nothing()) => {
                 failed(TroubleKind::Other, "the agent says that it is done, and asked no model")
             }
             "end_turn" => End::Completed { text: self.talk.last().to_owned() },

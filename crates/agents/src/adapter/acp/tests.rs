@@ -1,3 +1,5 @@
+//! What recordings do not show of ACP: launches, policies, typed errors, replay, garbage.
+
 use super::*;
 use crate::adapter::event::{Question, Spent};
 use crate::adapter::{ApprovalMode, Approvals, driven};

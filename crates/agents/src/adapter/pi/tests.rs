@@ -1,3 +1,5 @@
+//! What recordings do not show of pi: launches, dialogs, steering, typed errors, garbage.
+
 use super::*;
 use serde_json::json;
 
