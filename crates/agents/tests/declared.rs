@@ -262,7 +262,7 @@ fn a_turn_is_launched_as_the_table_says() {
         model: Some("m1".to_owned()),
         command: vec!["/opt/codex".to_owned()],
         args: vec!["--color".to_owned(), "never".to_owned()],
-        approvals: Approvals { mode: ApprovalMode::Allow, allow: Vec::new() },
+        approvals: Approvals { mode: ApprovalMode::Allow, ..Approvals::default() },
         ..turn()
     };
     let expected = "/opt/codex exec --json --skip-git-repo-check --model m1 --sandbox danger-full-access resume s1 --color never -";

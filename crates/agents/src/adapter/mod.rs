@@ -61,6 +61,8 @@ pub struct Approvals {
     pub mode: ApprovalMode,
     /// Names of tools that may be used without a question; `*` at the end stands for anything.
     pub allow: Vec<String>,
+    /// What a person has allowed after an earlier attempt had asked: questions, by their words.
+    pub granted: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +78,13 @@ pub enum ApprovalMode {
 }
 
 impl Approvals {
-    /// What is to be done about a question without a person; `None` if a person decides.
+    /// What is to be done about this question of a tool without a person; `None` if a person decides.
+    pub fn decide_on(&self, tool: &str, words: &str) -> Option<Decision> {
+        let is_granted = self.granted.iter().any(|granted| granted == words);
+        if is_granted { Some(Decision::Allow) } else { self.decide(tool) }
+    }
+
+    /// The same for any question of this tool.
     pub fn decide(&self, tool: &str) -> Option<Decision> {
         let fits = |pattern: &String| match pattern.strip_suffix('*') {
             Some(start) => tool.starts_with(start),

@@ -2,7 +2,7 @@
 //!
 //! Built from the journal; the cause is one neutral word, and no provider's error text is passed on.
 
-use outlast_engine::{Impediment, Outcome, Run, Verdict};
+use outlast_engine::{Decision, Impediment, Outcome, Run, Verdict};
 use serde_json::{Value, json};
 
 pub(crate) struct Note {
@@ -22,6 +22,14 @@ pub(super) fn of(run: &Run) -> Option<Note> {
     );
     if let Outcome::BadResponse { why, .. } = after {
         text.push_str(&format!(" What was wrong with the response: {why}."));
+    }
+    if let Outcome::Impeded { by: Impediment::Approval, why, .. } = after {
+        let decided = match attempt.decision {
+            Some(Decision::Approve) => "A person has allowed it",
+            Some(Decision::Deny) => "A person has not allowed it; go on without it",
+            Some(Decision::Reply) | None => "A person has seen it",
+        };
+        text.push_str(&format!(" It had asked: {why}. {decided}."));
     }
     if let Some(children) = children(run) {
         text.push_str(&format!(" Runs that were made as its children: {children}."));

@@ -7,7 +7,8 @@ use outlast_agents::adapter::{
     self, Caps, End, Ended, Orders, Session, Spent, Trouble, TroubleKind, Turn, driven, last_spent,
 };
 use outlast_engine::{
-    Answer, Approvals, Impediment, Response, Run, RunSpec, Time, TurnStatus, Usage,
+    Answer, Approvals, Decision, Impediment, Outcome, Response, Run, RunSpec, Time, TurnStatus,
+    Usage,
 };
 use outlast_home::layout::{AttemptDir, RunDir};
 
@@ -41,7 +42,7 @@ pub(super) fn orders(
         model: driving.model.clone(),
         effort: driving.effort.clone(),
         permission_mode: driving.permission_mode.clone(),
-        approvals: adapter::Approvals { mode, allow: driving.allow.clone() },
+        approvals: adapter::Approvals { mode, allow: driving.allow.clone(), granted: granted(run) },
         prompt_file: dir.prompt().to_str().map(str::to_owned),
         ..Turn::default()
     };
@@ -52,6 +53,15 @@ pub(super) fn orders(
         heartbeat: Some(dir.heartbeat()),
         caps: caps(run),
     })
+}
+
+/// The question that a person has allowed since the attempt before this one asked it.
+fn granted(run: &Run) -> Vec<String> {
+    let attempt = run.attempt.as_ref().filter(|it| it.decision == Some(Decision::Approve));
+    match attempt.and_then(|attempt| attempt.after.as_ref()) {
+        Some(Outcome::Impeded { by: Impediment::Approval, why, .. }) => vec![why.clone()],
+        _ => Vec::new(),
+    }
 }
 
 /// What is left of the run's ceilings.

@@ -89,6 +89,7 @@ impl Run {
             is_paused: false,
             paused_seq: 0,
             resumed_seq: 0,
+            decision: None,
             is_paused_with_all: false,
             is_released: false,
             has_cleaned_up: false,
@@ -341,6 +342,7 @@ impl Run {
             state: StepState::new(boot),
             after,
             messages,
+            decision: self.decision.take(),
             reported: None,
             is_settled: false,
         });
@@ -454,6 +456,7 @@ impl Run {
     }
 
     fn answer(&mut self, decision: Decision) {
+        self.decision = Some(decision);
         if let Some(settling) = &mut self.settling
             && settling.emission == Emission::Undecided
             && decision == Decision::Approve
