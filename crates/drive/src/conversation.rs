@@ -164,6 +164,10 @@ impl<'a> Conversation<'a> {
     }
 
     fn told(&mut self, event: Event, agent: &mut Agent) -> io::Result<()> {
+        // What comes after the end is of no turn that was asked for.
+        if self.end.is_some() {
+            return Ok(());
+        }
         self.record.event(&event)?;
         screen::show(&event);
         match event {

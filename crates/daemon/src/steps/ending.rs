@@ -91,7 +91,7 @@ fn tail_size(run: &Run) -> usize {
 pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result<Answer> {
     let is_driven = driven(&spec.agent.kind).is_some();
     Ok(match response::read(&dir.response())? {
-        Answer::None if is_driven && is_whole(dir) => driving::answer(spec, dir)?,
+        Answer::None if is_driven && is_whole(dir) => driving::answer(spec, dir, exit)?,
         Answer::None if spec.workflow.is_some() && !is_whole(dir) => {
             let why = "the attempt's files are gone, and what it answered with them".to_owned();
             Answer::Bad { why }
