@@ -316,7 +316,10 @@ impl Adapter for Codex {
             [] => vec!["codex".to_owned()],
             command => command.to_vec(),
         };
-        argv.push("app-server".to_owned());
+        // A command of Symphony's has the word in its line.
+        if !argv.iter().any(|word| word.split_whitespace().any(|it| it == "app-server")) {
+            argv.push("app-server".to_owned());
+        }
         argv.extend(self.turn.args.iter().cloned());
         Launch { argv, env: Vec::new(), transport: Transport::Lines }
     }

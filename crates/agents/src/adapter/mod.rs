@@ -1,7 +1,7 @@
 //! Agents that speak a protocol: bytes in, events and bytes out. One file per agent; nothing here opens a file, starts a
 //! process or reads a clock.
 //!
-//! An adapter is made for one attempt at one turn. The driver (`crates/shim/src/drive`) starts what [`Adapter::launch`]
+//! An adapter is made for one attempt at one turn. The driver (`crates/drive`) starts what [`Adapter::launch`]
 //! names, brings it every line, and carries out what it answers. The driver knows no vendor; an adapter knows no process.
 //!
 //! Two rules hold for each. A turn is over only once the agent's own last event has come and no background work of the

@@ -11,9 +11,9 @@ use crate::run::{
 };
 use crate::state::state_of;
 use crate::{
-    BootId, Charge, Condition, Decision, Errand, Event, Fact, Inbox, Limit, Message, Outcome,
-    Process, Reason, ReasonCode, Run, RunId, Spend, State, StepState, StopMode, Survivor, Time,
-    TurnStatus, WaitCause, limits,
+    BootId, Charge, Condition, Decision, Errand, Event, Fact, Impediment, Inbox, Limit, Message,
+    Outcome, Process, Reason, ReasonCode, Run, RunId, Spend, State, StepState, StopMode, Survivor,
+    Time, TurnStatus, WaitCause, limits,
 };
 
 #[cfg(debug_assertions)]
@@ -372,8 +372,10 @@ impl Run {
             }
             // That was a person's doing.
             outcome if outcome.is_by_pause() => {}
-            Outcome::Impeded { until: Some(_), .. } => {}
-            Outcome::Impeded { until: None, .. } => self.counters.impeded += 1,
+            Outcome::Impeded { by: Impediment::Provider, until: None, .. } => {
+                self.counters.impeded += 1;
+            }
+            Outcome::Impeded { .. } => {}
             _ => self.counters.attempts += 1,
         }
         if !matches!(outcome, Outcome::Impeded { .. }) {
