@@ -19,7 +19,9 @@ mod http;
 mod lines;
 mod record;
 mod screen;
+mod secrets;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -28,6 +30,7 @@ use outlast_home::layout::AttemptDir;
 
 use crate::conversation::{Conversation, Over};
 use crate::record::Record;
+use crate::secrets::Secrets;
 
 /// The attempt's own files could not be read or made; nothing was started.
 const EXIT_BAD_FILES: u8 = 65;
@@ -35,7 +38,7 @@ const EXIT_BAD_FILES: u8 = 65;
 const EXIT_NOT_DONE: u8 = 1;
 
 /// Drives the agent of the attempt in `dir` through one turn.
-pub fn main(dir: &Path) -> ExitCode {
+pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
     let dir = AttemptDir(dir.to_owned());
     let orders = match read(&dir) {
         Ok(orders) => orders,
@@ -44,14 +47,15 @@ pub fn main(dir: &Path) -> ExitCode {
     let Some(agent) = driven(&orders.kind) else {
         return refuse(&format!("there is no driver for agents of kind {}", orders.kind));
     };
-    let mut record = match Record::open(&dir, &orders) {
-        Ok(record) => record,
-        Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),
-    };
     let mut turn = orders.turn.clone();
     turn.secret = match secret() {
         Ok(secret) => secret,
         Err(error) => return refuse(&format!("no random bytes: {error}")),
+    };
+    let secrets = Secrets::new(env, &[&turn.secret]);
+    let mut record = match Record::open(&dir, &orders, secrets) {
+        Ok(record) => record,
+        Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),
     };
     let over = loop {
         turn.spent_before = record.spent_before(turn.session.as_deref());
@@ -104,7 +108,7 @@ fn conclude(record: &mut Record, over: &Over) -> ExitCode {
     match &over.end {
         End::Completed { .. } => ExitCode::SUCCESS,
         End::Failed { trouble } => {
-            screen::say(&format!("[outlast: the turn failed: {}]", trouble.text));
+            screen::say(&record.hide(&format!("[outlast: the turn failed: {}]", trouble.text)));
             ExitCode::from(EXIT_NOT_DONE)
         }
         End::Interrupted => ExitCode::from(EXIT_NOT_DONE),
