@@ -11,6 +11,7 @@ use outlast_agents::adapter::{
 
 use crate::agent::{Agent, News};
 use crate::http::Server;
+use crate::meter::Meter;
 use crate::record::{Record, Way};
 use crate::screen;
 
@@ -50,6 +51,7 @@ pub(crate) struct Conversation<'a> {
     is_server: bool,
     server: Option<Server>,
     secret: String,
+    meter: Option<&'a Meter>,
     /// For what comes from its server.
     send: Option<SyncSender<News>>,
 }
@@ -61,6 +63,7 @@ impl<'a> Conversation<'a> {
         orders: &'a Orders,
         record: &'a mut Record,
         secret: String,
+        meter: Option<&'a Meter>,
     ) -> Self {
         let tools = BTreeSet::new();
         let (spent, end, cause, kill_at) = (None, None, None, None);
@@ -80,6 +83,7 @@ impl<'a> Conversation<'a> {
             is_server,
             server,
             secret,
+            meter,
             send,
         }
     }
@@ -190,6 +194,9 @@ impl<'a> Conversation<'a> {
             Event::Spent(spent) => {
                 let spent = self.spent.map_or(spent, |before| spent.at_least(&before));
                 self.spent = Some(spent);
+                if let Some(meter) = self.meter {
+                    meter.note(spent);
+                }
                 if let Some(why) = self.orders.caps.exceeded(&spent).filter(|_| self.end.is_none())
                 {
                     self.stop(Trouble::new(TroubleKind::OwnCap, why), agent)?;

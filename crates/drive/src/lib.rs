@@ -17,6 +17,7 @@ mod conversation;
 mod agent;
 mod http;
 mod lines;
+mod meter;
 mod record;
 mod screen;
 mod secrets;
@@ -29,6 +30,7 @@ use outlast_agents::adapter::{End, Ended, Orders, Trouble, TroubleKind, driven};
 use outlast_home::layout::AttemptDir;
 
 use crate::conversation::{Conversation, Over};
+use crate::meter::Meter;
 use crate::record::Record;
 use crate::secrets::Secrets;
 
@@ -57,11 +59,14 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         Ok(record) => record,
         Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),
     };
+    let meter = Meter::start(env);
     let over = loop {
         turn.spent_before = record.spent_before(turn.session.as_deref());
         turn.session_cost_usd_micros = turn.spent_before.and_then(|spent| spent.cost_usd_micros);
         let adapter = agent.adapter(turn.clone());
-        match Conversation::new(adapter, &orders, &mut record, turn.secret.clone()).run() {
+        match Conversation::new(adapter, &orders, &mut record, turn.secret.clone(), meter.as_ref())
+            .run()
+        {
             // Once: a new conversation, which has the prompt and the note in it.
             Ok(over) if over.cannot_resume() && turn.session.is_some() => {
                 screen::say(&format!(

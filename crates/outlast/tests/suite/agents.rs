@@ -72,9 +72,13 @@ impl<'h> Scripted<'h> {
 
     /// A loop of this agent, with these lines in its file.
     fn start(&self, lines: &str) -> String {
+        self.start_with(lines, &[])
+    }
+
+    fn start_with(&self, lines: &str, flags: &[&str]) -> String {
         let command = format!("command: [python3, {0}/agent.py, {0}]", self.dir.display());
         let agent = Loop::running(self.home, &command).kind("claude");
-        agent.with(lines).start()
+        agent.with(lines).start_with(flags)
     }
 
     /// What each process was started with and asked.
@@ -440,4 +444,19 @@ say(key); sys.stderr.write(key + '\\n'); sys.stderr.flush(); tool('echo ' + key)
     let found = crate::harness::text(&found.stdout);
     // What the daemon was started with has a file of its own, 0600.
     assert!(found.lines().all(|path| path.ends_with("/daemon.env.json")), "{found}");
+}
+
+#[test]
+fn a_budget_that_runs_share_is_known_and_kept_within_the_turn() {
+    let home = Home::new();
+    let rule = "[budgets.labels.night]\nmax_tokens = 5000\non_exceed = \"end\"\n";
+    fs::write(home.path().join("config.toml"), rule).expect("the home is ours");
+    let script = "
+for _ in range(2000):
+    tool('again', given=1000, taken=10)
+    time.sleep(0.05)
+result('never')";
+    let agent = Scripted::new(&home, &[script]);
+    let id = agent.start_with(ALLOW, &["--label", "night=1"]);
+    rests(&home, &id, "exhausted", "budget");
 }
