@@ -21,6 +21,8 @@ const BEAT: Duration = Duration::from_secs(20);
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// One that was told to end. The shim's own patience is a little longer.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
+/// One that was asked by its protocol to end its turn.
+const CANCEL_WITHIN: Duration = Duration::from_millis(1500);
 
 /// Between two looks at a process that was killed, or at a question that a policy may answer.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -48,6 +50,8 @@ pub(crate) struct Conversation<'a> {
     cause: Option<Trouble>,
     /// When the process is killed if it still lives.
     kill_at: Option<Instant>,
+    /// When a process is asked to end that was asked to end its turn.
+    terminate_at: Option<Instant>,
     is_server: bool,
     server: Option<Server>,
     secret: String,
@@ -80,6 +84,7 @@ impl<'a> Conversation<'a> {
             end,
             cause,
             kill_at,
+            terminate_at: None,
             is_server,
             server,
             secret,
@@ -93,6 +98,8 @@ impl<'a> Conversation<'a> {
         let (mut agent, send, news) = Agent::start(&launch)?;
         (self.is_server, self.send) = (launch.transport == Transport::Http, Some(send));
         let mut outputs = 2;
+        // What only the start needed; the agent's own start takes far longer.
+        outlast_home::trim::give_back();
         let first = self.adapter.begin();
         self.carry_out(first, &mut agent)?;
         loop {
@@ -215,8 +222,8 @@ impl<'a> Conversation<'a> {
                 self.end.get_or_insert(end);
                 self.tools.clear();
                 self.kill_at.get_or_insert(now() + LEAVE_WITHIN);
-                // A server does not leave by itself.
-                if self.is_server {
+                // A server does not leave by itself, nor does an agent whose turn was cut off.
+                if self.is_server || self.cause.is_some() {
                     agent.terminate();
                 }
             }
@@ -240,9 +247,13 @@ impl<'a> Conversation<'a> {
         self.cause = Some(trouble);
         self.kill_at = Some(now() + STOP_WITHIN);
         let acts = self.adapter.cancel();
-        self.carry_out(acts, agent)?;
-        agent.terminate();
-        Ok(())
+        // An agent that is asked to end its turn says what the turn has cost.
+        if acts.is_empty() {
+            agent.terminate();
+        } else {
+            self.terminate_at = Some(now() + CANCEL_WITHIN);
+        }
+        self.carry_out(acts, agent)
     }
 
     fn tick(&mut self, agent: &mut Agent) {
@@ -254,6 +265,9 @@ impl<'a> Conversation<'a> {
             let _written =
                 self.stop(Trouble { kind: TroubleKind::Cancelled, until_ms: None, text }, agent);
         }
+        if self.terminate_at.take_if(|at| *at <= now()).is_some() {
+            agent.terminate();
+        }
         if self.kill_at.is_some_and(|at| at <= now()) {
             agent.kill();
         }
@@ -261,7 +275,8 @@ impl<'a> Conversation<'a> {
 
     /// How long nothing may come before [`Conversation::tick`].
     fn patience(&self) -> Duration {
-        let until_kill = self.kill_at.map(|at| at.saturating_duration_since(now()));
+        let next = self.terminate_at.into_iter().chain(self.kill_at).min();
+        let until_kill = next.map(|at| at.saturating_duration_since(now()));
         match (until_kill, self.questions.first()) {
             (Some(wait), _) => wait.max(SHORTEST),
             // What a policy decides is answered in the same breath.

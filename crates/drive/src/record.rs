@@ -99,12 +99,13 @@ impl Record {
             return Ok(());
         }
         self.session = Some(session);
-        self.keep_session()
+        self.keep_session(Lasting::Power)
     }
 
-    fn keep_session(&self) -> io::Result<()> {
+    fn keep_session(&self, lasting: Lasting) -> io::Result<()> {
         let Some(session) = &self.session else { return Ok(()) };
-        write_whole(&self.session_file, &serde_json::to_vec(session).map_err(io::Error::other)?)
+        let session = serde_json::to_vec(session).map_err(io::Error::other)?;
+        write_whole(&self.session_file, &session, lasting)
     }
 
     /// What the conversation of this name had used up before this attempt.
@@ -144,10 +145,10 @@ impl Record {
         self.events.sync_data()?;
         if let (Some(session), Some(spent)) = (&mut self.session, &ended.spent) {
             session.spent = Some(session.spent.map_or(*spent, |before| before.and(spent)));
-            self.keep_session()?;
+            self.keep_session(Lasting::Process)?;
         }
         let ended = serde_json::to_string(ended).map_err(io::Error::other)?;
-        write_whole(&self.end, self.secrets.hide(&ended).as_bytes())
+        write_whole(&self.end, self.secrets.hide(&ended).as_bytes(), Lasting::Power)
     }
 }
 
@@ -158,8 +159,15 @@ fn last_session(orders: &Orders) -> Option<Session> {
     Some(session).filter(|session| Some(&session.id) == orders.turn.session.as_ref())
 }
 
-/// There whole or not at all, and there for good.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Whether a file has to survive the machine, or only this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lasting {
+    Power,
+    Process,
+}
+
+/// There whole or not at all.
+fn write_whole(path: &Path, bytes: &[u8], lasting: Lasting) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::other("a file needs a name"));
     };
@@ -167,9 +175,11 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file =
         OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
     file.write_all(bytes)?;
-    file.sync_data()?;
+    if lasting == Lasting::Power {
+        file.sync_data()?;
+    }
     std::fs::rename(&beside, path)?;
-    File::open(parent)?.sync_all()
+    if lasting == Lasting::Power { File::open(parent)?.sync_all() } else { Ok(()) }
 }
 
 fn now_ms() -> u64 {

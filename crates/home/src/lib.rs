@@ -8,6 +8,7 @@
 pub mod directory;
 pub mod layout;
 pub mod socket;
+pub mod trim;
 
 // Which process: of which boot, and whether it still lives.
 pub mod boot;

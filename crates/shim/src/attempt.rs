@@ -26,7 +26,6 @@ use crate::revive::Reviver;
 use crate::setup::{self, Inherited};
 use crate::signals::Signals;
 use crate::source::{Source, Waited};
-use crate::trim;
 
 /// Without a daemon, a shim that has started nothing leaves after this.
 const GATE: Duration = Duration::from_secs(30);
@@ -216,7 +215,7 @@ impl Attempt {
         self.paint(now);
         self.mind_the_daemon(now);
         if self.trim_at.take_if(|at| now >= *at).is_some() {
-            trim::give_back();
+            outlast_home::trim::give_back();
         }
     }
 

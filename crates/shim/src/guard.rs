@@ -24,7 +24,7 @@ use crate::ending::{Due, Ending};
 use crate::reap::{Tree, reap};
 use crate::signals::Signals;
 use crate::spawn::{self, Report, Stdio};
-use crate::{EXIT_BAD_FILES, clock, setup, tolerate, tree, trim};
+use crate::{EXIT_BAD_FILES, clock, setup, tolerate, tree};
 
 /// Between TERM and KILL, for a command that the daemon no longer waits for.
 const GRACE: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ fn linger() {
     if reap(None).tree == Tree::Empty {
         return;
     }
-    trim::give_back();
+    outlast_home::trim::give_back();
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(_) | Err(Errno::INTR) => {}

@@ -50,11 +50,10 @@ mod clock;
 mod disk;
 mod guard;
 mod revive;
-mod trim;
 mod waiter;
 
 pub use guard::main as guard;
-pub use trim::give_back;
+pub use outlast_home::trim::give_back;
 pub use waiter::main as wait;
 
 use std::path::Path;

@@ -16,7 +16,7 @@ use outlast_wire::again;
 use outlast_wire::shim::{NOT_NEEDED, Waiter};
 
 use crate::revive::Reviver;
-use crate::{EXIT_BAD_FILES, EXIT_BUSY, clock, setup, trim};
+use crate::{EXIT_BAD_FILES, EXIT_BUSY, clock, setup};
 
 /// A daemon that lived so long did not die of its start: the next pause is the shortest again.
 const STEADY: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub fn main(plan: &Path) -> ExitCode {
     let Some(_held_for_life) = announce(&waiter.lock) else { return ExitCode::from(EXIT_BUSY) };
     setup::restore_limits(waiter.revive.soft_limits);
     let mut reviver = Reviver::new(waiter.revive);
-    trim::give_back();
+    outlast_home::trim::give_back();
     let mut came_at = clock::now();
     loop {
         if until_dead(&reviver.plan().daemon_lock).is_err() {
@@ -58,7 +58,7 @@ pub fn main(plan: &Path) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         came_at = clock::now();
-        trim::give_back();
+        outlast_home::trim::give_back();
     }
 }
 

@@ -4,9 +4,9 @@
 //! both share one fate. `initialize`, then `thread/start` or `thread/resume`, then `turn/start`. `turn/completed` ends the
 //! turn, unless a command or a sub-agent still runs: Codex does not wait for those, and ends them with the process.
 //!
-//! What may happen unasked. With `park` and `deny`: approval policy `untrusted`, sandbox `read-only`. Codex then asks
-//! before each patch and each command, except for commands of its own list that only read, and those run where nothing
-//! can be written. A sandbox that can write makes Codex trust the repository, and so the hooks and servers of its
+//! What may happen unasked. With `park` and `deny`: approval policy `untrusted`, sandbox `workspace-write`. Codex then asks
+//! before each patch and each command, except for commands of its own list that only read. In the sandbox `read-only` a
+//! command that a person has allowed could not write either (measured). A sandbox that can write makes Codex trust the repository, and so the hooks and servers of its
 //! `.codex`, if `thread/start` names the directory: it never does, and Codex takes the one that it is started in. With
 //! `allow`: `on-request` and `workspace-write`; what goes beyond the workspace is asked and allowed. `never` would refuse
 //! the tools of MCP servers. The reviewer is always `user`: a reviewing model would cost, and would decide.
@@ -216,7 +216,7 @@ impl Codex {
     /// The approval policy and the sandbox. `permission_mode` names one of them, or both.
     fn policy(&self) -> (String, String) {
         let (mut policy, mut sandbox) = match self.turn.approvals.mode {
-            ApprovalMode::Park | ApprovalMode::Deny => ("untrusted", "read-only"),
+            ApprovalMode::Park | ApprovalMode::Deny => ("untrusted", "workspace-write"),
             ApprovalMode::Allow => ("on-request", "workspace-write"),
         };
         let mode = self.turn.permission_mode.as_deref().unwrap_or_default();

@@ -147,7 +147,7 @@ fn a_new_thread_asks_before_it_writes_or_runs() {
     assert_eq!(hello[0]["method"], "initialize");
     assert_eq!(hello[0]["params"]["capabilities"], json!({ "experimentalApi": true }));
     let opening = sent(&hear(codex.as_mut(), &json!({ "id": 1, "result": {} })));
-    let params = json!({ "approvalPolicy": "untrusted", "approvalsReviewer": "user", "sandbox": "read-only" });
+    let params = json!({ "approvalPolicy": "untrusted", "approvalsReviewer": "user", "sandbox": "workspace-write" });
     assert_eq!(opening[0], json!({ "method": "initialized" }));
     assert_eq!(opening[1], json!({ "id": 2, "method": "thread/start", "params": params }));
     let opened = hear(
@@ -170,9 +170,9 @@ fn a_mode_a_model_and_an_effort_are_passed_on_by_their_names() {
     };
     let mode =
         |mode: &str| Turn { permission_mode: Some(mode.into()), ..with(ApprovalMode::Park, &[]) };
-    assert_eq!(policy(with(ApprovalMode::Deny, &[]))[..2], ["untrusted", "read-only"]);
+    assert_eq!(policy(with(ApprovalMode::Deny, &[]))[..2], ["untrusted", "workspace-write"]);
     assert_eq!(policy(with(ApprovalMode::Allow, &[]))[..2], ["on-request", "workspace-write"]);
-    assert_eq!(policy(mode("never"))[..2], ["never", "read-only"]);
+    assert_eq!(policy(mode("never"))[..2], ["never", "workspace-write"]);
     assert_eq!(policy(mode("workspace-write"))[..2], ["untrusted", "workspace-write"]);
     assert_eq!(policy(mode("never, danger-full-access"))[..2], ["never", "danger-full-access"]);
     let turn = Turn { model: Some("m".into()), effort: Some("high".into()), ..mode("") };
@@ -190,7 +190,7 @@ fn a_thread_is_resumed_without_its_history_and_under_the_policy_of_now() {
         let mut codex = adapter(resuming());
         codex.begin();
         let opening = sent(&hear(codex.as_mut(), &json!({ "id": 1, "result": {} })));
-        let params = json!({ "approvalPolicy": "untrusted", "approvalsReviewer": "user", "sandbox": "read-only",
+        let params = json!({ "approvalPolicy": "untrusted", "approvalsReviewer": "user", "sandbox": "workspace-write",
             "threadId": "T", "cwd": "/w", "excludeTurns": true });
         assert_eq!(opening[1], json!({ "id": 2, "method": "thread/resume", "params": params }));
         let error = json!({ "code": code, "message": words });
