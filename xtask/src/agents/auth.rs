@@ -1,0 +1,21 @@
+//! A login that is not valid: a person is asked for it, soon.
+
+use anyhow::Result;
+
+use super::lab::{Lab, Plan, Setup};
+use super::model::Step;
+use super::vendor::Login;
+
+pub(super) fn run(setup: &Setup<'_>) -> Result<Lab> {
+    let plan = Plan {
+        name: "auth",
+        login: Login::Key,
+        steps: vec![Step::FailAlways { status: 401 }],
+        approvals: "{mode: allow}",
+        check: "true",
+    };
+    let mut lab = Lab::start(setup, plan)?;
+    let view = lab.rest(60)?;
+    lab.expect_state(&view, "blocked", Some("auth_expired"));
+    Ok(lab)
+}

@@ -1,0 +1,372 @@
+//! The night: one run that meets all that can happen to it, one hazard per turn, in an order that a seed says.
+//!
+//! Each turn's work is a turn of the model with a text that no other turn has, so that the log shows which conversation a
+//! request belongs to. A check refutes every claim of done until the last turn has left its file.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::lab::{Lab, Plan, Setup, rests};
+use super::model::{Asked, Fate, Step, Tool};
+use super::vendor::{Login, Vendor};
+use crate::random::Random;
+use crate::{interrupt, process};
+
+/// How long the provider's quota lasts.
+const QUOTA_S: u64 = 8;
+/// How long a tool takes in which something is killed.
+const TOOL_S: u64 = 3;
+/// How long a turn may take.
+const PATIENCE_S: u64 = 90;
+/// How late a person answers.
+const LATE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hazard {
+    Tool,
+    Quota,
+    ServerError,
+    CutStream,
+    Question,
+    Kill(Victim),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Cli,
+    Driver,
+    Shim,
+    Daemon,
+    All,
+}
+
+const VICTIMS: [Victim; 5] =
+    [Victim::Cli, Victim::Driver, Victim::Shim, Victim::Daemon, Victim::All];
+
+/// What of the night an agent cannot do, for the table.
+pub(super) fn left_out(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Claude | Vendor::Codex | Vendor::Opencode => "",
+        Vendor::Gemini => "without context after a restart, reset time and spend of a cut turn",
+        Vendor::Pi => "without a question",
+    }
+}
+
+/// A first turn with a tool, so that there is a conversation; then the hazards in an order of their own.
+fn hazards(vendor: Vendor, seed: u64) -> Vec<Hazard> {
+    let mut left = vec![Hazard::Quota, Hazard::ServerError, Hazard::CutStream];
+    if vendor != Vendor::Pi {
+        left.push(Hazard::Question);
+    }
+    left.extend(VICTIMS.map(Hazard::Kill));
+    let mut random = Random::new(seed);
+    let mut order = vec![Hazard::Tool];
+    while !left.is_empty() {
+        let at = random.below(left.len() as u64);
+        order.push(left.swap_remove(usize::try_from(at).expect("a short list")));
+    }
+    order
+}
+
+fn begins(turn: usize) -> String {
+    format!("begin-{turn}.")
+}
+
+fn closes(turn: usize) -> String {
+    format!("close-{turn}.")
+}
+
+fn asked_file(turn: usize) -> String {
+    format!("asked-{turn}.txt")
+}
+
+fn steps(hazard: Hazard, turn: usize) -> Vec<Step> {
+    let text = begins(turn);
+    let input = 100 * turn as u64;
+    let tool = |line: String| Step::uses(text.clone(), Tool::Shell(line)).costs(input, 12, 30);
+    let mut steps = match hazard {
+        Hazard::Tool => vec![tool(format!("echo start-{turn}. end-{turn}. >> tools.log"))],
+        Hazard::Quota => vec![Step::Quota { for_s: QUOTA_S }],
+        Hazard::ServerError => vec![Step::Fail { status: 500 }],
+        Hazard::CutStream => vec![Step::Drop { text: format!("{text} {}", "cut off. ".repeat(9)) }],
+        Hazard::Question => {
+            let write =
+                Tool::Write { path: asked_file(turn), content: format!("asked in {turn}\n") };
+            let step = Step::uses(text, write).costs(input, 12, 30);
+            vec![step.clone(), step]
+        }
+        Hazard::Kill(_) => {
+            let line = format!(
+                "echo start-{turn}. >> tools.log; sleep {TOOL_S}; echo end-{turn}. >> tools.log"
+            );
+            vec![tool(line)]
+        }
+    };
+    steps.push(Step::says(closes(turn)).after(Duration::from_millis(100)).costs(input + 1, 7, 60));
+    steps
+}
+
+pub(super) fn run(setup: &Setup<'_>, seed: u64) -> Result<Lab> {
+    let order = hazards(setup.vendor, seed);
+    let mut script: Vec<Step> =
+        order.iter().zip(1..).flat_map(|(hazard, turn)| steps(*hazard, turn)).collect();
+    script.push(Step::uses("The last.", Tool::Shell("touch finished".to_owned())).costs(10, 5, 0));
+    script.push(Step::says("The night is over.").costs(10, 5, 0));
+    let shell = setup.vendor.shell();
+    let park = format!("{{mode: park, allow: [{shell}]}}");
+    let approvals = if setup.vendor == Vendor::Pi { "{mode: allow}" } else { &park };
+    let plan = Plan {
+        name: "night",
+        login: Login::Subscriber,
+        steps: script,
+        approvals,
+        check: "test -e finished",
+    };
+    let mut lab = Lab::start(setup, plan)?;
+    println!(
+        "agents: {}: night of run {} with seed {seed}: {order:?}",
+        setup.vendor.kind(),
+        lab.run
+    );
+    if let Err(error) = live_through(&mut lab, &order) {
+        lab.problems.push(format!("{error:#}"));
+        return Ok(lab);
+    }
+    let night = Night { vendor: setup.vendor, order };
+    night.audit(&mut lab);
+    Ok(lab)
+}
+
+fn live_through(lab: &mut Lab, order: &[Hazard]) -> Result<()> {
+    for (hazard, turn) in order.iter().zip(1..) {
+        meet(lab, *hazard, turn).with_context(|| format!("turn {turn}, {hazard:?}"))?;
+        committed(lab, turn).with_context(|| format!("turn {turn}, {hazard:?}"))?;
+    }
+    let view = lab.rest(PATIENCE_S)?;
+    lab.expect_state(&view, "completed", None);
+    Ok(())
+}
+
+fn committed(lab: &Lab, turn: usize) -> Result<()> {
+    let wanted = turn as u64;
+    let view = lab.until("the turn is committed", PATIENCE_S, |view| {
+        let is_so = view["turns_committed"].as_u64() >= Some(wanted);
+        (is_so || rests(view)).then(|| view.clone())
+    })?;
+    ensure!(
+        view["turns_committed"].as_u64() >= Some(wanted),
+        "the run is {} ({}): {}",
+        view["state"],
+        view["reason_code"],
+        view["reason"]
+    );
+    Ok(())
+}
+
+fn meet(lab: &mut Lab, hazard: Hazard, turn: usize) -> Result<()> {
+    match hazard {
+        Hazard::Tool | Hazard::ServerError | Hazard::CutStream => Ok(()),
+        Hazard::Quota => lab.until("the run waits for the provider", PATIENCE_S, |view| {
+            (view["state"] == "waiting" && view["reason_code"] == "rate_limit").then_some(())
+        }),
+        Hazard::Question => answer(lab, turn),
+        Hazard::Kill(victim) => {
+            let started = format!("start-{turn}.");
+            interrupt::wait_for("the tool runs", Duration::from_secs(PATIENCE_S), || {
+                Ok(lab.file("tools.log").contains(&started).then_some(()))
+            })?;
+            kill(lab, victim)
+        }
+    }
+}
+
+/// The model repeats a call that a person has allowed, and the call is made.
+fn answer(lab: &mut Lab, turn: usize) -> Result<()> {
+    let asks = |lab: &Lab| {
+        lab.until("the run asks", PATIENCE_S, |view| {
+            (view["state"] == "blocked").then(|| view.clone())
+        })
+    };
+    let view = asks(lab)?;
+    lab.expect_state(&view, "blocked", Some("needs_input"));
+    let question = view["blocked"]["question"].as_str().unwrap_or_default();
+    let names_it = question.contains(&asked_file(turn));
+    lab.expect(names_it, format!("the question does not say what is asked: {question:?}"));
+    let before = lab.asked().len();
+    interrupt::pause(LATE);
+    lab.expect(lab.asked().len() == before, "the agent went on while a person was asked");
+    lab.outlast.ask(&["answer", &lab.run, "yes"])?;
+    let view = lab.until("the answer is taken", PATIENCE_S, |view| {
+        let is_over = view["turns_committed"].as_u64() >= Some(turn as u64);
+        let asks_again = view["state"] == "blocked" && lab.asked().len() > before;
+        (is_over || asks_again).then(|| view.clone())
+    })?;
+    let asks_again = view["state"] == "blocked";
+    lab.expect(!asks_again, "a call that a person had allowed was asked about again");
+    if asks_again {
+        lab.outlast.ask(&["answer", &lab.run, "yes"])?;
+    }
+    Ok(())
+}
+
+fn kill(lab: &Lab, victim: Victim) -> Result<()> {
+    let view = lab.view().context("a daemon answers")?;
+    let of = |name: &str| {
+        let pid = view[name].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        pid.with_context(|| format!("the run has no {name}"))
+    };
+    let home = lab.outlast.home();
+    let (driver, shim) = (of("pid")?, of("shim_pid")?);
+    let cli = || {
+        let found = process::children(driver, home);
+        found.first().copied().context("the driver has no child")
+    };
+    let daemon = || lab.outlast.daemon_pid()?.context("there is no daemon");
+    let pids = match victim {
+        Victim::Cli => vec![cli()?],
+        Victim::Driver => vec![driver],
+        Victim::Shim => vec![shim],
+        Victim::Daemon => vec![daemon()?],
+        Victim::All => vec![daemon()?, shim, driver, cli()?],
+    };
+    for pid in pids {
+        ensure!(process::kill(pid, home)?, "process {pid} was gone before it was killed");
+    }
+    Ok(())
+}
+
+struct Night {
+    vendor: Vendor,
+    order: Vec<Hazard>,
+}
+
+impl Night {
+    fn audit(&self, lab: &mut Lab) {
+        let asked = lab.asked();
+        let tools = lab.file("tools.log");
+        for (hazard, turn) in self.order.iter().zip(1..) {
+            let of_turn: Vec<&Asked> =
+                asked.iter().filter(|asked| turn_of(asked) == Some(turn)).collect();
+            self.conversation(lab, turn, &of_turn);
+            match hazard {
+                Hazard::Tool | Hazard::ServerError | Hazard::CutStream => {}
+                Hazard::Quota => self.quota(lab, turn, &of_turn),
+                Hazard::Question => {
+                    let written = lab.file(&asked_file(turn));
+                    let is_so = written == format!("asked in {turn}\n");
+                    lab.expect(is_so, format!("turn {turn}: the allowed file has {written:?}"));
+                    note(lab, turn, of_turn.get(1).copied());
+                }
+                Hazard::Kill(Victim::Daemon) => {
+                    let is_so = tools.contains(&format!("end-{turn}."));
+                    lab.expect(is_so, format!("turn {turn}: the tool did not outlive the daemon"));
+                    let is_one = of_turn.iter().all(|asked| !asked.last_user.contains(NOTE));
+                    lab.expect(is_one, format!("turn {turn}: a daemon's death cost an attempt"));
+                }
+                Hazard::Kill(victim) => {
+                    let goes_on = tools.contains(&format!("end-{turn}."));
+                    lab.expect(!goes_on, format!("turn {turn}: a tool outlived its {victim:?}"));
+                    note(lab, turn, of_turn.get(1).copied());
+                }
+            }
+        }
+        order(lab, &asked);
+        self.spend(lab);
+        leftovers(lab);
+    }
+
+    /// Every request has the conversation before it.
+    fn conversation(&self, lab: &mut Lab, turn: usize, of_turn: &[&Asked]) {
+        if turn == 1 || self.vendor == Vendor::Gemini {
+            return;
+        }
+        let before = closes(turn - 1);
+        let forgotten = of_turn.iter().filter(|asked| !asked.body.contains(&before)).count();
+        let all = of_turn.len();
+        lab.expect(
+            forgotten == 0 && all > 0,
+            format!("turn {turn}: {forgotten} of {all} requests do not have the turn before it"),
+        );
+    }
+
+    fn quota(&self, lab: &mut Lab, turn: usize, of_turn: &[&Asked]) {
+        let refused: Vec<_> =
+            of_turn.iter().filter(|it| it.fate == Fate::Refused { status: 429 }).collect();
+        let after = of_turn.iter().find(|it| it.fate == Fate::Whole);
+        let (Some(first), Some(after)) = (refused.first(), after) else {
+            lab.problems.push(format!("turn {turn}: the quota was not met"));
+            return;
+        };
+        let waited = after.at.duration_since(first.at).as_secs_f64();
+        let most = QUOTA_S as f64 + 8.0;
+        let is_told = self.vendor != Vendor::Gemini;
+        lab.expect(
+            waited < most || !is_told,
+            format!("turn {turn}: went on {waited:.1} s after a limit of {QUOTA_S} s"),
+        );
+        lab.expect(
+            refused.len() == 1 || !is_told,
+            format!("turn {turn}: asked {} times while the quota was used up", refused.len()),
+        );
+        note(lab, turn, Some(after));
+    }
+
+    fn spend(&self, lab: &mut Lab) {
+        let usage = lab.view().unwrap_or_default()["usage"].clone();
+        let sent = lab.model.finished();
+        let told = |name: &str| usage[name].as_u64().unwrap_or(0);
+        let is_floor = told("input_tokens") >= sent.input
+            && told("output_tokens") >= sent.output
+            && told("cached_tokens") >= sent.cached;
+        // Gemini counts at the end of a turn, and a cut turn has none.
+        lab.expect(
+            is_floor || self.vendor == Vendor::Gemini,
+            format!("usage is {usage}, less than the model has sent: {sent:?}"),
+        );
+        lab.expect(usage["known"] == false, "turns were cut off, and usage is said to be known");
+    }
+}
+
+const NOTE: &str = "This is the same run, turn";
+
+fn note(lab: &mut Lab, turn: usize, resumed: Option<&Asked>) {
+    let is_there = resumed.is_some_and(|asked| asked.last_user.contains(&format!("{NOTE} {turn}")));
+    lab.expect(is_there, format!("turn {turn}: the resumed attempt has no note"));
+}
+
+/// Of which turn the prompt in a request is.
+fn turn_of(asked: &Asked) -> Option<usize> {
+    let rest = asked.last_user.split_once("Turn ")?.1;
+    rest.split_once(" of the work")?.0.parse().ok()
+}
+
+/// No turn is asked again once a later one was.
+fn order(lab: &mut Lab, asked: &[Asked]) {
+    let turns: Vec<Option<usize>> = asked.iter().map(turn_of).collect();
+    lab.expect(turns.is_sorted(), format!("a committed turn was asked again: {turns:?}"));
+    let too_many = asked.iter().filter(|asked| asked.fate == Fate::TooMany).count();
+    lab.expect(too_many == 0, format!("{too_many} more requests than the script has steps"));
+}
+
+/// Nothing but the daemon lives.
+fn leftovers(lab: &mut Lab) {
+    let home = lab.outlast.home().to_owned();
+    let daemon = lab.outlast.daemon_pid().ok().flatten();
+    let alive = || -> Vec<u32> {
+        let ours = process::ours(&home).into_iter();
+        ours.filter(|pid| Some(*pid) != daemon && process::is_alive(*pid)).collect()
+    };
+    let gone = interrupt::wait_for("all processes have ended", Duration::from_secs(10), || {
+        Ok(alive().is_empty().then_some(()))
+    });
+    if gone.is_err() {
+        let named = |pid: u32| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words = String::from_utf8_lossy(&words).replace('\0', " ");
+            format!("{pid} {}", words.chars().take(120).collect::<String>())
+        };
+        let left: Vec<String> = alive().into_iter().map(named).collect();
+        lab.problems.push(format!("processes were left behind: {left:?}"));
+    }
+}
