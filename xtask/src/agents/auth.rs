@@ -10,7 +10,7 @@ pub(super) fn run(setup: &Setup<'_>) -> Result<Lab> {
     let plan = Plan {
         name: "auth",
         login: Login::Key,
-        steps: vec![Step::FailAlways { status: 401 }],
+        turns: vec![vec![Step::Fail { status: 401 }]],
         approvals: "{mode: allow}",
         check: "true",
     };

@@ -30,7 +30,8 @@ pub(super) struct Plan<'a> {
     /// The name of its directory.
     pub(super) name: &'a str,
     pub(super) login: Login,
-    pub(super) steps: Vec<Step>,
+    /// What the model does in each turn.
+    pub(super) turns: Vec<Vec<Step>>,
     /// `approvals` of the loop file.
     pub(super) approvals: &'a str,
     /// The check of done, for a shell.
@@ -53,7 +54,7 @@ impl Lab {
         for made in [&home, &project, &tmp] {
             fs::create_dir_all(made).with_context(|| format!("making {}", made.display()))?;
         }
-        let model = Model::start(plan.steps)?;
+        let model = Model::start(plan.turns)?;
         let env = setup.vendor.settle(&home, model.port(), plan.login)?;
         let names: Vec<&str> = env.iter().map(|(name, _)| *name).collect();
         let file = dir.join("loop.md");
@@ -110,9 +111,9 @@ impl Lab {
         self.expect(holds, told);
     }
 
-    /// The requests that took a step of the script.
+    /// The requests that are no side calls.
     pub(super) fn asked(&self) -> Vec<Asked> {
-        self.model.asked().into_iter().filter(|asked| asked.step.is_some()).collect()
+        self.model.asked().into_iter().filter(|asked| asked.turn.is_some()).collect()
     }
 
     pub(super) fn file(&self, name: &str) -> String {
@@ -134,7 +135,7 @@ impl Lab {
         ));
         text.push_str("  its events:\n");
         for event in self.outlast.events(&self.run).unwrap_or_default() {
-            text.push_str(&format!("    {}\n", brief(&event.to_string())));
+            text.push_str(&format!("    {}\n", brief(&short(event))));
         }
         text.push_str("  what the model was asked:\n");
         let all = self.model.asked();
@@ -142,9 +143,9 @@ impl Lab {
         for (number, asked) in all.iter().enumerate() {
             let seconds = begin.map(|begin| asked.at.duration_since(begin).as_secs_f64());
             text.push_str(&format!(
-                "    {number} at {:.1} s: step {:?}, {} messages, {:?}: {}\n",
+                "    {number} at {:.1} s: turn {:?}, {} messages, {:?}: {}\n",
                 seconds.unwrap_or_default(),
-                asked.step,
+                asked.turn,
                 asked.messages,
                 asked.fate,
                 brief(&asked.last_user)
@@ -176,6 +177,16 @@ impl Lab {
         };
         last.iter().map(|(_, name, path)| (name.clone(), lines(path))).collect()
     }
+}
+
+/// An event without what is the same in all of them.
+fn short(mut event: Value) -> String {
+    let kind = event["kind"].take();
+    if let Some(fields) = event.as_object_mut() {
+        let known = ["at", "run", "kind", "boot", "start", "evidence", "actor", "line", "spec"];
+        fields.retain(|name, _| !known.contains(&name.as_str()));
+    }
+    format!("{} {event}", kind.as_str().unwrap_or_default())
 }
 
 fn brief(text: &str) -> String {

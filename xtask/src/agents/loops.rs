@@ -12,14 +12,21 @@ const CHECK: &str =
 pub(super) fn run(setup: &Setup<'_>) -> Result<Lab> {
     let write = Tool::Write { path: "work.txt".to_owned(), content: "line one\n".to_owned() };
     let append = Tool::Shell("echo line two >> work.txt".to_owned());
-    let steps = vec![
+    let first = vec![
         Step::uses("I write the first line.", write).costs(1000, 40, 0),
         Step::says("The plum is written.").costs(200, 8, 1000),
+    ];
+    let second = vec![
         Step::uses("I add the second line.", append).costs(300, 30, 1200),
         Step::says("Both lines are there.").costs(50, 9, 1500),
     ];
-    let plan =
-        Plan { name: "loop", login: Login::Key, steps, approvals: "{mode: allow}", check: CHECK };
+    let plan = Plan {
+        name: "loop",
+        login: Login::Key,
+        turns: vec![first, second],
+        approvals: "{mode: allow}",
+        check: CHECK,
+    };
     let mut lab = Lab::start(setup, plan)?;
     let view = lab.rest(90)?;
     lab.expect_state(&view, "completed", None);

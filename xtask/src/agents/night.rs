@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::lab::{Lab, Plan, Setup, rests};
 use super::model::{Asked, Fate, Step, Tool};
@@ -109,17 +110,19 @@ fn steps(hazard: Hazard, turn: usize) -> Vec<Step> {
 
 pub(super) fn run(setup: &Setup<'_>, seed: u64) -> Result<Lab> {
     let order = hazards(setup.vendor, seed);
-    let mut script: Vec<Step> =
-        order.iter().zip(1..).flat_map(|(hazard, turn)| steps(*hazard, turn)).collect();
-    script.push(Step::uses("The last.", Tool::Shell("touch finished".to_owned())).costs(10, 5, 0));
-    script.push(Step::says("The night is over.").costs(10, 5, 0));
+    let mut turns: Vec<Vec<Step>> =
+        order.iter().zip(1..).map(|(hazard, turn)| steps(*hazard, turn)).collect();
+    turns.push(vec![
+        Step::uses("The last.", Tool::Shell("touch finished".to_owned())).costs(10, 5, 0),
+        Step::says("The night is over.").costs(10, 5, 0),
+    ]);
     let shell = setup.vendor.shell();
     let park = format!("{{mode: park, allow: [{shell}]}}");
     let approvals = if setup.vendor == Vendor::Pi { "{mode: allow}" } else { &park };
     let plan = Plan {
         name: "night",
         login: Login::Subscriber,
-        steps: script,
+        turns,
         approvals,
         check: "test -e finished",
     };
@@ -167,9 +170,13 @@ fn committed(lab: &Lab, turn: usize) -> Result<()> {
 fn meet(lab: &mut Lab, hazard: Hazard, turn: usize) -> Result<()> {
     match hazard {
         Hazard::Tool | Hazard::ServerError | Hazard::CutStream => Ok(()),
-        Hazard::Quota => lab.until("the run waits for the provider", PATIENCE_S, |view| {
-            (view["state"] == "waiting" && view["reason_code"] == "rate_limit").then_some(())
-        }),
+        Hazard::Quota => {
+            let view = lab.until("the run waits for the provider", PATIENCE_S, |view| {
+                (waits_for_provider(view) || rests(view)).then(|| view.clone())
+            })?;
+            ensure!(waits_for_provider(&view), "the run is {}: {}", view["state"], view["reason"]);
+            Ok(())
+        }
         Hazard::Question => answer(lab, turn),
         Hazard::Kill(victim) => {
             let started = format!("start-{turn}.");
@@ -179,6 +186,10 @@ fn meet(lab: &mut Lab, hazard: Hazard, turn: usize) -> Result<()> {
             kill(lab, victim)
         }
     }
+}
+
+fn waits_for_provider(view: &Value) -> bool {
+    view["state"] == "waiting" && view["reason_code"] == "rate_limit"
 }
 
 /// The model repeats a call that a person has allowed, and the call is made.
@@ -247,7 +258,7 @@ impl Night {
         let tools = lab.file("tools.log");
         for (hazard, turn) in self.order.iter().zip(1..) {
             let of_turn: Vec<&Asked> =
-                asked.iter().filter(|asked| turn_of(asked) == Some(turn)).collect();
+                asked.iter().filter(|asked| asked.turn == Some(turn)).collect();
             self.conversation(lab, turn, &of_turn);
             match hazard {
                 Hazard::Tool | Hazard::ServerError | Hazard::CutStream => {}
@@ -264,6 +275,8 @@ impl Night {
                     let is_one = of_turn.iter().all(|asked| !asked.last_user.contains(NOTE));
                     lab.expect(is_one, format!("turn {turn}: a daemon's death cost an attempt"));
                 }
+                // The driver goes on without its shim, and what it ended with counts or is asked again.
+                Hazard::Kill(Victim::Shim) => {}
                 Hazard::Kill(victim) => {
                     let goes_on = tools.contains(&format!("end-{turn}."));
                     lab.expect(!goes_on, format!("turn {turn}: a tool outlived its {victim:?}"));
@@ -335,18 +348,12 @@ fn note(lab: &mut Lab, turn: usize, resumed: Option<&Asked>) {
     lab.expect(is_there, format!("turn {turn}: the resumed attempt has no note"));
 }
 
-/// Of which turn the prompt in a request is.
-fn turn_of(asked: &Asked) -> Option<usize> {
-    let rest = asked.last_user.split_once("Turn ")?.1;
-    rest.split_once(" of the work")?.0.parse().ok()
-}
-
 /// No turn is asked again once a later one was.
 fn order(lab: &mut Lab, asked: &[Asked]) {
-    let turns: Vec<Option<usize>> = asked.iter().map(turn_of).collect();
+    let turns: Vec<Option<usize>> = asked.iter().map(|asked| asked.turn).collect();
     lab.expect(turns.is_sorted(), format!("a committed turn was asked again: {turns:?}"));
     let too_many = asked.iter().filter(|asked| asked.fate == Fate::TooMany).count();
-    lab.expect(too_many == 0, format!("{too_many} more requests than the script has steps"));
+    lab.expect(too_many == 0, format!("{too_many} requests of turns that the night does not have"));
 }
 
 /// Nothing but the daemon lives.

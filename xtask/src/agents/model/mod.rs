@@ -1,6 +1,6 @@
 //! A model on loopback that does what a script says, in the protocols of four vendors.
 //!
-//! A request that offers tools takes the next step of the script. One that offers none (a title, a probe) gets a short
+//! A request that offers tools takes the next step of its turn. One that offers none (a title, a probe) gets a short
 //! answer that costs nothing. Every request is kept in memory with how it ended.
 
 mod http;
@@ -39,8 +39,8 @@ struct Shared {
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) at: Instant,
-    /// `None` for a side call.
-    pub(crate) step: Option<usize>,
+    /// The turn that it belongs to; `None` for a side call.
+    pub(crate) turn: Option<usize>,
     pub(crate) messages: usize,
     pub(crate) last_user: String,
     /// All of it, as it came.
@@ -61,16 +61,17 @@ pub(crate) enum Fate {
     Refused {
         status: u16,
     },
-    /// The script had no more steps.
+    /// The script has no such turn.
     TooMany,
 }
 
 impl Model {
-    pub(crate) fn start(steps: Vec<Step>) -> Result<Self> {
+    /// `turns` says what it does in each turn.
+    pub(crate) fn start(turns: Vec<Vec<Step>>) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("a port for the model")?;
         let port = listener.local_addr().context("the model's port")?.port();
         let shared = Arc::new(Shared {
-            script: Mutex::new(Script::new(steps)),
+            script: Mutex::new(Script::new(turns)),
             asked: Mutex::default(),
             is_over: AtomicBool::new(false),
         });
@@ -148,17 +149,17 @@ impl Shared {
         let body: Value = serde_json::from_slice(&incoming.body).map_err(io::Error::other)?;
         let request = Request::read(dialect, &incoming.path, &body);
         let now = Instant::now();
-        let (part, step) = match request.tools.is_empty() {
+        let (part, turn) = match request.tools.is_empty() {
             true => (Part::Step(Step::says("ok")), None),
             false => {
                 let mut script = self.script.lock().expect("no holder of the script panics");
-                let (part, number) = script.take(now);
-                (part, Some(number))
+                let (part, turn) = script.take(turn_of(&request.last_user), now);
+                (part, Some(turn))
             }
         };
         let number = self.note(Asked {
             at: now,
-            step,
+            turn,
             messages: request.messages,
             last_user: request.last_user.clone(),
             body: body.to_string(),
@@ -205,7 +206,7 @@ fn play(
             refuse(429, Some(for_s))?;
             Ok((Fate::Refused { status: 429 }, nothing))
         }
-        Part::Step(Step::Fail { status } | Step::FailAlways { status }) => {
+        Part::Step(Step::Fail { status }) => {
             refuse(status, None)?;
             Ok((Fate::Refused { status }, nothing))
         }
@@ -253,6 +254,11 @@ fn beside(stream: &mut TcpStream, incoming: &http::Incoming) -> io::Result<()> {
         (if is_head { 200 } else { 404 }, json!({ "type": "error", "error": error }))
     };
     http::answer(stream, status, &[], &body, is_head)
+}
+
+/// The prompts of the loop files name their turn.
+fn turn_of(prompt: &str) -> Option<usize> {
+    prompt.rsplit_once("Turn ")?.1.split_once(" of the work")?.0.parse().ok()
 }
 
 fn since_1970() -> u64 {

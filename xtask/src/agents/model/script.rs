@@ -1,4 +1,7 @@
-//! What the model is to do, step by step: one step for each request that offers tools.
+//! What the model is to do in each turn, step by step: one step for each request that offers tools.
+//!
+//! A request belongs to the turn that its prompt names, so an attempt more or less at a turn moves no other turn's steps.
+//! The last step of a turn is repeated for each further request.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -34,10 +37,8 @@ pub(crate) enum Step {
     Answer { text: String, tool: Option<Tool>, tokens: Tokens, after: Duration },
     /// The connection is cut in the middle of the answer.
     Drop { text: String },
-    /// An HTTP error, once.
+    /// An HTTP error.
     Fail { status: u16 },
-    /// An HTTP error, from now on.
-    FailAlways { status: u16 },
     /// The quota is used up. Every request until then is refused, and told when.
     Quota { for_s: u64 },
 }
@@ -72,9 +73,10 @@ impl Step {
 /// What is left to do.
 #[derive(Debug)]
 pub(super) struct Script {
-    steps: VecDeque<Step>,
-    used: usize,
-    /// When the quota of the first step is there again, once it was refused.
+    turns: Vec<VecDeque<Step>>,
+    /// The turn of the last request, from 1.
+    turn: usize,
+    /// When the quota of the step at hand is there again, once a request was refused.
     reset: Option<Instant>,
 }
 
@@ -85,41 +87,35 @@ pub(super) enum Part {
     Refused {
         reset_in_s: u64,
     },
-    /// More requests came than the script has steps.
+    /// There are more turns than the script has.
     Over,
 }
 
 impl Script {
-    pub(super) fn new(steps: Vec<Step>) -> Self {
-        Self { steps: steps.into(), used: 0, reset: None }
+    pub(super) fn new(turns: Vec<Vec<Step>>) -> Self {
+        Self { turns: turns.into_iter().map(Into::into).collect(), turn: 1, reset: None }
     }
 
-    /// The part for a request, and the number of its step.
-    pub(super) fn take(&mut self, now: Instant) -> (Part, usize) {
-        match self.steps.front() {
-            None => (Part::Over, self.used),
-            Some(Step::Quota { for_s }) => {
-                let reset = *self.reset.get_or_insert(now + Duration::from_secs(*for_s));
-                let left = reset.saturating_duration_since(now);
-                if left.is_zero() {
-                    self.next();
-                    self.reset = None;
-                    return self.take(now);
-                }
-                (Part::Refused { reset_in_s: left.as_secs() + 1 }, self.used)
+    /// The part for a request of a turn, and that turn. A request that names none belongs to the turn before.
+    pub(super) fn take(&mut self, turn: Option<usize>, now: Instant) -> (Part, usize) {
+        self.turn = turn.unwrap_or(self.turn);
+        (self.part(now), self.turn)
+    }
+
+    fn part(&mut self, now: Instant) -> Part {
+        let steps = self.turn.checked_sub(1).and_then(|index| self.turns.get_mut(index));
+        let Some(steps) = steps else { return Part::Over };
+        if let Some(Step::Quota { for_s }) = steps.front() {
+            let reset = *self.reset.get_or_insert(now + Duration::from_secs(*for_s));
+            let left = reset.saturating_duration_since(now);
+            if !left.is_zero() {
+                return Part::Refused { reset_in_s: left.as_secs() + 1 };
             }
-            Some(step @ Step::FailAlways { .. }) => (Part::Step(step.clone()), self.used),
-            Some(step) => {
-                let (step, number) = (step.clone(), self.used);
-                self.next();
-                (Part::Step(step), number)
-            }
+            self.reset = None;
+            steps.pop_front();
         }
-    }
-
-    fn next(&mut self) {
-        self.steps.pop_front();
-        self.used += 1;
+        let next = if steps.len() > 1 { steps.pop_front() } else { steps.front().cloned() };
+        next.map_or(Part::Over, Part::Step)
     }
 }
 
@@ -129,15 +125,24 @@ mod tests {
 
     #[test]
     fn a_quota_refuses_until_its_reset_and_then_the_next_step_comes() {
-        let mut script =
-            Script::new(vec![Step::says("a"), Step::Quota { for_s: 8 }, Step::says("b")]);
+        let turns = vec![vec![Step::says("a")], vec![Step::Quota { for_s: 8 }, Step::says("b")]];
+        let mut script = Script::new(turns);
         let start = Instant::now();
-        assert_eq!(script.take(start), (Part::Step(Step::says("a")), 0));
-        assert!(matches!(script.take(start), (Part::Refused { reset_in_s: 9 }, 1)));
-        let later = start + Duration::from_secs(5);
-        assert!(matches!(script.take(later), (Part::Refused { reset_in_s: 4 }, 1)));
-        let over = start + Duration::from_secs(8);
-        assert_eq!(script.take(over), (Part::Step(Step::says("b")), 2));
-        assert_eq!(script.take(over), (Part::Over, 3));
+        let mut ask = |turn, seconds| script.take(turn, start + Duration::from_secs(seconds));
+        assert_eq!(ask(Some(1), 0), (Part::Step(Step::says("a")), 1));
+        assert_eq!(ask(Some(2), 0), (Part::Refused { reset_in_s: 9 }, 2));
+        assert_eq!(ask(None, 5), (Part::Refused { reset_in_s: 4 }, 2));
+        assert_eq!(ask(Some(2), 8), (Part::Step(Step::says("b")), 2));
+        assert_eq!(ask(Some(3), 9), (Part::Over, 3));
+    }
+
+    #[test]
+    fn the_last_step_of_a_turn_is_repeated() {
+        let mut script = Script::new(vec![vec![Step::Fail { status: 500 }, Step::says("b")]]);
+        let now = Instant::now();
+        assert_eq!(script.take(Some(1), now).0, Part::Step(Step::Fail { status: 500 }));
+        for _ in 0..3 {
+            assert_eq!(script.take(Some(1), now).0, Part::Step(Step::says("b")));
+        }
     }
 }
