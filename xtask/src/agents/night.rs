@@ -18,6 +18,8 @@ use crate::{interrupt, process};
 const QUOTA_S: u64 = 8;
 /// How long a tool takes in which something is killed.
 const TOOL_S: u64 = 3;
+/// What the model writes to call it.
+const TOOL_OUTPUT: u64 = 12;
 /// How long a turn may take.
 const PATIENCE_S: u64 = 90;
 /// How late a person answers.
@@ -31,6 +33,18 @@ enum Hazard {
     CutStream,
     Question,
     Kill(Victim),
+}
+
+impl Hazard {
+    fn cuts_a_tool(self) -> bool {
+        match self {
+            Self::Kill(Victim::Cli | Victim::Driver | Victim::All) => true,
+            Self::Kill(Victim::Shim | Victim::Daemon) => false,
+            Self::Tool | Self::Quota | Self::ServerError | Self::CutStream | Self::Question => {
+                false
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +99,8 @@ fn asked_file(turn: usize) -> String {
 fn steps(hazard: Hazard, turn: usize) -> Vec<Step> {
     let text = begins(turn);
     let input = 100 * turn as u64;
-    let tool = |line: String| Step::uses(text.clone(), Tool::Shell(line)).costs(input, 12, 30);
+    let tool =
+        |line: String| Step::uses(text.clone(), Tool::Shell(line)).costs(input, TOOL_OUTPUT, 30);
     let mut steps = match hazard {
         Hazard::Tool => vec![tool(format!("echo start-{turn}. end-{turn}. >> tools.log"))],
         Hazard::Quota => vec![Step::Quota { for_s: QUOTA_S }],
@@ -94,7 +109,7 @@ fn steps(hazard: Hazard, turn: usize) -> Vec<Step> {
         Hazard::Question => {
             let write =
                 Tool::Write { path: asked_file(turn), content: format!("asked in {turn}\n") };
-            let step = Step::uses(text, write).costs(input, 12, 30);
+            let step = Step::uses(text, write).costs(input, TOOL_OUTPUT, 30);
             vec![step.clone(), step]
         }
         Hazard::Kill(_) => {
@@ -328,9 +343,11 @@ impl Night {
     fn spend(&self, lab: &mut Lab) {
         let usage = lab.view().unwrap_or_default()["usage"].clone();
         let sent = lab.model.finished();
+        // A call that is cut off while its tool runs is told by some before its last word was counted.
+        let cut = self.order.iter().filter(|hazard| hazard.cuts_a_tool()).count() as u64;
         let told = |name: &str| usage[name].as_u64().unwrap_or(0);
         let is_floor = told("input_tokens") >= sent.input
-            && told("output_tokens") >= sent.output
+            && told("output_tokens") + cut * TOOL_OUTPUT >= sent.output
             && told("cached_tokens") >= sent.cached;
         // Gemini counts at the end of a turn, and a cut turn has none.
         lab.expect(
@@ -356,23 +373,25 @@ fn order(lab: &mut Lab, asked: &[Asked]) {
     lab.expect(too_many == 0, format!("{too_many} requests of turns that the night does not have"));
 }
 
-/// Nothing but the daemon lives.
+/// Nothing lives but the daemon, and the waiter that would start another one.
 fn leftovers(lab: &mut Lab) {
     let home = lab.outlast.home().to_owned();
     let daemon = lab.outlast.daemon_pid().ok().flatten();
+    let words = |pid: u32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).replace('\0', " ")
+    };
+    let is_meant = |pid: &u32| Some(*pid) == daemon || words(*pid).contains(" __wait ");
     let alive = || -> Vec<u32> {
         let ours = process::ours(&home).into_iter();
-        ours.filter(|pid| Some(*pid) != daemon && process::is_alive(*pid)).collect()
+        ours.filter(|pid| process::is_alive(*pid) && !is_meant(pid)).collect()
     };
     let gone = interrupt::wait_for("all processes have ended", Duration::from_secs(10), || {
         Ok(alive().is_empty().then_some(()))
     });
     if gone.is_err() {
-        let named = |pid: u32| {
-            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let words = String::from_utf8_lossy(&words).replace('\0', " ");
-            format!("{pid} {}", words.chars().take(120).collect::<String>())
-        };
+        let named =
+            |pid: u32| format!("{pid} {}", words(pid).chars().take(120).collect::<String>());
         let left: Vec<String> = alive().into_iter().map(named).collect();
         lab.problems.push(format!("processes were left behind: {left:?}"));
     }

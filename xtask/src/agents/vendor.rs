@@ -158,7 +158,9 @@ impl Vendor {
     /// What the front matter of a loop file says of this agent alone.
     pub(super) fn settings(self) -> &'static str {
         match self {
-            Self::Claude | Self::Codex | Self::Opencode => "",
+            Self::Claude | Self::Opencode => "",
+            // In its own sandbox, which cannot write, a command that was allowed fails.
+            Self::Codex => "  permission_mode: workspace-write\n",
             Self::Gemini => "  model: gemini-2.5-pro\n",
             Self::Pi => "  args: [--provider, fake, --model, fake-1]\n",
         }
