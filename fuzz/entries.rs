@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use outlast_agents::adapter::{Act, DRIVEN, Event as AgentEvent, Heard, Turn};
 use outlast_agents::{response, tool_input};
 use outlast_engine::Event;
 use outlast_wire::api::{
@@ -22,7 +23,8 @@ use serde::de::DeserializeOwned;
 pub(crate) type Entry = fn(&[u8]);
 
 /// All of them, by the name of their target and of their part of the corpus.
-pub(crate) const ALL: [(&str, Entry); 12] = [
+pub(crate) const ALL: [(&str, Entry); 13] = [
+    ("agents", agents),
     ("config", config),
     ("event", event),
     ("frames", frames),
@@ -36,6 +38,25 @@ pub(crate) const ALL: [(&str, Entry); 12] = [
     ("tools", tools),
     ("workflow", workflow),
 ];
+
+/// What an agent prints, answers and pushes, to each adapter: a turn ends once.
+pub(crate) fn agents(bytes: &[u8]) {
+    let is_end = |act: &Act| matches!(act, Act::Tell(AgentEvent::Ended(_)));
+    let ends = |acts: Vec<Act>| acts.iter().filter(|act| is_end(act)).count();
+    for kind in &DRIVEN {
+        let command = vec!["agent".to_owned()];
+        let mut adapter = kind.adapter(Turn { command, ..Turn::default() });
+        let mut ended = ends(adapter.begin());
+        for (call, line) in (0..).zip(bytes.split(|byte| *byte == b'\n')) {
+            ended += ends(adapter.hear(Heard::Line(line)));
+            ended += ends(adapter.hear(Heard::Pushed(line)));
+            ended += ends(adapter.hear(Heard::Answer { call, status: 200, body: line }));
+            ended += ends(adapter.hear_stderr(line));
+        }
+        ended += ends(adapter.hear(Heard::End));
+        assert_eq!(ended, 1, "{} ends a turn {ended} times", kind.name);
+    }
+}
 
 /// What a shim and a daemon say to each other, in whatever pieces it comes.
 pub(crate) fn frames(bytes: &[u8]) {

@@ -34,7 +34,8 @@ pub enum Error {
 
 /// True if an attempt of this kind that left no response has not answered, however it exited.
 pub fn must_answer(name: &str) -> bool {
-    kind(name).is_some_and(|kind| kind.answers_by == Some(AnswersBy::ResponseFile))
+    let answers_by = kind(name).and_then(|kind| kind.answers_by);
+    matches!(answers_by, Some(AnswersBy::ResponseFile | AnswersBy::Driver))
 }
 
 /// Refuses an agent that could not be started, whatever it is asked.

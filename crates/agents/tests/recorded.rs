@@ -87,7 +87,7 @@ fn is_http(kind: &str) -> bool {
 }
 
 fn adapter(kind: &str, mode: ApprovalMode, session: Option<String>) -> Box<dyn Adapter> {
-    let approvals = Approvals { mode, allow: Vec::new() };
+    let approvals = Approvals { mode, ..Approvals::default() };
     let (prompt, dir) = ("Do it.".to_owned(), "/work".to_owned());
     let turn = Turn { prompt, dir, session, approvals, ..Turn::default() };
     driven(kind).expect("a driven kind").adapter(turn)

@@ -255,7 +255,12 @@ pub(crate) fn usage(run: &Run) -> Usage {
 
 fn blocked(run: &Run) -> Option<BlockedView> {
     let engine::State::Blocked { reason } = &run.state else { return None };
-    let said = run.previous.as_ref().map(|it| it.summary.clone());
+    // An attempt that ended with a question has committed nothing.
+    let last = run.attempt.as_ref().and_then(|attempt| attempt.state.end.as_ref());
+    let said = match last {
+        Some((engine::Outcome::Impeded { .. }, _)) => Some(run.why.reason.clone()),
+        _ => run.previous.as_ref().map(|it| it.summary.clone()),
+    };
     Some(BlockedView {
         reason_code: reason.clone(),
         question: said.filter(|_| run.asks_in_words()),

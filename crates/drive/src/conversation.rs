@@ -38,8 +38,10 @@ pub(crate) struct Conversation<'a> {
     record: &'a mut Record,
     tools: BTreeSet<String>,
     spent: Option<Spent>,
-    /// The question that nothing but a person can answer.
-    question: Option<Question>,
+    /// The questions that nothing but a person can answer, the first of them first.
+    questions: Vec<Question>,
+    /// How much of the agent's work goes on beside the turn.
+    background: u32,
     end: Option<End>,
     /// Why the driver has ended it, before the agent could say anything itself.
     cause: Option<Trouble>,
@@ -61,7 +63,8 @@ impl<'a> Conversation<'a> {
         secret: String,
     ) -> Self {
         let tools = BTreeSet::new();
-        let (spent, question, end, cause, kill_at) = (None, None, None, None, None);
+        let (spent, end, cause, kill_at) = (None, None, None, None);
+        let (questions, background) = (Vec::new(), 0);
         let (is_server, server, send) = (false, None, None);
         Self {
             adapter,
@@ -69,7 +72,8 @@ impl<'a> Conversation<'a> {
             record,
             tools,
             spent,
-            question,
+            questions,
+            background,
             end,
             cause,
             kill_at,
@@ -164,6 +168,10 @@ impl<'a> Conversation<'a> {
     }
 
     fn told(&mut self, event: Event, agent: &mut Agent) -> io::Result<()> {
+        // What comes after the end is of no turn that was asked for.
+        if self.end.is_some() {
+            return Ok(());
+        }
         self.record.event(&event)?;
         screen::show(&event);
         match event {
@@ -184,9 +192,10 @@ impl<'a> Conversation<'a> {
             Event::Retries { trouble, .. } if trouble.kind == TroubleKind::Auth => {
                 self.stop(trouble, agent)?;
             }
-            Event::Asked(question) => self.question = Some(question),
+            Event::Asked(question) => self.questions.push(question),
+            Event::Background { live } => self.background = live,
             Event::Decided { id, .. } => {
-                self.question.take_if(|question| question.id == id);
+                self.questions.retain(|question| question.id != id);
             }
             Event::Ended(end) => {
                 self.end.get_or_insert(end);
@@ -223,10 +232,10 @@ impl<'a> Conversation<'a> {
     }
 
     fn tick(&mut self, agent: &mut Agent) {
-        if !self.tools.is_empty() {
+        if !self.tools.is_empty() || self.background > 0 {
             self.record.beat();
         }
-        if self.question.is_some() && self.end.is_none() && self.cause.is_none() {
+        if !self.questions.is_empty() && self.end.is_none() && self.cause.is_none() {
             let text = "it waits for a person".to_owned();
             let _written =
                 self.stop(Trouble { kind: TroubleKind::Cancelled, until_ms: None, text }, agent);
@@ -239,7 +248,7 @@ impl<'a> Conversation<'a> {
     /// How long nothing may come before [`Conversation::tick`].
     fn patience(&self) -> Duration {
         let until_kill = self.kill_at.map(|at| at.saturating_duration_since(now()));
-        match (until_kill, &self.question) {
+        match (until_kill, self.questions.first()) {
             (Some(wait), _) => wait.max(SHORTEST),
             // What a policy decides is answered in the same breath.
             (None, Some(_)) => SHORTEST,
@@ -263,7 +272,8 @@ impl<'a> Conversation<'a> {
             (Some(end), None) => end,
             (None, None) => End::Interrupted,
         };
-        let question = self.question.filter(|_| !matches!(end, End::Completed { .. }));
+        let question =
+            self.questions.into_iter().next().filter(|_| !matches!(end, End::Completed { .. }));
         Over { end, spent: self.spent, question }
     }
 }

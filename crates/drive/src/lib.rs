@@ -23,7 +23,7 @@ mod screen;
 use std::path::Path;
 use std::process::ExitCode;
 
-use outlast_agents::adapter::{End, Ended, Orders, TroubleKind, driven};
+use outlast_agents::adapter::{End, Ended, Orders, Trouble, TroubleKind, driven};
 use outlast_home::layout::AttemptDir;
 
 use crate::conversation::{Conversation, Over};
@@ -67,7 +67,13 @@ pub fn main(dir: &Path) -> ExitCode {
                 turn.session = None;
             }
             Ok(over) => break over,
-            Err(error) => return refuse(&format!("cannot run {}: {error}", orders.kind)),
+            Err(error) => {
+                let trouble = Trouble::new(
+                    TroubleKind::Other,
+                    format!("cannot run {}: {error}", orders.kind),
+                );
+                break Over { end: End::Failed { trouble }, spent: None, question: None };
+            }
         }
     };
     conclude(&mut record, &over)

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::emit::{self, Emit};
 use crate::{
-    Charge, Condition, Errand, Heartbeat, Inbox, Limit, Line, Message, Orders, Outcome, Reason,
-    RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StepState, StopMode, Survivor,
-    Time, ToolCall, TurnStatus, Verdict, Wait, WaitCause, Watch,
+    Charge, Condition, Decision, Errand, Heartbeat, Inbox, Limit, Line, Message, Orders, Outcome,
+    Reason, RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StepState, StopMode,
+    Survivor, Time, ToolCall, TurnStatus, Verdict, Wait, WaitCause, Watch,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub struct Run {
     /// The number of the last order to rest, and of the last to go on.
     pub(crate) paused_seq: u64,
     pub(crate) resumed_seq: u64,
+    /// What a person has decided since the last attempt began.
+    pub(crate) decision: Option<Decision>,
     /// With every other run, by `pause --all`.
     pub is_paused_with_all: bool,
     /// True from a person's word until a blocked run goes on.
@@ -156,6 +158,8 @@ pub struct Attempt {
     pub after: Option<Outcome>,
     /// The number of the last message it was given.
     pub(crate) messages: u64,
+    /// What a person decided about the question that the attempt before it ended with.
+    pub decision: Option<Decision>,
     /// What it has used up so far, as far as it has said.
     pub reported: Option<Charge>,
     /// True once it is decided what follows from its end.

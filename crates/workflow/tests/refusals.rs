@@ -178,10 +178,6 @@ fn a_keyword_of_a_schema_that_inputs_are_not_checked_against_is_refused_with_its
 fn what_needs_what_this_version_lacks() {
     let problems = refused(&exec("on_interrupt: restore\n"));
     assert_eq!(only(&problems), ("needs_snapshots", Some(4), "on_interrupt"));
-    let codex = effective("---\nagent: { kind: codex }\n---\n");
-    let problem = runnable(&codex).unwrap_err();
-    assert_eq!(problem.code.word(), "unsupported_kind");
-    assert!(problem.hint.unwrap().contains("--agent exec"));
     assert_eq!(runnable(&effective(&exec(""))), Ok(()));
 }
 

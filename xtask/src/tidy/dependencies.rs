@@ -6,7 +6,10 @@ use super::tree::File;
 
 /// Our crates, and those of ours that each may be built upon.
 const ALLOWED: [(&str, &[&str]); 15] = [
-    ("outlast", &["wire", "home", "program", "client", "daemon", "drive", "shim", "workflow"]),
+    (
+        "outlast",
+        &["agents", "wire", "home", "program", "client", "daemon", "drive", "shim", "workflow"],
+    ),
     ("client", &["wire", "home"]),
     ("daemon", &["conduct", "engine", "store", "agents", "wire", "home", "program", "workflow"]),
     ("conduct", &["engine", "store", "wire", "workflow"]),

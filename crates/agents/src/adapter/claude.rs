@@ -7,7 +7,7 @@
 //! Spend: `model_usage_since_last_result` is a true difference in every version that has it. A version without it counts
 //! `total_cost_usd` from nothing in each process. Until then each call's own `usage` is a floor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -59,6 +59,10 @@ struct Claude {
     asked: BTreeMap<String, Asked>,
     window: Option<Trouble>,
     background: u32,
+    /// Work that was sent to the background, by its id.
+    sent_off: BTreeSet<String>,
+    /// True while the agent owes a turn of its own to work in the background that has ended.
+    owes_turn: bool,
     is_input_open: bool,
     is_over: bool,
     not_understood: u64,
@@ -82,6 +86,8 @@ impl Claude {
             asked: BTreeMap::new(),
             window: None,
             background: 0,
+            sent_off: BTreeSet::new(),
+            owes_turn: false,
             is_input_open: true,
             is_over: false,
             not_understood: 0,
@@ -100,6 +106,13 @@ impl Claude {
                 self.background = u32::try_from(list(&message, "tasks").len()).unwrap_or(u32::MAX);
                 acts.push(Act::Tell(Event::Background { live: self.background }));
             }
+            (Some("system"), Some("task_started")) if yes(&message, "is_backgrounded") => {
+                self.sent_off.extend(text(&message, "task_id").map(str::to_owned));
+            }
+            (Some("system"), Some("task_notification")) => {
+                let id = text(&message, "task_id").unwrap_or_default();
+                self.owes_turn |= self.sent_off.remove(id);
+            }
             (Some("rate_limit_event"), _) => acts.extend(self.limit(&message)),
             (Some("assistant"), _) => acts.extend(self.assistant(&message)),
             (Some("user"), _) => acts.extend(tool_results(&message)),
@@ -108,10 +121,7 @@ impl Claude {
             // Known, and nothing that we need.
             (
                 Some("system"),
-                Some(
-                    "status" | "task_started" | "task_updated" | "task_notification"
-                    | "permission_denied",
-                ),
+                Some("status" | "task_started" | "task_updated" | "permission_denied"),
             )
             | (
                 Some(
@@ -247,7 +257,10 @@ impl Claude {
         let input = at(request, "input").cloned().unwrap_or(Value::Null);
         self.asked.insert(id.to_owned(), Asked { input, is_elicitation });
         let question = Question { id: id.to_owned(), tool: tool.map(str::to_owned), text: words };
-        let decided = question.tool.as_deref().and_then(|tool| self.turn.approvals.decide(tool));
+        let decided = question
+            .tool
+            .as_deref()
+            .and_then(|tool| self.turn.approvals.decide_on(tool, &question.text));
         let mut acts = vec![Act::Tell(Event::Asked(question))];
         if let Some(decision) = decided {
             acts.extend(self.decide(id, &decision));
@@ -271,8 +284,11 @@ impl Claude {
         if std::mem::take(&mut self.is_input_open) {
             acts.push(Act::CloseInput);
         }
+        if text(message, "origin.kind") == Some("task-notification") {
+            self.owes_turn = false;
+        }
         // With work in the background it is not the last: the agent hears of that work in a turn of its own.
-        if self.background == 0 {
+        if self.background == 0 && !self.owes_turn {
             let end = self.end_of(message);
             acts.extend(self.over(end));
         }
@@ -286,8 +302,8 @@ impl Claude {
 
     fn end_of(&self, message: &Value) -> End {
         let is_error = yes(message, "is_error");
-        let words =
-            text(message, "result").or_else(|| text(message, "errors.0")).unwrap_or_default();
+        let words = text(message, "result").filter(|words| !words.is_empty());
+        let words = words.or_else(|| text(message, "errors.0")).unwrap_or_default();
         let failed = |kind| End::Failed { trouble: Trouble::new(kind, brief(words, 2000)) };
         match (text(message, "subtype"), text(message, "terminal_reason")) {
             (_, Some(reason)) if reason.starts_with("aborted") => failed(TroubleKind::Cancelled),
@@ -351,6 +367,7 @@ impl Adapter for Claude {
 
     fn hear(&mut self, heard: Heard<'_>) -> Vec<Act> {
         match heard {
+            Heard::Line(_) if self.is_over => Vec::new(),
             Heard::Line(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => Vec::new(),
             Heard::Line(bytes) => self.line(bytes),
             Heard::End => self.over(End::Interrupted).into_iter().collect(),

@@ -301,7 +301,7 @@ impl Codex {
         let id = format!("{turn}.{}", request.as_str().map_or(request.to_string(), str::to_owned));
         let asked = ask::Asked { request: request.clone(), words: words.clone(), form };
         self.asked.insert(id.clone(), asked);
-        let decided = tool.as_deref().and_then(|tool| self.turn.approvals.decide(tool));
+        let decided = tool.as_deref().and_then(|tool| self.turn.approvals.decide_on(tool, &words));
         acts.push(Act::Tell(Event::Asked(Question { id: id.clone(), tool, text: words })));
         if let Some(decision) = decided {
             acts.extend(self.decide(&id, &decision));
@@ -316,7 +316,10 @@ impl Adapter for Codex {
             [] => vec!["codex".to_owned()],
             command => command.to_vec(),
         };
-        argv.push("app-server".to_owned());
+        // A command of Symphony's has the word in its line.
+        if !argv.iter().any(|word| word.split_whitespace().any(|it| it == "app-server")) {
+            argv.push("app-server".to_owned());
+        }
         argv.extend(self.turn.args.iter().cloned());
         Launch { argv, env: Vec::new(), transport: Transport::Lines }
     }

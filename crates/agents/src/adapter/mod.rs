@@ -1,7 +1,7 @@
 //! Agents that speak a protocol: bytes in, events and bytes out. One file per agent; nothing here opens a file, starts a
 //! process or reads a clock.
 //!
-//! An adapter is made for one attempt at one turn. The driver (`crates/shim/src/drive`) starts what [`Adapter::launch`]
+//! An adapter is made for one attempt at one turn. The driver (`crates/drive`) starts what [`Adapter::launch`]
 //! names, brings it every line, and carries out what it answers. The driver knows no vendor; an adapter knows no process.
 //!
 //! Two rules hold for each. A turn is over only once the agent's own last event has come and no background work of the
@@ -61,6 +61,8 @@ pub struct Approvals {
     pub mode: ApprovalMode,
     /// Names of tools that may be used without a question; `*` at the end stands for anything.
     pub allow: Vec<String>,
+    /// What a person has allowed after an earlier attempt had asked: questions, by their words.
+    pub granted: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +78,13 @@ pub enum ApprovalMode {
 }
 
 impl Approvals {
-    /// What is to be done about a question without a person; `None` if a person decides.
+    /// What is to be done about this question of a tool without a person; `None` if a person decides.
+    pub fn decide_on(&self, tool: &str, words: &str) -> Option<Decision> {
+        let is_granted = self.granted.iter().any(|granted| granted == words);
+        if is_granted { Some(Decision::Allow) } else { self.decide(tool) }
+    }
+
+    /// The same for any question of this tool.
     pub fn decide(&self, tool: &str) -> Option<Decision> {
         let fits = |pattern: &String| match pattern.strip_suffix('*') {
             Some(start) => tool.starts_with(start),

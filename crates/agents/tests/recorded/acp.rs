@@ -56,7 +56,7 @@ impl Player {
             dir: "/work".to_owned(),
             command: vec!["agent".to_owned()],
             session: resumes.map(str::to_owned),
-            approvals: Approvals { mode, allow: Vec::new() },
+            approvals: Approvals { mode, ..Approvals::default() },
             ..Turn::default()
         };
         Self {

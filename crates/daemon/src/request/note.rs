@@ -2,7 +2,8 @@
 //!
 //! Built from the journal; the cause is one neutral word, and no provider's error text is passed on.
 
-use outlast_engine::{Impediment, Outcome, Run, Verdict};
+use outlast_agents::adapter::driven;
+use outlast_engine::{Decision, Impediment, Outcome, Run, Verdict};
 use serde_json::{Value, json};
 
 pub(crate) struct Note {
@@ -20,8 +21,18 @@ pub(super) fn of(run: &Run) -> Option<Note> {
         "This is the same run, turn {turn}, attempt {number}. The attempt before it {happened}. \
          Continue from the workspace as it is; do not start over."
     );
-    if let Outcome::BadResponse { why, .. } = after {
+    // What an agent that is driven came to grief over is its provider's text, which no prompt has.
+    let is_own = driven(&run.spec.agent.kind).is_none();
+    if let Some(why) = wrong_with(after).filter(|_| is_own) {
         text.push_str(&format!(" What was wrong with the response: {why}."));
+    }
+    if let Outcome::Impeded { by: Impediment::Approval, why, .. } = after {
+        let decided = match attempt.decision {
+            Some(Decision::Approve) => "A person has allowed it",
+            Some(Decision::Deny) => "A person has not allowed it; go on without it",
+            Some(Decision::Reply) | None => "A person has seen it",
+        };
+        text.push_str(&format!(" It had asked: {why}. {decided}."));
     }
     if let Some(children) = children(run) {
         text.push_str(&format!(" Runs that were made as its children: {children}."));
@@ -30,6 +41,10 @@ pub(super) fn of(run: &Run) -> Option<Note> {
         text.push_str(" Messages that it may have seen are given again.");
     }
     Some(Note { cause, text })
+}
+
+fn wrong_with(outcome: &Outcome) -> Option<&str> {
+    if let Outcome::BadResponse { why, .. } = outcome { Some(why) } else { None }
 }
 
 /// Each child and what has become of it, if there are any.

@@ -7,7 +7,8 @@ use outlast_agents::adapter::{
     self, Caps, End, Ended, Orders, Session, Spent, Trouble, TroubleKind, Turn, driven, last_spent,
 };
 use outlast_engine::{
-    Answer, Approvals, Impediment, Response, Run, RunSpec, Time, TurnStatus, Usage,
+    Answer, Approvals, Decision, Exit, Impediment, Outcome, Response, Run, RunSpec, Time,
+    TurnStatus, Usage,
 };
 use outlast_home::layout::{AttemptDir, RunDir};
 
@@ -41,7 +42,7 @@ pub(super) fn orders(
         model: driving.model.clone(),
         effort: driving.effort.clone(),
         permission_mode: driving.permission_mode.clone(),
-        approvals: adapter::Approvals { mode, allow: driving.allow.clone() },
+        approvals: adapter::Approvals { mode, allow: driving.allow.clone(), granted: granted(run) },
         prompt_file: dir.prompt().to_str().map(str::to_owned),
         ..Turn::default()
     };
@@ -52,6 +53,15 @@ pub(super) fn orders(
         heartbeat: Some(dir.heartbeat()),
         caps: caps(run),
     })
+}
+
+/// The question that a person has allowed since the attempt before this one asked it.
+fn granted(run: &Run) -> Vec<String> {
+    let attempt = run.attempt.as_ref().filter(|it| it.decision == Some(Decision::Approve));
+    match attempt.and_then(|attempt| attempt.after.as_ref()) {
+        Some(Outcome::Impeded { by: Impediment::Approval, why, .. }) => vec![why.clone()],
+        _ => Vec::new(),
+    }
 }
 
 /// What is left of the run's ceilings.
@@ -78,10 +88,15 @@ fn session(path: &Path, kind: &str) -> io::Result<Option<String>> {
 }
 
 /// What the driver heard of the end of its turn. Fails only for what the host lacks.
-pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir) -> io::Result<Answer> {
-    let Some(ended) = ended(dir)? else {
+///
+/// The file counts if the driver left as it does after that end. What a driver that was killed had not written, its
+/// agent may have.
+pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result<Answer> {
+    let Some(ended) = ended(dir)? else { return Ok(Answer::None) };
+    let is_done = matches!(ended.end, End::Completed { .. });
+    if !matches!(exit, Exit::Code(code) if (code == 0) == is_done) {
         return Ok(Answer::None);
-    };
+    }
     let usage = ended.spent.map(|spent| usage(&spent));
     Ok(match (ended.question, ended.end) {
         (_, End::Completed { text }) => Answer::Given(Box::new(claim(&text, usage))),
@@ -146,13 +161,14 @@ fn impeded(spec: &RunSpec, trouble: &Trouble) -> Answer {
     }
 }
 
-/// What the attempt has used up, by the driver's last word or else by the last event that says so.
-pub(super) fn used(dir: &AttemptDir) -> io::Result<Option<Usage>> {
-    if let Some(spent) = ended(dir)?.and_then(|ended| ended.spent) {
+/// What the attempt has used up: by its driver's last word if that left by itself, or else by the last event that says
+/// so, which is a floor.
+pub(super) fn used(dir: &AttemptDir, has_left: bool) -> io::Result<Option<Usage>> {
+    if let Some(spent) = ended(dir)?.filter(|_| has_left).and_then(|ended| ended.spent) {
         return Ok(Some(usage(&spent)));
     }
     match files::read_tail(&dir.agent_events(), LARGEST) {
-        Ok(bytes) => Ok(last_spent(&bytes).map(|spent| usage(&spent))),
+        Ok(bytes) => Ok(last_spent(&bytes).map(|spent| usage(&Spent { is_floor: true, ..spent }))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

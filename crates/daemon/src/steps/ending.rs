@@ -90,8 +90,11 @@ fn tail_size(run: &Run) -> usize {
 /// command is its answer.
 pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result<Answer> {
     let is_driven = driven(&spec.agent.kind).is_some();
-    Ok(match response::read(&dir.response())? {
-        Answer::None if is_driven && is_whole(dir) => driving::answer(spec, dir)?,
+    let answer = match response::read(&dir.response())? {
+        Answer::None if is_driven && is_whole(dir) => driving::answer(spec, dir, exit)?,
+        answer => answer,
+    };
+    Ok(match answer {
         Answer::None if spec.workflow.is_some() && !is_whole(dir) => {
             let why = "the attempt's files are gone, and what it answered with them".to_owned();
             Answer::Bad { why }

@@ -20,7 +20,7 @@ use outlast_conduct::steps::{
     Unreadable, UnreadableKind,
 };
 use outlast_engine::{
-    Answer, BootId, Custody, Exit, Input, Report, Run, RunSpec, Step, StopMode, Time, Usage,
+    Answer, BootId, Custody, End, Exit, Input, Report, Run, RunSpec, Step, StopMode, Time, Usage,
 };
 use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::shim;
@@ -428,14 +428,15 @@ impl Driver {
             report.matched = watcher.last_words().await;
         }
         if is_over && is_live && driven(&run.spec.agent.kind).is_some() {
-            report.used = self.used().await;
+            let has_left = matches!(report.end, Some(End::Exited { exit: Exit::Code(_), .. }));
+            report.used = self.used(has_left).await;
         }
     }
 
     /// What an agent has used up, however it ended. What cannot be read is unknown, and charged as that.
-    async fn used(&self) -> Option<Usage> {
+    async fn used(&self, has_left: bool) -> Option<Usage> {
         let dir = self.dir.clone();
-        match Lane::Steps.run(move || driving::used(&dir)).await {
+        match Lane::Steps.run(move || driving::used(&dir, has_left)).await {
             Ok(Ok(used)) => used,
             Ok(Err(error)) => {
                 tracing::error!(run = %self.task.run.id, %error, "cannot read what the agent used up");

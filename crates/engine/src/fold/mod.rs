@@ -11,9 +11,9 @@ use crate::run::{
 };
 use crate::state::state_of;
 use crate::{
-    BootId, Charge, Condition, Decision, Errand, Event, Fact, Inbox, Limit, Message, Outcome,
-    Process, Reason, ReasonCode, Run, RunId, Spend, State, StepState, StopMode, Survivor, Time,
-    TurnStatus, WaitCause, limits,
+    BootId, Charge, Condition, Decision, Errand, Event, Fact, Impediment, Inbox, Limit, Message,
+    Outcome, Process, Reason, ReasonCode, Run, RunId, Spend, State, StepState, StopMode, Survivor,
+    Time, TurnStatus, WaitCause, limits,
 };
 
 #[cfg(debug_assertions)]
@@ -89,6 +89,7 @@ impl Run {
             is_paused: false,
             paused_seq: 0,
             resumed_seq: 0,
+            decision: None,
             is_paused_with_all: false,
             is_released: false,
             has_cleaned_up: false,
@@ -341,6 +342,7 @@ impl Run {
             state: StepState::new(boot),
             after,
             messages,
+            decision: self.decision.take(),
             reported: None,
             is_settled: false,
         });
@@ -370,8 +372,10 @@ impl Run {
             }
             // That was a person's doing.
             outcome if outcome.is_by_pause() => {}
-            Outcome::Impeded { until: Some(_), .. } => {}
-            Outcome::Impeded { until: None, .. } => self.counters.impeded += 1,
+            Outcome::Impeded { by: Impediment::Provider, until: None, .. } => {
+                self.counters.impeded += 1;
+            }
+            Outcome::Impeded { .. } => {}
             _ => self.counters.attempts += 1,
         }
         if !matches!(outcome, Outcome::Impeded { .. }) {
@@ -454,6 +458,7 @@ impl Run {
     }
 
     fn answer(&mut self, decision: Decision) {
+        self.decision = Some(decision);
         if let Some(settling) = &mut self.settling
             && settling.emission == Emission::Undecided
             && decision == Decision::Approve

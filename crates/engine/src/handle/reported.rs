@@ -163,7 +163,7 @@ pub(super) fn end_attempt(
     outcome: Outcome,
 ) {
     matched::at_end(draft, (turn, attempt), &report.matched, at);
-    let (outcome, response) = answered(outcome, &report.answer);
+    let (outcome, response) = answered(outcome, &report.answer, at);
     let survivors = survivors(report).to_vec();
     let output_bytes = report.output_bytes;
     let has_started = draft.run().live().is_some_and(|live| live.state.process.is_some());
@@ -184,7 +184,7 @@ pub(super) fn end_attempt(
 }
 
 /// The outcome in the light of what was answered, and the answer that counts.
-fn answered(outcome: Outcome, answer: &Answer) -> (Outcome, Option<Response>) {
+fn answered(outcome: Outcome, answer: &Answer, at: Time) -> (Outcome, Option<Response>) {
     if !outcome.is_by_itself() {
         return (outcome, None);
     }
@@ -194,13 +194,21 @@ fn answered(outcome: Outcome, answer: &Answer) -> (Outcome, Option<Response>) {
             (Outcome::BadResponse { exit: outcome.exit(), why: why.clone() }, None)
         }
         Answer::Impeded { by, until, why } => {
-            let (by, until, why, exit) = (*by, *until, why.clone(), outcome.exit());
+            let until = until.filter(|until| is_believed(*until, at));
+            let (by, why, exit) = (*by, why.clone(), outcome.exit());
             (Outcome::Impeded { by, until, why, exit }, None)
         }
         // Without a word, the exit status is the answer.
         Answer::None if outcome == (Outcome::Exited { code: 0 }) => (outcome, Some(done())),
         Answer::None => (outcome, None),
     }
+}
+
+/// The longest window of a provider is a month. A time that is over, or further away, is not what it will answer at.
+const LONGEST_WINDOW_MS: u64 = 35 * 24 * 3_600_000;
+
+fn is_believed(until: Time, at: Time) -> bool {
+    until > at && until <= at.plus_ms(LONGEST_WINDOW_MS)
 }
 
 fn done() -> Response {

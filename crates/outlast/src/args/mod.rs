@@ -1,5 +1,6 @@
 //! The command line: every verb, its arguments and its help, one file for each group of verbs.
 
+mod agents;
 mod control;
 mod daemon;
 mod list;
@@ -11,6 +12,7 @@ mod spend;
 mod trigger;
 mod watch;
 
+pub(crate) use agents::{Agents, AgentsCommand, TestAgent};
 pub(crate) use control::{Answer, Gc, Pause, Recover, Resume, Rm, Send, Stop};
 pub(crate) use daemon::{
     Daemon, DaemonCommand, DaemonInstall, DaemonLogs, DaemonRun, DaemonStatus, DaemonUninstall,
@@ -76,6 +78,7 @@ pub(crate) enum Command {
     Sink(Sink),
     Schedule(Schedule),
     Trigger(Trigger),
+    Agents(Agents),
     Check(Check),
     Import(Import),
     Daemon(Daemon),
@@ -102,6 +105,7 @@ impl Command {
             Self::Resume(resume) => resume.json,
             Self::Usage(usage) => usage.json,
             Self::Budgets(budgets) => budgets.json,
+            Self::Agents(agents) => agents.json,
             Self::Check(check) => check.json,
             Self::Import(import) => import.json,
             Self::Events(events) => events.json,

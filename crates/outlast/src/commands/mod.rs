@@ -1,5 +1,6 @@
 //! One file for each verb.
 
+mod agents;
 mod answer;
 mod attach;
 mod budgets;
@@ -74,6 +75,7 @@ fn dispatch_verb(command: Command, world: &World) -> Answer {
         Command::Trigger(args) => block_on(trigger::trigger(world, args.command)),
         Command::Daemon(args) => block_on(daemon::daemon(world, args.command)),
         Command::Doctor(args) => block_on(doctor::doctor(world, args)),
+        Command::Agents(args) => block_on(agents::agents(world, args)),
         Command::Check(args) => check::check(world, args),
         Command::Import(args) => import::import(world, args),
         Command::Completions(args) => completions::completions(args),

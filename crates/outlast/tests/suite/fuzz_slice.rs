@@ -132,6 +132,7 @@ macro_rules! slices {
 }
 
 slices!(
+    agents,
     config,
     event,
     frames,

@@ -41,6 +41,12 @@ impl<'h> Loop<'h> {
         Self { home, agent, retry, settings: Vec::new() }
     }
 
+    /// An agent of this kind instead.
+    pub(crate) fn kind(mut self, kind: &str) -> Self {
+        self.agent[0] = format!("kind: {kind}");
+        self
+    }
+
     /// Adds a line of the agent's settings.
     pub(crate) fn agent(mut self, line: &str) -> Self {
         self.agent.push(line.to_owned());

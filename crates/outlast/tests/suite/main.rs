@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test starts processes and looks at the clock")]
 
 mod adversaries;
+mod agents;
 mod attach;
 mod audit;
 mod bad_config;

@@ -58,10 +58,27 @@ fn command(sheet: &Sheet<'_>, kind: &str) -> (Vec<String>, Origin) {
     let is_symphony = kind == symphony::KIND;
     let given = sheet.given("agent.command");
     let given = given.or_else(|| sheet.given("codex.command").filter(|_| is_symphony));
+    let is_driven = outlast_agents::adapter::driven(kind).is_some();
     match given {
+        // Its own arguments come after the line's.
+        Some(node) if is_driven && sheet.given("agent.command").is_some() => {
+            (with_arguments(argv(node)), Origin::Workflow { line: node.line })
+        }
         Some(node) => (argv(node), Origin::Workflow { line: node.line }),
-        None if is_symphony => (shell(symphony::COMMAND), Origin::Default),
+        None if is_symphony && symphony::is_symphony(sheet) => {
+            (shell(symphony::COMMAND), Origin::Default)
+        }
         None => (Vec::new(), Origin::Default),
+    }
+}
+
+/// A line for the shell that passes on what is put behind it.
+fn with_arguments(argv: Vec<String>) -> Vec<String> {
+    match argv.as_slice() {
+        [sh, flag, line] if sh == "sh" && flag == "-c" => {
+            vec![sh.clone(), flag.clone(), format!("{line} \"$@\""), sh.clone()]
+        }
+        _ => argv,
     }
 }
 
@@ -82,6 +99,9 @@ pub(super) fn shown(command: &[String]) -> String {
     match command {
         [] => "the kind's own".to_owned(),
         [sh, flag, line] if sh == "sh" && flag == "-c" => line.clone(),
+        [sh, flag, line, _] if sh == "sh" && flag == "-c" => {
+            line.strip_suffix(" \"$@\"").unwrap_or(line).to_owned()
+        }
         words => words.join(" "),
     }
 }

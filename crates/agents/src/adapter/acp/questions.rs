@@ -74,8 +74,8 @@ impl Acp {
             None => own,
         };
         self.asked.insert(name.clone(), asked);
-        let decided = self.turn.approvals.decide(&tool);
         let words = brief(&format!("{tool}: {about}"), MOST_ASKED);
+        let decided = self.turn.approvals.decide_on(&tool, &words);
         let question = Question { id: name.clone(), tool: Some(tool), text: words };
         acts.push(Act::Tell(Event::Asked(question)));
         if let Some(decision) = decided {

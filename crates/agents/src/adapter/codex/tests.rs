@@ -13,7 +13,7 @@ fn adapter(turn: Turn) -> Box<dyn Adapter> {
 
 fn with(mode: ApprovalMode, allow: &[&str]) -> Turn {
     let allow = allow.iter().map(ToString::to_string).collect();
-    let approvals = Approvals { mode, allow };
+    let approvals = Approvals { mode, allow, ..Approvals::default() };
     Turn { prompt: "Do it.".to_owned(), dir: "/w".to_owned(), approvals, ..Turn::default() }
 }
 

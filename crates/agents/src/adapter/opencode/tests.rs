@@ -19,7 +19,7 @@ fn turn() -> Turn {
 }
 
 fn mode(mode: ApprovalMode) -> Turn {
-    Turn { approvals: Approvals { mode, allow: Vec::new() }, ..turn() }
+    Turn { approvals: Approvals { mode, ..Approvals::default() }, ..turn() }
 }
 
 fn adapter(turn: Turn) -> Box<dyn Adapter> {

@@ -12,7 +12,8 @@ fn pi(turn: Turn) -> Pi {
 }
 
 fn approvals(mode: ApprovalMode, allow: &[&str]) -> Approvals {
-    Approvals { mode, allow: allow.iter().map(|it| (*it).to_owned()).collect() }
+    let allow = allow.iter().map(|it| (*it).to_owned()).collect();
+    Approvals { mode, allow, ..Approvals::default() }
 }
 
 fn hears(pi: &mut Pi, message: &Value) -> Vec<Act> {
