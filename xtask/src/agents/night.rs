@@ -222,7 +222,7 @@ fn answer(lab: &mut Lab, turn: usize) -> Result<()> {
     let before = lab.asked().len();
     interrupt::pause(LATE);
     lab.expect(lab.asked().len() == before, "the agent went on while a person was asked");
-    lab.outlast.ask(&["answer", &lab.run, "yes"])?;
+    lab.outlast.ask(&["answer", &lab.run, "--approve"])?;
     let view = lab.until("the answer is taken", PATIENCE_S, |view| {
         let is_over = view["turns_committed"].as_u64() >= Some(turn as u64);
         let asks_again = view["state"] == "blocked" && lab.asked().len() > before;
@@ -231,7 +231,7 @@ fn answer(lab: &mut Lab, turn: usize) -> Result<()> {
     let asks_again = view["state"] == "blocked";
     lab.expect(!asks_again, "a call that a person had allowed was asked about again");
     if asks_again {
-        lab.outlast.ask(&["answer", &lab.run, "yes"])?;
+        lab.outlast.ask(&["answer", &lab.run, "--approve"])?;
     }
     Ok(())
 }
