@@ -9,17 +9,15 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::lab::{Lab, Plan, Setup, rests};
-use super::model::{Asked, Fate, Step, Tool};
+use super::model::{Asked, Fate, Step, Tokens, Tool};
 use super::vendor::{Login, Vendor};
 use crate::random::Random;
 use crate::{interrupt, process};
 
-/// How long the provider's quota lasts.
-const QUOTA_S: u64 = 8;
+/// So long after a quota's end the agent has asked again.
+const LATEST: Duration = Duration::from_secs(12);
 /// How long a tool takes in which something is killed.
 const TOOL_S: u64 = 3;
-/// What the model writes to call it.
-const TOOL_OUTPUT: u64 = 12;
 /// How long a turn may take.
 const PATIENCE_S: u64 = 90;
 /// How late a person answers.
@@ -92,24 +90,28 @@ fn closes(turn: usize) -> String {
     format!("close-{turn}.")
 }
 
+/// What the call that uses a turn's tool costs.
+fn of_tool(turn: usize) -> Tokens {
+    Tokens { input: 100 * turn as u64, output: 12, cached: 30 }
+}
+
 fn asked_file(turn: usize) -> String {
     format!("asked-{turn}.txt")
 }
 
-fn steps(hazard: Hazard, turn: usize) -> Vec<Step> {
+fn steps(vendor: Vendor, hazard: Hazard, turn: usize) -> Vec<Step> {
     let text = begins(turn);
-    let input = 100 * turn as u64;
-    let tool =
-        |line: String| Step::uses(text.clone(), Tool::Shell(line)).costs(input, TOOL_OUTPUT, 30);
+    let costs = of_tool(turn);
+    let tool = |line: String| Step::uses(text.clone(), Tool::Shell(line)).costs(costs);
     let mut steps = match hazard {
         Hazard::Tool => vec![tool(format!("echo start-{turn}. end-{turn}. >> tools.log"))],
-        Hazard::Quota => vec![Step::Quota { for_s: QUOTA_S }],
+        Hazard::Quota => vec![Step::Quota { for_s: vendor.quota_s() }],
         Hazard::ServerError => vec![Step::Fail { status: 500 }],
         Hazard::CutStream => vec![Step::Drop { text: format!("{text} {}", "cut off. ".repeat(9)) }],
         Hazard::Question => {
             let write =
                 Tool::Write { path: asked_file(turn), content: format!("asked in {turn}\n") };
-            let step = Step::uses(text, write).costs(input, TOOL_OUTPUT, 30);
+            let step = Step::uses(text, write).costs(costs);
             vec![step.clone(), step]
         }
         Hazard::Kill(_) => {
@@ -119,17 +121,25 @@ fn steps(hazard: Hazard, turn: usize) -> Vec<Step> {
             vec![tool(line)]
         }
     };
-    steps.push(Step::says(closes(turn)).after(Duration::from_millis(100)).costs(input + 1, 7, 60));
+    steps.push(Step::says(closes(turn)).after(Duration::from_millis(100)).costs(Tokens {
+        input: costs.input + 1,
+        output: 7,
+        cached: 60,
+    }));
     steps
 }
 
 pub(super) fn run(setup: &Setup<'_>, seed: u64) -> Result<Lab> {
     let order = hazards(setup.vendor, seed);
     let mut turns: Vec<Vec<Step>> =
-        order.iter().zip(1..).map(|(hazard, turn)| steps(*hazard, turn)).collect();
+        order.iter().zip(1..).map(|(hazard, turn)| steps(setup.vendor, *hazard, turn)).collect();
     turns.push(vec![
-        Step::uses("The last.", Tool::Shell("touch finished".to_owned())).costs(10, 5, 0),
-        Step::says("The night is over.").costs(10, 5, 0),
+        Step::uses("The last.", Tool::Shell("touch finished".to_owned())).costs(Tokens {
+            input: 10,
+            output: 5,
+            cached: 0,
+        }),
+        Step::says("The night is over.").costs(Tokens { input: 10, output: 5, cached: 0 }),
     ]);
     let shell = setup.vendor.shell();
     let park = format!("{{mode: park, allow: [{shell}]}}");
@@ -147,7 +157,7 @@ pub(super) fn run(setup: &Setup<'_>, seed: u64) -> Result<Lab> {
         setup.vendor.kind(),
         lab.run
     );
-    if let Err(error) = live_through(&mut lab, &order) {
+    if let Err(error) = live_through(&mut lab, setup.vendor, &order) {
         lab.problems.push(format!("{error:#}"));
         return Ok(lab);
     }
@@ -156,9 +166,9 @@ pub(super) fn run(setup: &Setup<'_>, seed: u64) -> Result<Lab> {
     Ok(lab)
 }
 
-fn live_through(lab: &mut Lab, order: &[Hazard]) -> Result<()> {
+fn live_through(lab: &mut Lab, vendor: Vendor, order: &[Hazard]) -> Result<()> {
     for (hazard, turn) in order.iter().zip(1..) {
-        meet(lab, *hazard, turn).with_context(|| format!("turn {turn}, {hazard:?}"))?;
+        meet(lab, vendor, *hazard, turn).with_context(|| format!("turn {turn}, {hazard:?}"))?;
         committed(lab, turn).with_context(|| format!("turn {turn}, {hazard:?}"))?;
     }
     let view = lab.rest(PATIENCE_S)?;
@@ -182,7 +192,7 @@ fn committed(lab: &Lab, turn: usize) -> Result<()> {
     Ok(())
 }
 
-fn meet(lab: &mut Lab, hazard: Hazard, turn: usize) -> Result<()> {
+fn meet(lab: &mut Lab, vendor: Vendor, hazard: Hazard, turn: usize) -> Result<()> {
     match hazard {
         Hazard::Tool | Hazard::ServerError | Hazard::CutStream => Ok(()),
         Hazard::Quota => {
@@ -198,7 +208,7 @@ fn meet(lab: &mut Lab, hazard: Hazard, turn: usize) -> Result<()> {
             interrupt::wait_for("the tool runs", Duration::from_secs(PATIENCE_S), || {
                 Ok(lab.file("tools.log").contains(&started).then_some(()))
             })?;
-            kill(lab, victim)
+            kill(lab, vendor, victim)
         }
     }
 }
@@ -236,7 +246,7 @@ fn answer(lab: &mut Lab, turn: usize) -> Result<()> {
     Ok(())
 }
 
-fn kill(lab: &Lab, victim: Victim) -> Result<()> {
+fn kill(lab: &Lab, vendor: Vendor, victim: Victim) -> Result<()> {
     let view = lab.view().context("a daemon answers")?;
     let of = |name: &str| {
         let pid = view[name].as_u64().and_then(|pid| u32::try_from(pid).ok());
@@ -245,16 +255,26 @@ fn kill(lab: &Lab, victim: Victim) -> Result<()> {
     let home = lab.outlast.home();
     let (driver, shim) = (of("pid")?, of("shim_pid")?);
     let cli = || {
-        let found = process::children(driver, home);
-        found.first().copied().context("the driver has no child")
+        let mut found = process::children(driver, home);
+        ensure!(!found.is_empty(), "the driver has no child");
+        // Gemini is two processes: one that starts the other and hands its output on.
+        if vendor == Vendor::Gemini {
+            let second: Vec<u32> =
+                found.iter().flat_map(|pid| process::children(*pid, home)).collect();
+            found.extend(second);
+        }
+        Ok(found)
     };
     let daemon = || lab.outlast.daemon_pid()?.context("there is no daemon");
     let pids = match victim {
-        Victim::Cli => vec![cli()?],
+        Victim::Cli => cli()?,
         Victim::Driver => vec![driver],
         Victim::Shim => vec![shim],
         Victim::Daemon => vec![daemon()?],
-        Victim::All => vec![daemon()?, shim, driver, cli()?],
+        Victim::All => {
+            let cli = cli()?;
+            [vec![daemon()?, shim, driver], cli].concat()
+        }
     };
     for pid in pids {
         ensure!(process::kill(pid, home)?, "process {pid} was gone before it was killed");
@@ -326,29 +346,38 @@ impl Night {
             lab.problems.push(format!("turn {turn}: the quota was not met"));
             return;
         };
-        let waited = after.at.duration_since(first.at).as_secs_f64();
-        let most = QUOTA_S as f64 + 8.0;
+        let waited = after.at.duration_since(first.at);
+        let quota = Duration::from_secs(self.vendor.quota_s());
         let is_told = self.vendor != Vendor::Gemini;
         lab.expect(
-            waited < most || !is_told,
-            format!("turn {turn}: went on {waited:.1} s after a limit of {QUOTA_S} s"),
+            waited < quota + LATEST || !is_told,
+            format!("turn {turn}: went on {waited:.1?} after a limit of {quota:?} was met"),
         );
         lab.expect(
-            refused.len() == 1 || !is_told,
+            refused.len() <= self.vendor.tries(),
             format!("turn {turn}: asked {} times while the quota was used up", refused.len()),
         );
         note(lab, turn, Some(after));
     }
 
+    /// What calls have used that were cut off before the agent said it. Of the output, none says it in time.
+    fn unsaid(&self) -> Tokens {
+        let of = |(hazard, turn): (&Hazard, usize)| match hazard.cuts_a_tool() {
+            true if self.vendor.counts_at_once() => Tokens { input: 0, cached: 0, ..of_tool(turn) },
+            true => of_tool(turn),
+            false => Tokens::default(),
+        };
+        self.order.iter().zip(1..).map(of).fold(Tokens::default(), Tokens::and)
+    }
+
     fn spend(&self, lab: &mut Lab) {
         let usage = lab.view().unwrap_or_default()["usage"].clone();
         let sent = lab.model.finished();
-        // A call that is cut off while its tool runs is told by some before its last word was counted.
-        let cut = self.order.iter().filter(|hazard| hazard.cuts_a_tool()).count() as u64;
         let told = |name: &str| usage[name].as_u64().unwrap_or(0);
-        let is_floor = told("input_tokens") >= sent.input
-            && told("output_tokens") + cut * TOOL_OUTPUT >= sent.output
-            && told("cached_tokens") >= sent.cached;
+        let unsaid = self.unsaid();
+        let is_floor = told("input_tokens") + unsaid.input >= sent.input
+            && told("output_tokens") + unsaid.output >= sent.output
+            && told("cached_tokens") + unsaid.cached >= sent.cached;
         // Gemini counts at the end of a turn, and a cut turn has none.
         lab.expect(
             is_floor || self.vendor == Vendor::Gemini,

@@ -176,6 +176,38 @@ impl Vendor {
         }
     }
 
+    /// How long a quota has to last so that the agent does not wait for its end by itself, and the run does.
+    pub(super) fn quota_s(self) -> u64 {
+        match self {
+            Self::Claude | Self::Codex | Self::Gemini => 8,
+            // Its own retries take 14 s.
+            Self::Pi => 20,
+            // It would take a shorter pause for one of its own.
+            Self::Opencode => 35,
+        }
+    }
+
+    /// How often it asks before it takes a quota for one.
+    pub(super) fn tries(self) -> usize {
+        match self {
+            Self::Claude | Self::Codex | Self::Opencode | Self::Gemini => 1,
+            Self::Pi => 4,
+        }
+    }
+
+    /// True if it says what a call has used while the call's tool still runs.
+    pub(super) fn counts_at_once(self) -> bool {
+        match self {
+            Self::Claude | Self::Pi => true,
+            Self::Codex | Self::Opencode | Self::Gemini => false,
+        }
+    }
+
+    /// Gemini's protocol counts what came from a cache as input.
+    pub(super) fn counts_cached(self) -> bool {
+        self != Self::Gemini
+    }
+
     pub(super) fn reports_cost(self) -> bool {
         match self {
             Self::Claude | Self::Opencode | Self::Pi => true,

@@ -62,9 +62,9 @@ impl Step {
         self
     }
 
-    pub(crate) fn costs(mut self, input: u64, output: u64, cached: u64) -> Self {
+    pub(crate) fn costs(mut self, costs: Tokens) -> Self {
         if let Self::Answer { tokens, .. } = &mut self {
-            *tokens = Tokens { input, output, cached };
+            *tokens = costs;
         }
         self
     }
