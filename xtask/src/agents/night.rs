@@ -34,13 +34,12 @@ enum Hazard {
 }
 
 impl Hazard {
+    /// True if the call that uses the tool is cut off.
     fn cuts_a_tool(self) -> bool {
         match self {
-            Self::Kill(Victim::Cli | Victim::Driver | Victim::All) => true,
+            Self::Question | Self::Kill(Victim::Cli | Victim::Driver | Victim::All) => true,
             Self::Kill(Victim::Shim | Victim::Daemon) => false,
-            Self::Tool | Self::Quota | Self::ServerError | Self::CutStream | Self::Question => {
-                false
-            }
+            Self::Tool | Self::Quota | Self::ServerError | Self::CutStream => false,
         }
     }
 }

@@ -14,7 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -188,8 +188,9 @@ fn play(
     part: Part,
 ) -> io::Result<(Fate, Tokens)> {
     let nothing = Tokens::default();
-    let mut refuse = |status: u16, reset_in_s: Option<u64>| {
-        let reset = reset_in_s.map(|in_s| (in_s, since_1970() + in_s));
+    let mut refuse = |status: u16, left: Option<Duration>| {
+        // Never told earlier than it is, and in whole seconds.
+        let reset = left.map(|left| (left.as_secs() + 1, (since_1970() + left).as_secs() + 1));
         let refusal = refusal::refusal(request.dialect, status, reset);
         http::answer(stream, refusal.status, &refusal.headers, &refusal.body, false)
     };
@@ -198,12 +199,12 @@ fn play(
             refuse(500, None)?;
             Ok((Fate::TooMany, nothing))
         }
-        Part::Refused { reset_in_s } => {
-            refuse(429, Some(reset_in_s))?;
+        Part::Refused { left } => {
+            refuse(429, Some(left))?;
             Ok((Fate::Refused { status: 429 }, nothing))
         }
         Part::Step(Step::Quota { for_s }) => {
-            refuse(429, Some(for_s))?;
+            refuse(429, Some(Duration::from_secs(for_s)))?;
             Ok((Fate::Refused { status: 429 }, nothing))
         }
         Part::Step(Step::Fail { status }) => {
@@ -261,6 +262,6 @@ fn turn_of(prompt: &str) -> Option<usize> {
     prompt.rsplit_once("Turn ")?.1.split_once(" of the work")?.0.parse().ok()
 }
 
-fn since_1970() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -84,8 +84,9 @@ pub(super) struct Script {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     Step(Step),
+    /// The quota is used up for so long.
     Refused {
-        reset_in_s: u64,
+        left: Duration,
     },
     /// There are more turns than the script has.
     Over,
@@ -109,7 +110,7 @@ impl Script {
             let reset = *self.reset.get_or_insert(now + Duration::from_secs(*for_s));
             let left = reset.saturating_duration_since(now);
             if !left.is_zero() {
-                return Part::Refused { reset_in_s: left.as_secs() + 1 };
+                return Part::Refused { left };
             }
             self.reset = None;
             steps.pop_front();
@@ -130,8 +131,8 @@ mod tests {
         let start = Instant::now();
         let mut ask = |turn, seconds| script.take(turn, start + Duration::from_secs(seconds));
         assert_eq!(ask(Some(1), 0), (Part::Step(Step::says("a")), 1));
-        assert_eq!(ask(Some(2), 0), (Part::Refused { reset_in_s: 9 }, 2));
-        assert_eq!(ask(None, 5), (Part::Refused { reset_in_s: 4 }, 2));
+        assert_eq!(ask(Some(2), 0), (Part::Refused { left: Duration::from_secs(8) }, 2));
+        assert_eq!(ask(None, 5), (Part::Refused { left: Duration::from_secs(3) }, 2));
         assert_eq!(ask(Some(2), 8), (Part::Step(Step::says("b")), 2));
         assert_eq!(ask(Some(3), 9), (Part::Over, 3));
     }
