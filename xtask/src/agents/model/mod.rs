@@ -265,3 +265,45 @@ fn turn_of(prompt: &str) -> Option<usize> {
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    fn post(port: u16, path: &str, body: &Value) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the model listens");
+        let body = body.to_string();
+        let head = format!("POST {path} HTTP/1.1\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).expect("it reads");
+        stream.shutdown(std::net::Shutdown::Write).expect("no more is sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+
+    #[test]
+    fn a_side_call_takes_no_step_and_a_refusal_has_its_reset() {
+        let costs = Tokens { input: 9, output: 2, cached: 1 };
+        let turns =
+            vec![vec![Step::says("Hello there.").costs(costs)], vec![Step::Quota { for_s: 60 }]];
+        let model = Model::start(turns).expect("a port");
+        let user = |turn: usize| json!([{ "role": "user", "content": format!("Turn {turn} of the work.") }]);
+        let tools = json!([{ "name": "Bash", "input_schema": {} }]);
+        let ask = |turn: usize| json!({ "stream": true, "messages": user(turn), "tools": tools });
+
+        let title = post(model.port(), "/v1/messages", &json!({ "messages": user(1) }));
+        assert!(title.contains("\"text\":\"ok\""), "{title}");
+        let answer = post(model.port(), "/v1/messages", &ask(1));
+        assert!(answer.contains("Hello there.") && answer.contains("message_stop"), "{answer}");
+        let refusal = post(model.port(), "/v1/messages", &ask(2));
+        assert!(refusal.starts_with("HTTP/1.1 429"), "{refusal}");
+        assert!(refusal.contains("anthropic-ratelimit-unified-reset: "), "{refusal}");
+
+        let asked = model.asked();
+        assert_eq!(asked.iter().map(|it| it.turn).collect::<Vec<_>>(), [None, Some(1), Some(2)]);
+        assert_eq!(asked[2].fate, Fate::Refused { status: 429 });
+        assert_eq!(model.finished(), costs);
+    }
+}
