@@ -14,8 +14,9 @@ pub(super) fn run(setup: &Setup<'_>) -> Result<Lab> {
         approvals: "{mode: allow}",
         check: "true",
     };
-    let mut lab = Lab::start(setup, plan)?;
-    let view = lab.rest(60)?;
-    lab.expect_state(&view, "blocked", Some("auth_expired"));
-    Ok(lab)
+    Ok(Lab::start(setup, plan)?.live(|lab| {
+        let view = lab.rest(60)?;
+        lab.expect_state(&view, "blocked", Some("auth_expired"));
+        Ok(())
+    }))
 }

@@ -72,6 +72,14 @@ impl Lab {
         Ok(Self { outlast, model, project, run, problems: Vec::new() })
     }
 
+    /// Goes through a story. What stops the story is noted too, so that the lab can still tell about it.
+    pub(super) fn live(mut self, story: impl FnOnce(&mut Self) -> Result<()>) -> Self {
+        if let Err(error) = story(&mut self) {
+            self.problems.push(format!("{error:#}"));
+        }
+        self
+    }
+
     /// Notes what is wrong, and goes on.
     pub(super) fn expect(&mut self, holds: bool, otherwise: impl Into<String>) {
         if !holds {

@@ -31,14 +31,15 @@ pub(super) fn run(setup: &Setup<'_>) -> Result<Lab> {
         approvals: "{mode: allow}",
         check: CHECK,
     };
-    let mut lab = Lab::start(setup, plan)?;
-    let view = lab.rest(90)?;
-    lab.expect_state(&view, "completed", None);
-    let text = lab.file("work.txt");
-    lab.expect(text == "line one\nline two\n", format!("the file has {text:?}"));
-    second_turn(&mut lab, setup.vendor);
-    bill(&mut lab, setup.vendor, &view["usage"]);
-    Ok(lab)
+    Ok(Lab::start(setup, plan)?.live(|lab| {
+        let view = lab.rest(90)?;
+        lab.expect_state(&view, "completed", None);
+        let text = lab.file("work.txt");
+        lab.expect(text == "line one\nline two\n", format!("the file has {text:?}"));
+        second_turn(lab, setup.vendor);
+        bill(lab, setup.vendor, &view["usage"]);
+        Ok(())
+    }))
 }
 
 /// The first request of the second turn has all that came before, and why there is a second turn.

@@ -151,19 +151,15 @@ pub(super) fn run(setup: &Setup<'_>, seed: u64) -> Result<Lab> {
         approvals,
         check: "test -e finished",
     };
-    let mut lab = Lab::start(setup, plan)?;
-    println!(
-        "agents: {}: night of run {} with seed {seed}: {order:?}",
-        setup.vendor.kind(),
-        lab.run
-    );
-    if let Err(error) = live_through(&mut lab, setup.vendor, &order) {
-        lab.problems.push(format!("{error:#}"));
-        return Ok(lab);
-    }
+    let lab = Lab::start(setup, plan)?;
+    let kind = setup.vendor.kind();
+    println!("agents: {kind}: night of run {} with seed {seed}: {order:?}", lab.run);
     let night = Night { vendor: setup.vendor, order };
-    night.audit(&mut lab);
-    Ok(lab)
+    Ok(lab.live(|lab| {
+        live_through(lab, setup.vendor, &night.order)?;
+        night.audit(lab);
+        Ok(())
+    }))
 }
 
 fn live_through(lab: &mut Lab, vendor: Vendor, order: &[Hazard]) -> Result<()> {
