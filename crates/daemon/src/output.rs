@@ -14,6 +14,8 @@ use outlast_engine::Time;
 use outlast_home::layout::AttemptDir;
 use outlast_wire::output::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Stream};
 
+use crate::world::files;
+
 /// How much one piece holds: little at first, so that it is there at once, and more when more is wanted.
 const FIRST_PIECE: usize = 8 << 10;
 const LARGEST_PIECE: usize = 256 << 10;
@@ -56,7 +58,7 @@ pub(crate) struct Reader {
 impl Reader {
     /// `None` if there is no output, not even an empty one.
     pub(crate) fn open(dir: &AttemptDir) -> io::Result<Option<Self>> {
-        let open = |path: std::path::PathBuf| match File::open(path) {
+        let open = |path: std::path::PathBuf| match files::open_regular(&path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

@@ -166,6 +166,17 @@ impl Supervisor {
                 Refusal::new(Code::Busy, format!("run {id} is being changed")).hint("ask again")
             );
         };
+        // Another client may have had it recovered while this one waited: it is conducted then, and rebuilt no more.
+        if !self.forgotten().contains(id) {
+            if let Some(handle) = self.handle(id)
+                && let Some(before) = recovered_before(&handle.snapshot.borrow().run)
+            {
+                return Ok(before);
+            }
+            let message = format!("the journal knows run {id} as it is");
+            return Err(Refusal::new(Code::NothingToRecover, message)
+                .hint(format!("look at it with `outlast show {id}`")));
+        }
         let (reader, wanted) = (self.clone(), id.clone());
         let rebuilt = Lane::Surveys.run(move || reader.rebuild(&wanted)).await;
         let rebuilt = rebuilt.map_err(|error| Refusal::new(Code::Bug, error.to_string()))??;
@@ -389,4 +400,18 @@ fn not_taken(id: &RunId, error: &Error) -> Refusal {
         }
         _ => refusal.hint("its files are kept as they are; try again"),
     }
+}
+
+/// What is said of a run that was recovered before.
+pub(crate) fn recovered_before(run: &Run) -> Option<RecoverItem> {
+    let recovered = run.recovered.as_ref()?;
+    Some(RecoverItem {
+        run: run.id.0.clone(),
+        result: "recovered_before".to_owned(),
+        alive: run.live().is_some(),
+        turns_committed: run.turns_committed,
+        attempts: run.attempt.as_ref().map_or(0, |last| last.number),
+        missing: recovered.missing.clone(),
+        why: None,
+    })
 }

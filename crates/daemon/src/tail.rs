@@ -1,11 +1,11 @@
 //! The end of a step's output, as text for people and for the next turn.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use outlast_home::layout::AttemptDir;
 use outlast_wire::plain::{plain_text, without_sequences};
 
+use crate::world::files;
 use crate::world::host;
 
 /// At most the last `most` bytes of the output, from the start of a line where there is one, with what is not
@@ -37,7 +37,7 @@ fn read(dir: &AttemptDir, most: usize) -> Option<(Vec<u8>, bool)> {
 }
 
 fn last_bytes(path: &std::path::Path, most: usize) -> std::io::Result<(Vec<u8>, bool)> {
-    let mut file = File::open(path)?;
+    let mut file = files::open_regular(path)?;
     let length = file.seek(SeekFrom::End(0))?;
     let most = u64::try_from(most).unwrap_or(u64::MAX);
     let from = length.saturating_sub(most);

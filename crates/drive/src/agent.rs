@@ -101,8 +101,9 @@ impl Agent {
         let _has_ended = pid.map(|pid| rustix::process::kill_process(pid, signal));
     }
 
-    pub(crate) fn reap(&mut self) {
-        let _gone = self.child.wait();
+    /// How it ended, in words, if that can be told.
+    pub(crate) fn reap(&mut self) -> Option<String> {
+        self.child.wait().ok().map(|status| status.to_string())
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {

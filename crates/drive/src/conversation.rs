@@ -11,6 +11,7 @@ use outlast_agents::adapter::{
 
 use crate::agent::{Agent, News};
 use crate::http::Server;
+use crate::meter::Meter;
 use crate::record::{Record, Way};
 use crate::screen;
 
@@ -50,6 +51,7 @@ pub(crate) struct Conversation<'a> {
     is_server: bool,
     server: Option<Server>,
     secret: String,
+    meter: Option<&'a Meter>,
     /// For what comes from its server.
     send: Option<SyncSender<News>>,
 }
@@ -61,6 +63,7 @@ impl<'a> Conversation<'a> {
         orders: &'a Orders,
         record: &'a mut Record,
         secret: String,
+        meter: Option<&'a Meter>,
     ) -> Self {
         let tools = BTreeSet::new();
         let (spent, end, cause, kill_at) = (None, None, None, None);
@@ -80,6 +83,7 @@ impl<'a> Conversation<'a> {
             is_server,
             server,
             secret,
+            meter,
             send,
         }
     }
@@ -95,7 +99,8 @@ impl<'a> Conversation<'a> {
             match news.recv_timeout(self.patience()) {
                 Ok(News::Line(line)) => self.heard(&line, &mut agent)?,
                 Ok(News::Complaint(line)) => {
-                    screen::complain_as(&line);
+                    let text = String::from_utf8_lossy(&line);
+                    screen::complain_as(&self.record.hide(&text));
                     let acts = self.adapter.hear_stderr(&line);
                     self.carry_out(acts, &mut agent)?;
                 }
@@ -133,8 +138,13 @@ impl<'a> Conversation<'a> {
         let last = self.adapter.hear(Heard::End);
         self.carry_out(last, &mut agent)?;
         agent.close_input();
-        self.leave(&mut agent);
-        Ok(self.over())
+        let left = self.leave(&mut agent);
+        let over = self.over();
+        if over.end == End::Interrupted {
+            let how = left.unwrap_or_else(|| "it is not known how".to_owned());
+            screen::say(&format!("[outlast: the agent ended without a word on its turn ({how})]"));
+        }
+        Ok(over)
     }
 
     fn heard(&mut self, line: &[u8], agent: &mut Agent) -> io::Result<()> {
@@ -173,7 +183,7 @@ impl<'a> Conversation<'a> {
             return Ok(());
         }
         self.record.event(&event)?;
-        screen::show(&event);
+        screen::show(&event, |line| self.record.hide(line).into_owned());
         match event {
             Event::ToolStarted { id, .. } => {
                 self.tools.insert(id);
@@ -182,7 +192,11 @@ impl<'a> Conversation<'a> {
                 self.tools.remove(&id);
             }
             Event::Spent(spent) => {
+                let spent = self.spent.map_or(spent, |before| spent.at_least(&before));
                 self.spent = Some(spent);
+                if let Some(meter) = self.meter {
+                    meter.note(spent);
+                }
                 if let Some(why) = self.orders.caps.exceeded(&spent).filter(|_| self.end.is_none())
                 {
                     self.stop(Trouble::new(TroubleKind::OwnCap, why), agent)?;
@@ -257,11 +271,11 @@ impl<'a> Conversation<'a> {
     }
 
     /// Its output has ended; it may still be saving what it can be resumed from.
-    fn leave(&self, agent: &mut Agent) {
+    fn leave(&self, agent: &mut Agent) -> Option<String> {
         if !agent.ends_within(LEAVE_WITHIN) {
             agent.kill();
         }
-        agent.reap();
+        agent.reap()
     }
 
     fn over(self) -> Over {

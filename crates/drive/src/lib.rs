@@ -17,9 +17,12 @@ mod conversation;
 mod agent;
 mod http;
 mod lines;
+mod meter;
 mod record;
 mod screen;
+mod secrets;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,7 +30,9 @@ use outlast_agents::adapter::{End, Ended, Orders, Trouble, TroubleKind, driven};
 use outlast_home::layout::AttemptDir;
 
 use crate::conversation::{Conversation, Over};
+use crate::meter::Meter;
 use crate::record::Record;
+use crate::secrets::Secrets;
 
 /// The attempt's own files could not be read or made; nothing was started.
 const EXIT_BAD_FILES: u8 = 65;
@@ -35,7 +40,7 @@ const EXIT_BAD_FILES: u8 = 65;
 const EXIT_NOT_DONE: u8 = 1;
 
 /// Drives the agent of the attempt in `dir` through one turn.
-pub fn main(dir: &Path) -> ExitCode {
+pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
     let dir = AttemptDir(dir.to_owned());
     let orders = match read(&dir) {
         Ok(orders) => orders,
@@ -44,20 +49,24 @@ pub fn main(dir: &Path) -> ExitCode {
     let Some(agent) = driven(&orders.kind) else {
         return refuse(&format!("there is no driver for agents of kind {}", orders.kind));
     };
-    let mut record = match Record::open(&dir, &orders) {
-        Ok(record) => record,
-        Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),
-    };
     let mut turn = orders.turn.clone();
     turn.secret = match secret() {
         Ok(secret) => secret,
         Err(error) => return refuse(&format!("no random bytes: {error}")),
     };
+    let secrets = Secrets::new(env, &[&turn.secret]);
+    let mut record = match Record::open(&dir, &orders, secrets) {
+        Ok(record) => record,
+        Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),
+    };
+    let meter = Meter::start(env);
     let over = loop {
         turn.spent_before = record.spent_before(turn.session.as_deref());
         turn.session_cost_usd_micros = turn.spent_before.and_then(|spent| spent.cost_usd_micros);
         let adapter = agent.adapter(turn.clone());
-        match Conversation::new(adapter, &orders, &mut record, turn.secret.clone()).run() {
+        match Conversation::new(adapter, &orders, &mut record, turn.secret.clone(), meter.as_ref())
+            .run()
+        {
             // Once: a new conversation, which has the prompt and the note in it.
             Ok(over) if over.cannot_resume() && turn.session.is_some() => {
                 screen::say(&format!(
@@ -104,7 +113,7 @@ fn conclude(record: &mut Record, over: &Over) -> ExitCode {
     match &over.end {
         End::Completed { .. } => ExitCode::SUCCESS,
         End::Failed { trouble } => {
-            screen::say(&format!("[outlast: the turn failed: {}]", trouble.text));
+            screen::say(&record.hide(&format!("[outlast: the turn failed: {}]", trouble.text)));
             ExitCode::from(EXIT_NOT_DONE)
         }
         End::Interrupted => ExitCode::from(EXIT_NOT_DONE),

@@ -1,5 +1,6 @@
 //! The files that an attempt of a driven agent leaves.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,12 +11,18 @@ use outlast_agents::adapter::{Ended, Event, Orders, Session, Spent, Stamped};
 use outlast_home::layout::AttemptDir;
 use serde::Serialize;
 
+use crate::secrets::Secrets;
+
 /// Of a transcript so much is kept; the events go on.
 const MOST_TRANSCRIPT: u64 = 256 << 20;
+
+/// After so many bytes of events only those are written that decide something.
+const MOST_EVENTS: u64 = 64 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Record {
     events: File,
+    event_bytes: u64,
     transcript: File,
     transcript_bytes: u64,
     end: PathBuf,
@@ -23,6 +30,7 @@ pub(crate) struct Record {
     session: Option<Session>,
     kind: String,
     heartbeat: Option<PathBuf>,
+    secrets: Secrets,
 }
 
 /// Which way a line went.
@@ -38,15 +46,16 @@ pub(crate) enum Way {
 struct Line<'a> {
     at_ms: u64,
     dir: Way,
-    line: std::borrow::Cow<'a, str>,
+    line: Cow<'a, str>,
 }
 
 impl Record {
-    pub(crate) fn open(dir: &AttemptDir, orders: &Orders) -> io::Result<Self> {
+    pub(crate) fn open(dir: &AttemptDir, orders: &Orders, secrets: Secrets) -> io::Result<Self> {
         let append =
             |path: &Path| OpenOptions::new().create(true).append(true).mode(0o600).open(path);
         Ok(Self {
             events: append(&dir.agent_events())?,
+            event_bytes: 0,
             transcript: append(&dir.transcript())?,
             transcript_bytes: 0,
             end: dir.agent_end(),
@@ -54,15 +63,25 @@ impl Record {
             session: last_session(orders),
             kind: orders.kind.clone(),
             heartbeat: orders.heartbeat.clone(),
+            secrets,
         })
     }
 
     /// Writes an event down. A name of the conversation is durable before anything follows from it.
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
+        let is_needed = matches!(
+            event,
+            Event::Session { .. } | Event::Spent(_) | Event::Asked(_) | Event::Ended(_)
+        );
+        if self.event_bytes > MOST_EVENTS && !is_needed {
+            self.beat();
+            return Ok(());
+        }
         let stamped = Stamped { at_ms: now_ms(), event: event.clone() };
-        let mut line = serde_json::to_vec(&stamped).map_err(io::Error::other)?;
-        line.push(b'\n');
-        self.events.write_all(&line)?;
+        let mut line = serde_json::to_string(&stamped).map_err(io::Error::other)?;
+        line.push('\n');
+        self.event_bytes += line.len() as u64;
+        self.events.write_all(self.secrets.hide(&line).as_bytes())?;
         if let Event::Session { id } = event {
             self.converse(id)?;
         }
@@ -74,7 +93,12 @@ impl Record {
         if self.session.as_ref().is_some_and(|session| session.id == id) {
             return Ok(());
         }
-        self.session = Some(Session { kind: self.kind.clone(), id: id.to_owned(), spent: None });
+        let session = Session { kind: self.kind.clone(), id: id.to_owned(), spent: None };
+        // A name that no program should be given is not kept: the next attempt begins anew.
+        if !session.is_sound() {
+            return Ok(());
+        }
+        self.session = Some(session);
         self.keep_session()
     }
 
@@ -93,11 +117,17 @@ impl Record {
         if self.transcript_bytes > MOST_TRANSCRIPT {
             return Ok(());
         }
-        let line = Line { at_ms: now_ms(), dir, line: String::from_utf8_lossy(line) };
+        let text = String::from_utf8_lossy(line);
+        let line = Line { at_ms: now_ms(), dir, line: self.secrets.hide(&text) };
         let mut bytes = serde_json::to_vec(&line).map_err(io::Error::other)?;
         bytes.push(b'\n');
         self.transcript_bytes += bytes.len() as u64;
         self.transcript.write_all(&bytes)
+    }
+
+    /// Text that may be shown.
+    pub(crate) fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.secrets.hide(text)
     }
 
     /// The agent works, whether it says so or not.
@@ -116,7 +146,8 @@ impl Record {
             session.spent = Some(session.spent.map_or(*spent, |before| before.and(spent)));
             self.keep_session()?;
         }
-        write_whole(&self.end, &serde_json::to_vec(ended).map_err(io::Error::other)?)
+        let ended = serde_json::to_string(ended).map_err(io::Error::other)?;
+        write_whole(&self.end, self.secrets.hide(&ended).as_bytes())
     }
 }
 

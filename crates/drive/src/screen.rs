@@ -15,14 +15,13 @@ pub(crate) fn complain(line: &str) {
 }
 
 /// What the agent writes on its standard error.
-pub(crate) fn complain_as(line: &[u8]) {
-    let mut out = std::io::stderr().lock();
-    let _reader_gone = out.write_all(line).and_then(|()| out.write_all(b"\n"));
+pub(crate) fn complain_as(line: &str) {
+    let _reader_gone = writeln!(std::io::stderr(), "{line}");
 }
 
-pub(crate) fn show(event: &Event) {
+pub(crate) fn show(event: &Event, hide: impl Fn(&str) -> String) {
     if let Some(line) = line_of(event) {
-        say(&line);
+        say(&hide(&line));
     }
 }
 

@@ -18,7 +18,7 @@ pub enum Lock {
 /// Looks at a lock by taking a share of it for an instant. A lock file that does not exist is free; a lock file that
 /// may not be opened is held by another user's process.
 pub fn probe(path: &Path) -> Lock {
-    let file = match File::open(path) {
+    let file = match open_to_look(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Lock::Held,
         Err(_) => return Lock::Free,
@@ -29,9 +29,20 @@ pub fn probe(path: &Path) -> Lock {
     }
 }
 
+/// Opens the lock file as it is. A pipe in its place does not make the caller wait.
+pub fn open_to_look(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(waits_for_none()).open(path)
+}
+
+fn waits_for_none() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0)
+}
+
 /// Opens the lock file 0600, and makes it first if it does not exist. Takes no lock.
 pub fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(waits_for_none()).open(path)
 }
 
 /// Takes the lock; `None` if another process holds it.

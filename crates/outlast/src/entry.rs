@@ -11,9 +11,9 @@ pub(crate) fn shim(dir: Option<OsString>) -> ExitCode {
 }
 
 /// `outlast __drive DIR`
-pub(crate) fn drive(dir: Option<OsString>) -> ExitCode {
+pub(crate) fn drive(dir: Option<OsString>, env: &[(OsString, OsString)]) -> ExitCode {
     let Some(dir) = dir else { return ExitCode::from(outlast_client::problem::REFUSED) };
-    outlast_drive::main(Path::new(&dir))
+    outlast_drive::main(Path::new(&dir), env)
 }
 
 /// `outlast __wait PLAN`

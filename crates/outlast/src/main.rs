@@ -51,7 +51,9 @@ fn main() -> ExitCode {
     // and the guard have to be small.
     match args.next() {
         Some(verb) if verb == "__shim" => return entry::shim(args.next()),
-        Some(verb) if verb == outlast_wire::DRIVE_VERB => return entry::drive(args.next()),
+        Some(verb) if verb == outlast_wire::DRIVE_VERB => {
+            return entry::drive(args.next(), &environment());
+        }
         Some(verb) if verb == "__wait" => return entry::waiter(args.next()),
         Some(verb) if verb == outlast_wire::guard::GUARD_VERB => return entry::guard(),
         Some(_) | None => {}

@@ -213,6 +213,10 @@ impl Claude {
 
     /// What is known by now: the results as they are, and on top the calls since the last one.
     fn spent(&self) -> Spent {
+        // Neither a call nor a result has said anything: nothing is known, which is not nothing.
+        if self.settled.is_none() && self.calls.is_empty() {
+            return Spent { is_floor: true, ..Spent::default() };
+        }
         let settled = self.settled.unwrap_or_default();
         let calls = self.calls.values();
         let add = |of: fn(&Spent) -> Option<u64>| {

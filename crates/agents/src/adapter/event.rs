@@ -85,6 +85,18 @@ impl Spent {
         self.each(other, |one, other| Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))))
     }
 
+    /// The same figures, none of them less than before: what was counted is not taken back.
+    pub fn at_least(&self, before: &Self) -> Self {
+        let most = |now: Option<u64>, before: Option<u64>| now.max(before);
+        Self {
+            input_tokens: most(self.input_tokens, before.input_tokens),
+            output_tokens: most(self.output_tokens, before.output_tokens),
+            cached_tokens: most(self.cached_tokens, before.cached_tokens),
+            cost_usd_micros: most(self.cost_usd_micros, before.cost_usd_micros),
+            is_floor: self.is_floor,
+        }
+    }
+
     /// What this has more than an earlier state of the same counters.
     pub(super) fn beyond(&self, before: &Self) -> Self {
         self.each(before, |now, before| Some(now?.saturating_sub(before.unwrap_or(0))))

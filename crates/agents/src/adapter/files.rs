@@ -64,6 +64,18 @@ pub struct Session {
     pub spent: Option<Spent>,
 }
 
+impl Session {
+    /// True if the name can be given to a program as it is: neither an option, nor a path out of its place, nor a text.
+    pub fn is_sound(&self) -> bool {
+        let is_plain = |it: char| it.is_ascii_alphanumeric() || "._:-/=+@".contains(it);
+        let id = &self.id;
+        (1..=256).contains(&id.len())
+            && id.chars().all(is_plain)
+            && !id.starts_with(['-', '/', '.'])
+            && !id.contains("..")
+    }
+}
+
 /// A line of `agent.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamped {

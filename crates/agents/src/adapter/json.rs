@@ -48,12 +48,20 @@ pub(super) fn micros_of(value: &Value) -> Option<u64> {
 
 /// Of a long text the start, on one line.
 pub(super) fn brief(text: &str, most: usize) -> String {
-    let mut line: String =
-        text.chars().take(most).map(|it| if it.is_control() { ' ' } else { it }).collect();
-    if text.chars().nth(most).is_some() {
+    let words =
+        text.split(|it: char| it.is_whitespace() || is_hidden(it)).filter(|word| !word.is_empty());
+    let whole = words.collect::<Vec<_>>().join(" ");
+    let mut line: String = whole.chars().take(most).collect();
+    if whole.chars().nth(most).is_some() {
         line.push('…');
     }
     line
+}
+
+/// True of what shows nothing by itself and changes how the rest is shown.
+fn is_hidden(it: char) -> bool {
+    it.is_control()
+        || matches!(it, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// One line of JSON, with its end.

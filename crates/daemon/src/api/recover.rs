@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use outlast_engine::{Run, RunId};
+use outlast_engine::RunId;
 use outlast_wire::api::{RecoverItem, RecoverReport, RecoverRuns};
 use outlast_wire::codes::Code;
 
 use super::Daemon;
+use crate::recovery::recovered_before;
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
 use crate::runs::callers::{Caller, Right};
@@ -55,17 +56,4 @@ pub(crate) async fn recover(
     let mut report = supervisor.recover_all(ids, asked.dry_run).await;
     report.runs.extend(before);
     Ok(Json(report))
-}
-
-fn recovered_before(run: &Run) -> Option<RecoverItem> {
-    let recovered = run.recovered.as_ref()?;
-    Some(RecoverItem {
-        run: run.id.0.clone(),
-        result: "recovered_before".to_owned(),
-        alive: run.live().is_some(),
-        turns_committed: run.turns_committed,
-        attempts: run.attempt.as_ref().map_or(0, |last| last.number),
-        missing: recovered.missing.clone(),
-        why: None,
-    })
 }

@@ -22,6 +22,9 @@ pub(crate) async fn stray(supervisor: Arc<Supervisor>, id: RunId) -> Answer<()> 
             Refusal::new(Code::Busy, format!("run {id} is being changed")).hint("ask again")
         );
     };
+    if supervisor.strays.get(&id).is_none() {
+        return Err(Refusal::new(Code::UnknownRun, format!("there is no run {id}")));
+    }
     in_lane(Lane::Chores, move || {
         let _claim = claim;
         refuse_alive(&supervisor, &id, |_| format!("`outlast stop {id}` ends it first"))?;

@@ -12,7 +12,7 @@ use outlast_engine::{
 };
 use outlast_home::layout::{AttemptDir, RunDir};
 
-use crate::world::files;
+use crate::world::{files, host};
 
 /// No file of a driver that is read whole is as large as this.
 const LARGEST: usize = 4 << 20;
@@ -84,7 +84,7 @@ fn session(path: &Path, kind: &str) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     let session: Session = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
-    Ok(Some(session.id).filter(|_| session.kind == kind))
+    Ok(Some(session).filter(|it| it.kind == kind && it.is_sound()).map(|session| session.id))
 }
 
 /// What the driver heard of the end of its turn. Fails only for what the host lacks.
@@ -120,6 +120,11 @@ fn ended(dir: &AttemptDir) -> io::Result<Option<Ended>> {
             }
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // What is there is not the driver's, and does not get better by waiting.
+        Err(error) if host::failure(&error).is_none() => {
+            let trouble = Trouble::new(TroubleKind::Other, format!("agent-end.json: {error}"));
+            Ok(Some(Ended { end: End::Failed { trouble }, spent: None, question: None }))
+        }
         Err(error) => Err(error),
     }
 }

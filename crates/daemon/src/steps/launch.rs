@@ -369,7 +369,7 @@ pub(super) fn left(dir: &AttemptDir) -> Result<Option<Vec<Record>>, records::Unr
 
 /// True while a shim holds the lock. A lock that cannot be looked at may be held; looking starts no process.
 pub(super) fn is_locked(dir: &AttemptDir) -> bool {
-    let lock = match File::open(dir.lock()) {
+    let lock = match lock::open_to_look(&dir.lock()) {
         Ok(lock) => lock,
         Err(error) => return error.kind() != io::ErrorKind::NotFound,
     };

@@ -100,12 +100,7 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 /// Reads a file of at most so many bytes. What is no regular file is refused: nothing is waited for, as it would be
 /// at the other end of a fifo that was put in its place.
 pub(crate) fn read_regular(path: &Path, most: usize) -> io::Result<Vec<u8>> {
-    let waits_for_nobody = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-    let flags = i32::try_from(waits_for_nobody.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
-    }
+    let file = open_regular(path)?;
     let mut bytes = Vec::new();
     file.take(u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() > most {
@@ -117,9 +112,20 @@ pub(crate) fn read_regular(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Opens a file to read it, and nothing else: a pipe in its place would make the reader wait.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let waits_for_none = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let flags = i32::try_from(waits_for_none.bits()).map_err(io::Error::other)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
+}
+
 /// The end of a file that may be long, from the start of a line on.
 pub(crate) fn read_tail(path: &Path, most: usize) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = open_regular(path)?;
     let most = u64::try_from(most).unwrap_or(u64::MAX);
     let from = file.metadata()?.len().saturating_sub(most);
     file.seek(io::SeekFrom::Start(from))?;
@@ -134,7 +140,7 @@ pub(crate) fn read_tail(path: &Path, most: usize) -> io::Result<Vec<u8>> {
 /// Makes files last that were only written; one that is not there was not needed.
 pub(crate) fn sync(paths: &[PathBuf]) -> io::Result<()> {
     for path in paths {
-        match File::open(path) {
+        match open_regular(path) {
             Ok(file) => file.sync_all()?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),

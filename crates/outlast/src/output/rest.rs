@@ -26,10 +26,8 @@ pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
             format!("outlast answer {id} --deny  does not"),
         ],
         Wants::Answer if reason.known() == Some(BlockReason::NeedsInput) => vec![
-            format!(
-                "outlast answer {id} --approve  lets it use the tool that it asks for (--deny does not)"
-            ),
-            format!("outlast answer {id} TEXT  answers a question"),
+            format!("outlast answer {id} TEXT  answers it"),
+            format!("outlast answer {id} --approve  allows what it asks for; --deny does not"),
         ],
         Wants::Answer => vec![format!("outlast answer {id} TEXT  answers it")],
         Wants::Look => after_a_look(id, &reason),

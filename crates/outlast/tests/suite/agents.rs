@@ -72,9 +72,13 @@ impl<'h> Scripted<'h> {
 
     /// A loop of this agent, with these lines in its file.
     fn start(&self, lines: &str) -> String {
+        self.start_with(lines, &[])
+    }
+
+    fn start_with(&self, lines: &str, flags: &[&str]) -> String {
         let command = format!("command: [python3, {0}/agent.py, {0}]", self.dir.display());
         let agent = Loop::running(self.home, &command).kind("claude");
-        agent.with(lines).start()
+        agent.with(lines).start_with(flags)
     }
 
     /// What each process was started with and asked.
@@ -369,4 +373,90 @@ result('fine')";
     rests(&home, &id, "completed", "done");
     let events = fs::read_to_string(agent.attempt_file(&id, 1, "agent.jsonl")).expect("events");
     assert!(events.contains("\"lines\":4"), "{events}");
+}
+
+#[test]
+fn an_end_that_is_no_file_of_the_drivers_is_a_failed_try_and_holds_nothing_up() {
+    let home = Home::new();
+    let script = "
+import subprocess
+attempt = os.path.dirname(os.environ['OUTLAST_PROMPT_FILE'])
+end = os.path.join(attempt, 'agent-end.json')
+# Once the driver has written its word, a leftover puts something else in its place.
+subprocess.Popen(['sh', '-c', 'while ! test -e \"$0\"; do sleep 0.01; done; rm -f \"$0\"; mkdir \"$0\"', end],
+    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+result('one')";
+    let agent = Scripted::new(&home, &[script, "result('two')"]);
+    let id = agent.start(ALLOW);
+    let output = home.output(&["wait", &id, "--timeout", "60s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", crate::harness::text(&output.stderr));
+}
+
+#[test]
+fn a_name_of_a_conversation_that_is_an_option_or_a_path_is_given_to_no_program() {
+    for name in ["--dangerously-skip-permissions", "../../x", "a b", ""] {
+        let home = Home::new();
+        let first =
+            format!("session = {name:?}\nout(type='system', subtype='status')\nsys.exit(1)");
+        let agent = Scripted::new(&home, &[&first, "result('done')"]);
+        let id = agent.start(ALLOW);
+        rests(&home, &id, "completed", "done");
+        let processes = agent.processes();
+        let args = processes[1]["args"].as_array().expect("arguments");
+        assert!(!args.contains(&name.into()) || name.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn what_was_not_said_is_not_nothing_and_what_was_counted_is_not_taken_back() {
+    let home = Home::new();
+    let silent = "out(type='result', subtype='success', is_error=False, terminal_reason='completed', result='x')";
+    let agent = Scripted::new(&home, &[silent]);
+    let id = agent.start(&format!("{ALLOW}\nlimits: {{max_tokens: 5000}}"));
+    rests(&home, &id, "completed", "done");
+    let (input, _, is_known) = usage(&home, &id);
+    assert!(input > 0 && !is_known, "the reservation is charged, and marked: {input}");
+    let home = Home::new();
+    let agent = Scripted::new(&home, &["say('much', given=2500); result('x', given=2, taken=1)"]);
+    let id = agent.start(ALLOW);
+    rests(&home, &id, "completed", "done");
+    assert_eq!(usage(&home, &id).0, 2500);
+}
+
+#[test]
+fn keys_of_the_agent_are_in_no_file_but_its_environment() {
+    let key = "sk-ant-a-very-secret-key";
+    let home = Home::new().env("ANTHROPIC_API_KEY", key);
+    let script = "key = os.environ['ANTHROPIC_API_KEY']
+say(key); sys.stderr.write(key + '\\n'); sys.stderr.flush(); tool('echo ' + key); result(key)";
+    let agent = Scripted::new(&home, &[script]);
+    let id = agent.start(ALLOW);
+    rests(&home, &id, "completed", "done");
+    let logs = home.ok(&["logs", &id]);
+    assert!(logs.contains("[ANTHROPIC_API_KEY]") && !logs.contains(key), "{logs}");
+    assert!(!home.ok(&["show", &id, "--json"]).contains(key));
+    let found = home
+        .command("grep")
+        .args(["-rl", key])
+        .arg(home.state())
+        .output()
+        .expect("there is a grep");
+    let found = crate::harness::text(&found.stdout);
+    // What the daemon was started with has a file of its own, 0600.
+    assert!(found.lines().all(|path| path.ends_with("/daemon.env.json")), "{found}");
+}
+
+#[test]
+fn a_budget_that_runs_share_is_known_and_kept_within_the_turn() {
+    let home = Home::new();
+    let rule = "[budgets.labels.night]\nmax_tokens = 5000\non_exceed = \"end\"\n";
+    fs::write(home.path().join("config.toml"), rule).expect("the home is ours");
+    let script = "
+for _ in range(2000):
+    tool('again', given=1000, taken=10)
+    time.sleep(0.05)
+result('never')";
+    let agent = Scripted::new(&home, &[script]);
+    let id = agent.start_with(ALLOW, &["--label", "night=1"]);
+    rests(&home, &id, "exhausted", "budget");
 }

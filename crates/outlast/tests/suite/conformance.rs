@@ -1,7 +1,7 @@
 //! Symphony's list, as far as it is about the program: files written for it check, explain and import.
 
 use crate::harness::{Home, str_of, text};
-use crate::hosted::{becomes, put, refused, starting};
+use crate::hosted::{becomes, put, starting};
 
 /// A file as one that was written for Symphony looks.
 const SYMPHONY: &str = r#"---

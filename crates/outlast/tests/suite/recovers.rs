@@ -61,6 +61,51 @@ fn a_live_run_is_adopted_with_its_attempt_its_output_and_its_exit() {
     assert_sound(&home);
 }
 
+#[test]
+fn two_clients_that_recover_a_live_run_at_once_adopt_it_once() {
+    let home = Home::new();
+    let mut gate = Gate::new(&home, "gate");
+    let live = home.start(&format!("{}; exit 7", gate.pass()));
+    home.pid(&live);
+    for _ in 0..6 {
+        let ended = home.start("true");
+        assert_eq!(home.wait(&ended), 0);
+    }
+    lose_journal(&home);
+    let asked: Vec<_> = (0..4).map(|_| home.spawn(&["recover"])).collect();
+    let codes: Vec<i32> = asked.into_iter().map(crate::harness::Background::code).collect();
+    assert_eq!(codes, [0; 4]);
+    assert_eq!((home.count(&live, "RunRecovered"), home.count(&live, "AttemptEnded")), (1, 0));
+    gate.open();
+    assert_eq!(home.wait(&live), 1);
+    assert_eq!(home.show(&live)["exit"], json!({"code": 7}));
+    assert_sound(&home);
+}
+
+#[test]
+fn pipes_in_the_place_of_an_attempts_files_hold_no_other_run_up() {
+    let home = Home::new();
+    let id = home.start("exec sleep 600");
+    home.pid(&id);
+    let dir = home.attempt_dir(&id, 1, 1);
+    for name in ["output.log", "output.idx", "shim.lock"] {
+        let path = dir.join(name);
+        std::fs::remove_file(&path).expect("it was there");
+        let made = home.command("mkfifo").arg(&path).status().expect("there is a mkfifo");
+        assert!(made.success());
+    }
+    let shown: Vec<_> = (0..8).map(|_| home.spawn(&["show", &id])).collect();
+    let other = home.start("exit 3");
+    assert_eq!(home.wait(&other), 1);
+    for it in shown {
+        it.code();
+    }
+    home.crash_daemon();
+    let other = home.start("exit 4");
+    assert_eq!(home.wait(&other), 1);
+    home.output(&["stop", "--now", &id]);
+}
+
 /// Adversary's finding 1: nothing could end what the journal had forgotten.
 #[test]
 fn a_live_run_that_the_journal_has_forgotten_can_be_shown_and_stopped() {

@@ -75,7 +75,12 @@ fn command(sheet: &Sheet<'_>, kind: &str) -> (Vec<String>, Origin) {
 /// A line for the shell that passes on what is put behind it.
 fn with_arguments(argv: Vec<String>) -> Vec<String> {
     match argv.as_slice() {
-        [sh, flag, line] if sh == "sh" && flag == "-c" => {
+        // Symphony's line for Codex has all that there is to say.
+        [sh, flag, line]
+            if sh == "sh"
+                && flag == "-c"
+                && !line.split_whitespace().any(|word| word == "app-server") =>
+        {
             vec![sh.clone(), flag.clone(), format!("{line} \"$@\""), sh.clone()]
         }
         _ => argv,

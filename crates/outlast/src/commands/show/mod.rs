@@ -334,7 +334,7 @@ mod tests {
         let now = "2026-11-15T12:00:00Z".parse().expect("a time");
         let view = sample::blocked("needs_input", Some("which database?"));
         let page = page(&view, now, false);
-        let above: String = page.lines().take(8).map(|line| format!("{line}\n")).collect();
+        let above: String = page.lines().take(9).map(|line| format!("{line}\n")).collect();
         insta::assert_snapshot!(above, @r"
         run        k3mx7q9w2r5t
         name       port
@@ -343,6 +343,7 @@ mod tests {
         blocked    needs input, 1m ago (2026-11-15T11:59:00Z)
         question   which database?
         next       outlast answer k3mx7q9w2r5t TEXT  answers it
+        next       outlast answer k3mx7q9w2r5t --approve  allows what it asks for; --deny does not
         task       port the parser
         ");
     }
