@@ -9,6 +9,7 @@
 )]
 #![expect(clippy::disallowed_methods, reason = "a developer's tool meets the world directly")]
 
+mod agents;
 mod bench;
 mod ci;
 mod interrupt;
@@ -41,6 +42,8 @@ enum Command {
     Soak(soak::Args),
     /// The power goes, wherever it can: nothing acknowledged is lost
     Power(power::Args),
+    /// Real agents in loops and in bad nights, against a scripted model on loopback
+    Agents(agents::Args),
     /// The figures of the design, each held against something measured beside it
     Bench(bench::Args),
     /// Writes the monotonic clock to a file: the child whose start is measured
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Power(args) => power::run(&args),
+        Command::Agents(args) => agents::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::PowerWork(args) => power::work::run(&args),
         Command::Stamp { file } => stamp::write(&file, stamp),

@@ -19,13 +19,28 @@ pub(crate) struct Private {
     binary: PathBuf,
     home: PathBuf,
     env: Vec<(&'static str, PathBuf)>,
+    inherits: Inherits,
+}
+
+/// What programs that are started here get of our own environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inherits {
+    Everything,
+    Nothing,
 }
 
 impl Private {
     /// `home` is made and belongs to this alone.
     pub(crate) fn new(binary: &Path, home: PathBuf) -> Result<Self> {
         fs::create_dir_all(&home).with_context(|| format!("making {}", home.display()))?;
-        Ok(Self { binary: binary.to_owned(), home, env: Vec::new() })
+        let (env, inherits) = (Vec::new(), Inherits::Everything);
+        Ok(Self { binary: binary.to_owned(), home, env, inherits })
+    }
+
+    /// Programs that are started here get only what they are given by name: no key of ours reaches them.
+    pub(crate) fn with_bare_env(mut self) -> Self {
+        self.inherits = Inherits::Nothing;
+        self
     }
 
     /// Sets a variable for every program that is started here.
@@ -44,6 +59,9 @@ impl Private {
 
     pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(&self.binary);
+        if self.inherits == Inherits::Nothing {
+            command.env_clear();
+        }
         command.args(args).current_dir(&self.home).env("OUTLAST_HOME", &self.home);
         for name in
             ["RUST_BACKTRACE", "OUTLAST_NO_AUTOSTART", "OUTLAST_CRASH_AT", "OUTLAST_CRASH_LOG"]

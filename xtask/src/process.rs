@@ -44,6 +44,16 @@ pub(crate) fn signal(pid: u32, scratch: &Path, signal: Signal) -> Result<bool> {
     }
 }
 
+/// Those of our processes that this one has started.
+pub(crate) fn children(parent: u32, scratch: &Path) -> Vec<u32> {
+    ours(scratch).into_iter().filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// A process holds its files and sockets until the last of its threads is gone.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };

@@ -30,7 +30,7 @@ fn a_row_that_is_not_there_is_refused_with_those_that_are() {
 #[test]
 fn every_command_is_in_the_help() {
     let help = String::from_utf8(xtask(&["--help"]).stdout).unwrap();
-    for command in ["ci", "tidy", "sim", "soak", "bench"] {
+    for command in ["ci", "tidy", "sim", "soak", "agents", "bench"] {
         assert!(help.contains(&format!("  {command} ")), "{command} is not in\n{help}");
     }
 }
