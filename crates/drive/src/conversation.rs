@@ -247,8 +247,9 @@ impl<'a> Conversation<'a> {
         self.cause = Some(trouble);
         self.kill_at = Some(now() + STOP_WITHIN);
         let acts = self.adapter.cancel();
-        // An agent that is asked to end its turn says what the turn has cost.
-        if acts.is_empty() {
+        // An agent that is asked to end its turn says what the turn has cost. One that waits for a person spends nothing
+        // meanwhile; any other may.
+        if acts.is_empty() || self.questions.is_empty() {
             agent.terminate();
         } else {
             self.terminate_at = Some(now() + CANCEL_WITHIN);
