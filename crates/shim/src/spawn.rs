@@ -41,7 +41,7 @@ pub(crate) enum Stdio {
     Terminal(OwnedFd),
 }
 
-/// Forks a child that execs `command` once [`Held::release`] is called.
+/// Forks a child that execs `command` once [`AtBarrier::release`] is called.
 pub(crate) fn fork_to_barrier(
     command: &Command,
     stdio: &Stdio,

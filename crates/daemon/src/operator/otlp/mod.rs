@@ -36,12 +36,12 @@ pub(crate) struct ExportStatus {
 
 #[derive(Default)]
 pub(crate) struct Queue {
-    queue: Mutex<Queue>,
+    inner: Mutex<Inner>,
     news: Notify,
 }
 
 #[derive(Default)]
-struct Queue {
+struct Inner {
     /// Nothing is kept for a collector that the config does not name. Until it has been read, it may name one.
     is_off: bool,
     waiting: Vec<End>,
@@ -50,18 +50,18 @@ struct Queue {
 
 impl Queue {
     pub(super) fn observe(&self, before: &Run, events: &[Event]) {
-        let mut queue = self.lock();
-        if queue.is_off {
+        let mut inner = self.lock();
+        if inner.is_off {
             return;
         }
         for event in events.iter().filter(|event| ends_span(event, before)) {
-            if queue.waiting.len() >= MOST_WAITING {
-                queue.status.lost += 1;
+            if inner.waiting.len() >= MOST_WAITING {
+                inner.status.lost += 1;
                 continue;
             }
-            queue.waiting.push(End { run: before.id.clone(), seq: event.seq });
+            inner.waiting.push(End { run: before.id.clone(), seq: event.seq });
         }
-        if !queue.waiting.is_empty() {
+        if !inner.waiting.is_empty() {
             self.news.notify_one();
         }
     }
@@ -71,41 +71,41 @@ impl Queue {
     }
 
     fn wanted(&self, is_wanted: bool) {
-        let mut queue = self.lock();
-        queue.is_off = !is_wanted;
+        let mut inner = self.lock();
+        inner.is_off = !is_wanted;
         if !is_wanted {
-            queue.waiting.clear();
+            inner.waiting.clear();
         }
     }
 
     /// Up to so many ends, by their runs.
     fn take(&self, most: usize) -> BTreeMap<RunId, Vec<u64>> {
-        let mut queue = self.lock();
-        let count = queue.waiting.len().min(most);
+        let mut inner = self.lock();
+        let count = inner.waiting.len().min(most);
         let mut by_run: BTreeMap<RunId, Vec<u64>> = BTreeMap::new();
-        for End { run, seq } in queue.waiting.drain(..count) {
+        for End { run, seq } in inner.waiting.drain(..count) {
             by_run.entry(run).or_default().push(seq);
         }
         by_run
     }
 
     fn sent(&self, spans: usize) {
-        let mut queue = self.lock();
-        queue.status.sent += spans as u64;
-        queue.status.trouble = None;
+        let mut inner = self.lock();
+        inner.status.sent += spans as u64;
+        inner.status.trouble = None;
     }
 
     fn lost(&self, spans: usize, why: String) {
-        let mut queue = self.lock();
-        queue.status.lost += spans as u64;
-        if queue.status.trouble.is_none() {
+        let mut inner = self.lock();
+        inner.status.lost += spans as u64;
+        if inner.status.trouble.is_none() {
             tracing::warn!(%why, spans, "traces are not taken");
         }
-        queue.status.trouble = Some(why);
+        inner.status.trouble = Some(why);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
