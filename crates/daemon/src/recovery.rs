@@ -168,8 +168,10 @@ impl Supervisor {
         };
         // Another client may have had it recovered while this one waited: it is conducted then, and rebuilt no more.
         if !self.forgotten().contains(id) {
-            if let Some(handle) = self.handle(id)
-                && let Some(before) = recovered_before(&handle.snapshot.borrow().run)
+            let (reader, wanted) = (self.clone(), id.clone());
+            let read = Lane::Surveys.run(move || reader.ground.replay(&wanted)).await;
+            if let Ok(Ok(run)) = read
+                && let Some(before) = recovered_before(&run)
             {
                 return Ok(before);
             }
