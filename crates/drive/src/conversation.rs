@@ -138,7 +138,7 @@ impl<'a> Conversation<'a> {
                 Ok(News::Deaf) => agent.close_input(),
                 // What holds its output open then is a process that it has left behind.
                 Err(RecvTimeoutError::Timeout) if agent.has_ended() => break,
-                Err(RecvTimeoutError::Timeout) => self.tick(&mut agent),
+                Err(RecvTimeoutError::Timeout) => self.tick(&mut agent)?,
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -229,7 +229,6 @@ impl<'a> Conversation<'a> {
             }
             _ => {}
         }
-        // A policy would have answered by now: nothing but a person can, and no process waits for that.
         Ok(())
     }
 
@@ -257,14 +256,13 @@ impl<'a> Conversation<'a> {
         self.carry_out(acts, agent)
     }
 
-    fn tick(&mut self, agent: &mut Agent) {
+    fn tick(&mut self, agent: &mut Agent) -> io::Result<()> {
         if !self.tools.is_empty() || self.background > 0 {
             self.record.beat();
         }
+        // A policy would have answered by now: nothing but a person can, and no process waits for that.
         if !self.questions.is_empty() && self.end.is_none() && self.cause.is_none() {
-            let text = "it waits for a person".to_owned();
-            let _written =
-                self.stop(Trouble { kind: TroubleKind::Cancelled, until_ms: None, text }, agent);
+            self.stop(Trouble::new(TroubleKind::Cancelled, "it waits for a person"), agent)?;
         }
         if self.terminate_at.take_if(|at| *at <= now()).is_some() {
             agent.terminate();
@@ -272,6 +270,7 @@ impl<'a> Conversation<'a> {
         if self.kill_at.is_some_and(|at| at <= now()) {
             agent.kill();
         }
+        Ok(())
     }
 
     /// How long nothing may come before [`Conversation::tick`].

@@ -6,7 +6,6 @@ const LONGEST: usize = 32 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     rest: Vec<u8>,
-    is_cut: bool,
 }
 
 impl Lines {
@@ -29,12 +28,10 @@ impl Lines {
 
     fn keep(&mut self, bytes: &[u8]) {
         let room = LONGEST - self.rest.len().min(LONGEST);
-        self.is_cut |= bytes.len() > room;
         self.rest.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
     fn take(&mut self) -> Vec<u8> {
-        self.is_cut = false;
         let mut line = std::mem::take(&mut self.rest);
         if line.last() == Some(&b'\r') {
             line.pop();

@@ -261,10 +261,7 @@ impl Claude {
         let input = at(request, "input").cloned().unwrap_or(Value::Null);
         self.asked.insert(id.to_owned(), Asked { input, is_elicitation });
         let question = Question { id: id.to_owned(), tool: tool.map(str::to_owned), text: words };
-        let decided = question
-            .tool
-            .as_deref()
-            .and_then(|tool| self.turn.approvals.decide_on(tool, &question.text));
+        let decided = self.turn.approvals.decide_on(&question);
         let mut acts = vec![Act::Tell(Event::Asked(question))];
         if let Some(decision) = decided {
             acts.extend(self.decide(id, &decision));

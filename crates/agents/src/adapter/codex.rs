@@ -301,8 +301,9 @@ impl Codex {
         let id = format!("{turn}.{}", request.as_str().map_or(request.to_string(), str::to_owned));
         let asked = ask::Asked { request: request.clone(), words: words.clone(), form };
         self.asked.insert(id.clone(), asked);
-        let decided = tool.as_deref().and_then(|tool| self.turn.approvals.decide_on(tool, &words));
-        acts.push(Act::Tell(Event::Asked(Question { id: id.clone(), tool, text: words })));
+        let question = Question { id: id.clone(), tool, text: words };
+        let decided = self.turn.approvals.decide_on(&question);
+        acts.push(Act::Tell(Event::Asked(question)));
         if let Some(decision) = decided {
             acts.extend(self.decide(&id, &decision));
         }

@@ -78,9 +78,11 @@ pub enum ApprovalMode {
 }
 
 impl Approvals {
-    /// What is to be done about this question of a tool without a person; `None` if a person decides.
-    pub fn decide_on(&self, tool: &str, words: &str) -> Option<Decision> {
-        let is_granted = self.granted.iter().any(|granted| granted == words);
+    /// What is to be done about this question without a person; `None` if a person decides, as about each question of
+    /// the model.
+    pub fn decide_on(&self, question: &Question) -> Option<Decision> {
+        let tool = question.tool.as_deref()?;
+        let is_granted = self.granted.contains(&question.text);
         if is_granted { Some(Decision::Allow) } else { self.decide(tool) }
     }
 

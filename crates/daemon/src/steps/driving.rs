@@ -112,21 +112,20 @@ pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result
 
 fn ended(dir: &AttemptDir) -> io::Result<Option<Ended>> {
     match files::read_regular(&dir.agent_end(), LARGEST) {
-        Ok(bytes) => match serde_json::from_slice(&bytes) {
-            Ok(ended) => Ok(Some(ended)),
-            Err(error) => {
-                let trouble = Trouble::new(TroubleKind::Other, format!("agent-end.json: {error}"));
-                Ok(Some(Ended { end: End::Failed { trouble }, spent: None, question: None }))
-            }
-        },
+        Ok(bytes) => {
+            Ok(Some(serde_json::from_slice(&bytes).unwrap_or_else(|error| unusable(&error))))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         // What is there is not the driver's, and does not get better by waiting.
-        Err(error) if host::failure(&error).is_none() => {
-            let trouble = Trouble::new(TroubleKind::Other, format!("agent-end.json: {error}"));
-            Ok(Some(Ended { end: End::Failed { trouble }, spent: None, question: None }))
-        }
+        Err(error) if host::failure(&error).is_none() => Ok(Some(unusable(&error))),
         Err(error) => Err(error),
     }
+}
+
+/// An end that says nothing: the turn has failed.
+fn unusable(error: &dyn std::error::Error) -> Ended {
+    let trouble = Trouble::new(TroubleKind::Other, format!("agent-end.json: {error}"));
+    Ended { end: End::Failed { trouble }, spent: None, question: None }
 }
 
 /// The end of an agent's turn is a claim of done.

@@ -75,8 +75,8 @@ impl Acp {
         };
         self.asked.insert(name.clone(), asked);
         let words = brief(&format!("{tool}: {about}"), MOST_ASKED);
-        let decided = self.turn.approvals.decide_on(&tool, &words);
         let question = Question { id: name.clone(), tool: Some(tool), text: words };
+        let decided = self.turn.approvals.decide_on(&question);
         acts.push(Act::Tell(Event::Asked(question)));
         if let Some(decision) = decided {
             acts.extend(self.decide(&name, &decision));

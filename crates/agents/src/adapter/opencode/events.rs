@@ -233,10 +233,7 @@ impl Opencode {
         self.asked.insert(id.to_owned(), of);
         let (tool, words) = (tool.map(str::to_owned), brief_lines(&words));
         let question = Question { id: id.to_owned(), tool, text: words };
-        let decided = question
-            .tool
-            .as_deref()
-            .and_then(|tool| self.turn.approvals.decide_on(tool, &question.text));
+        let decided = self.turn.approvals.decide_on(&question);
         let mut acts = vec![Act::Tell(Event::Asked(question))];
         if let Some(decision) = decided {
             acts.extend(self.decide(id, &decision));
