@@ -10,6 +10,7 @@ use std::path::Path;
 use outlast_home::layout::Layout;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 
 use crate::world::files;
 
@@ -41,8 +42,15 @@ pub(crate) fn spend(layout: &Layout) -> bool {
 /// Makes the reserve if there is none and the disk has room for it. Waits for the disk.
 pub(crate) fn make(layout: &Layout) {
     let path = layout.reserve();
-    if path.exists() {
-        return;
+    match std::fs::metadata(&path) {
+        Ok(known) if known.len() >= LEAST_BYTES => return,
+        // A daemon died while it made this one.
+        Ok(_) => {
+            if let Err(error) = files::remove(&path) {
+                return tracing::error!(%error, "cannot remove a part of the reserve");
+            }
+        }
+        Err(_) => {}
     }
     if let Err(error) = allocate(&layout.state, &path) {
         tracing::warn!(%error, "there is no reserve for a full disk");
@@ -55,7 +63,8 @@ pub(crate) fn make(layout: &Layout) {
 
 fn allocate(state: &Path, path: &Path) -> io::Result<()> {
     let stat = rustix::fs::statvfs(state)?;
-    let bytes = (stat.f_bavail.saturating_mul(stat.f_frsize) / PART).min(BYTES);
+    let part = stat.f_bavail.saturating_mul(stat.f_frsize) / PART;
+    let bytes = getrlimit(Resource::Fsize).current.map_or(part, |most| most.min(part)).min(BYTES);
     if bytes < LEAST_BYTES {
         return Ok(());
     }
@@ -89,5 +98,16 @@ mod tests {
         assert!((LEAST_BYTES..=BYTES).contains(&made.len()), "{} bytes", made.len());
         assert!(spend(&layout));
         assert!(!layout.reserve().exists());
+    }
+
+    #[test]
+    fn a_part_of_a_reserve_is_made_whole() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let layout = Layout::under(dir.path());
+        std::fs::create_dir_all(&layout.state).expect("it is ours");
+        std::fs::File::create(layout.reserve()).expect("it is ours");
+        make(&layout);
+        let made = std::fs::metadata(layout.reserve()).expect("it was made");
+        assert!(made.len() >= LEAST_BYTES, "{} bytes", made.len());
     }
 }

@@ -343,6 +343,9 @@ struct Signals {
     term: tokio::signal::unix::Signal,
     int: tokio::signal::unix::Signal,
     hup: tokio::signal::unix::Signal,
+    /// Caught so that a limit on the size of files is met as a write that fails. What is caught and not ignored, the
+    /// programs that the daemon starts do not inherit.
+    _file_too_large: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -351,6 +354,7 @@ impl Signals {
             term: signal(SignalKind::terminate())?,
             int: signal(SignalKind::interrupt())?,
             hup: signal(SignalKind::hangup())?,
+            _file_too_large: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 

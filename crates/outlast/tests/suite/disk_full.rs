@@ -335,6 +335,7 @@ fn a_journal_that_can_be_written_does_not_hide_an_output_that_cannot() {
     limited.args(["-c", "ulimit -f 4096; exec \"$0\" daemon start", env!("CARGO_BIN_EXE_outlast")]);
     let started = limited.output().expect("there is a sh");
     assert!(started.status.success(), "{}", text(&started.stderr));
+    let daemon = home.json(&["daemon", "status", "--json"]);
     let id = home.start("head -c 16000000 /dev/zero");
     let trouble = until_trouble(&home, &id);
     let _stop = home.spawn(&["stop", &id]);
@@ -348,4 +349,7 @@ fn a_journal_that_can_be_written_does_not_hide_an_output_that_cannot() {
         "running",
         "its end was made known before its output was saved"
     );
+    let same = home.json(&["daemon", "status", "--json"]);
+    assert_eq!(same["pid"], daemon["pid"], "the limit has ended the daemon");
+    assert_eq!(same["epoch"], 1, "the limit has ended a daemon");
 }
