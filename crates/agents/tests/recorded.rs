@@ -151,7 +151,7 @@ fn again(adapter: &mut dyn Adapter, said: &Value, events: &[Event]) -> Vec<Act> 
     match said["method"].as_str() {
         Some("turn/steer") => {
             let text = said["params"]["input"][0]["text"].as_str().expect("a text");
-            adapter.steer(text).unwrap_or_default()
+            adapter.steer(0, text).unwrap_or_default()
         }
         Some("turn/interrupt") => adapter.cancel(),
         Some(_) => Vec::new(),

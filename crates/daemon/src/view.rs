@@ -174,6 +174,8 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
             seq: it.seq,
             turn: it.turn,
             kind: it.kind.word().to_owned(),
+            tool: run.open_question().and_then(|it| it.tool.clone()),
+            text: run.open_question().map(|it| it.text.clone()),
         }),
         inbox: InboxView { unread: u32::try_from(run.inbox.unread.len()).unwrap_or(u32::MAX) },
         workflow: run.spec.workflow.as_ref().map(|workflow| WorkflowView {

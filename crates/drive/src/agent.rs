@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use outlast_agents::adapter::Launch;
+use outlast_wire::api::TurnNews;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -31,6 +32,8 @@ pub(crate) enum News {
     Pushed(Vec<u8>),
     /// Its server pushes nothing more.
     PushedAll,
+    /// The daemon has answers or messages.
+    FromDaemon(TurnNews),
     /// The shim or a person wants the attempt ended.
     Stop,
     /// What was to be written was not taken.

@@ -6,10 +6,15 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use outlast_agents::adapter::{
-    Act, Adapter, End, Event, Heard, Orders, Question, Spent, Transport, Trouble, TroubleKind,
+    Act, Adapter, Decision, End, Event, Heard, Orders, Question, Spent, Transport, Trouble,
+    TroubleKind,
 };
 
+use outlast_wire::api::{AgentAsks, Answer, TurnAnswer, TurnMessage, TurnNews};
+
 use crate::agent::{Agent, News};
+use crate::daemon::Daemon;
+use crate::desk::Desk;
 use crate::http::Server;
 use crate::meter::Meter;
 use crate::record::{Record, Way};
@@ -35,14 +40,42 @@ pub(crate) struct Over {
     pub(crate) question: Option<Question>,
 }
 
+/// What is around a conversation.
+pub(crate) struct Around<'a> {
+    /// What the adapter was made with.
+    pub(crate) secret: String,
+    pub(crate) meter: Option<&'a Meter>,
+    pub(crate) daemon: Option<&'a Daemon>,
+}
+
+/// What the daemon was told last.
+#[derive(Default, PartialEq, Eq)]
+struct Told {
+    questions: Vec<AgentAsks>,
+    taken: Vec<u64>,
+    left: Vec<u64>,
+}
+
+const DENIED: &str = "A person has not allowed it. Go on without it, or say that you are blocked.";
+const TOO_LATE: &str =
+    "No person has answered in time. Go on without it, or say that you are blocked.";
+
 pub(crate) struct Conversation<'a> {
     adapter: Box<dyn Adapter>,
     orders: &'a Orders,
     record: &'a mut Record,
     tools: BTreeSet<String>,
     spent: Option<Spent>,
-    /// The questions that nothing but a person can answer, the first of them first.
-    questions: Vec<Question>,
+    /// The questions that nothing but a person can answer, the first of them first, and since when each waits.
+    questions: Vec<(Question, Instant)>,
+    /// Messages that the agent could not be given yet.
+    waiting: Vec<TurnMessage>,
+    /// Messages that it was given, by their numbers, and those of them that it has taken.
+    given: Vec<u64>,
+    taken: Vec<u64>,
+    /// Where the daemon is told of the questions and answers them; `None` without a daemon.
+    desk: Option<Desk>,
+    told: Told,
     /// How much of the agent's work goes on beside the turn.
     background: u32,
     end: Option<End>,
@@ -54,20 +87,17 @@ pub(crate) struct Conversation<'a> {
     terminate_at: Option<Instant>,
     is_server: bool,
     server: Option<Server>,
-    secret: String,
-    meter: Option<&'a Meter>,
+    around: Around<'a>,
     /// For what comes from its server.
     send: Option<SyncSender<News>>,
 }
 
 impl<'a> Conversation<'a> {
-    /// `secret` is what the adapter was made with.
     pub(crate) fn new(
         adapter: Box<dyn Adapter>,
         orders: &'a Orders,
         record: &'a mut Record,
-        secret: String,
-        meter: Option<&'a Meter>,
+        around: Around<'a>,
     ) -> Self {
         let tools = BTreeSet::new();
         let (spent, end, cause, kill_at) = (None, None, None, None);
@@ -80,6 +110,11 @@ impl<'a> Conversation<'a> {
             tools,
             spent,
             questions,
+            waiting: Vec::new(),
+            given: Vec::new(),
+            taken: Vec::new(),
+            desk: None,
+            told: Told::default(),
             background,
             end,
             cause,
@@ -87,8 +122,7 @@ impl<'a> Conversation<'a> {
             terminate_at: None,
             is_server,
             server,
-            secret,
-            meter,
+            around,
             send,
         }
     }
@@ -96,6 +130,7 @@ impl<'a> Conversation<'a> {
     pub(crate) fn run(mut self) -> io::Result<Over> {
         let launch = self.adapter.launch();
         let (mut agent, send, news) = Agent::start(&launch)?;
+        self.desk = self.around.daemon.and_then(|it| Desk::open(it.clone(), send.clone()));
         (self.is_server, self.send) = (launch.transport == Transport::Http, Some(send));
         let mut outputs = 2;
         // What only the start needed; the agent's own start takes far longer.
@@ -132,6 +167,7 @@ impl<'a> Conversation<'a> {
                         break;
                     }
                 }
+                Ok(News::FromDaemon(news)) => self.hear_daemon(news, &mut agent)?,
                 Ok(News::Stop) => self
                     .stop(Trouble::new(TroubleKind::Cancelled, "it was told to end"), &mut agent)?,
                 // Its output says why, or its end does.
@@ -141,11 +177,15 @@ impl<'a> Conversation<'a> {
                 Err(RecvTimeoutError::Timeout) => self.tick(&mut agent)?,
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            self.pass_on(&mut agent)?;
         }
         let last = self.adapter.hear(Heard::End);
         self.carry_out(last, &mut agent)?;
         agent.close_input();
         let left = self.leave(&mut agent);
+        if let Some(desk) = self.desk.take() {
+            desk.flush();
+        }
         let over = self.over();
         if over.end == End::Interrupted {
             let how = left.unwrap_or_else(|| "it is not known how".to_owned());
@@ -171,7 +211,8 @@ impl<'a> Conversation<'a> {
                 Act::Tell(event) => self.told(event, agent)?,
                 Act::Connect { address, user } => {
                     let send = self.send.clone();
-                    self.server = send.map(|send| Server::new(&address, user, &self.secret, send));
+                    self.server =
+                        send.map(|send| Server::new(&address, user, &self.around.secret, send));
                 }
                 Act::Call { call, method, path, body } => {
                     let said = format!("{method} {path} {}", body.as_deref().unwrap_or_default());
@@ -201,7 +242,7 @@ impl<'a> Conversation<'a> {
             Event::Spent(spent) => {
                 let spent = self.spent.map_or(spent, |before| spent.at_least(&before));
                 self.spent = Some(spent);
-                if let Some(meter) = self.meter {
+                if let Some(meter) = self.around.meter {
                     meter.note(spent);
                 }
                 if let Some(why) = self.orders.caps.exceeded(&spent).filter(|_| self.end.is_none())
@@ -213,10 +254,11 @@ impl<'a> Conversation<'a> {
             Event::Retries { trouble, .. } if trouble.kind == TroubleKind::Auth => {
                 self.stop(trouble, agent)?;
             }
-            Event::Asked(question) => self.questions.push(question),
+            Event::Asked(question) => self.questions.push((question, now())),
+            Event::Took { message } => self.taken.push(message),
             Event::Background { live } => self.background = live,
             Event::Decided { id, .. } => {
-                self.questions.retain(|question| question.id != id);
+                self.questions.retain(|(question, _)| question.id != id);
             }
             Event::Ended(end) => {
                 self.end.get_or_insert(end);
@@ -257,12 +299,22 @@ impl<'a> Conversation<'a> {
     }
 
     fn tick(&mut self, agent: &mut Agent) -> io::Result<()> {
-        if !self.tools.is_empty() || self.background > 0 {
+        if !self.tools.is_empty() || self.background > 0 || !self.questions.is_empty() {
             self.record.beat();
         }
-        // A policy would have answered by now: nothing but a person can, and no process waits for that.
-        if !self.questions.is_empty() && self.end.is_none() && self.cause.is_none() {
-            self.stop(Trouble::new(TroubleKind::Cancelled, "it waits for a person"), agent)?;
+        let is_late =
+            |since: Instant| now().saturating_duration_since(since) >= self.patience_with_people();
+        if let Some((question, since)) = self.questions.first()
+            && is_late(*since)
+            && self.end.is_none()
+            && self.cause.is_none()
+        {
+            if self.orders.refuses {
+                let (id, why) = (question.id.clone(), TOO_LATE.to_owned());
+                self.decide(&id, &Decision::Deny { why }, agent)?;
+            } else {
+                self.stop(Trouble::new(TroubleKind::Cancelled, "it waits for a person"), agent)?;
+            }
         }
         if self.terminate_at.take_if(|at| *at <= now()).is_some() {
             agent.terminate();
@@ -275,14 +327,105 @@ impl<'a> Conversation<'a> {
 
     /// How long nothing may come before [`Conversation::tick`].
     fn patience(&self) -> Duration {
-        let next = self.terminate_at.into_iter().chain(self.kill_at).min();
-        let until_kill = next.map(|at| at.saturating_duration_since(now()));
-        match (until_kill, self.questions.first()) {
-            (Some(wait), _) => wait.max(SHORTEST),
-            // What a policy decides is answered in the same breath.
-            (None, Some(_)) => SHORTEST,
-            (None, None) => BEAT,
+        let is_asking = self.end.is_none() && self.cause.is_none();
+        let asked = self.questions.first().filter(|_| is_asking);
+        let give_up_at = asked.map(|(_, since)| *since + self.patience_with_people());
+        let next = self.terminate_at.into_iter().chain(self.kill_at).chain(give_up_at).min();
+        let until = next.map(|at| at.saturating_duration_since(now()));
+        until.map_or(BEAT, |wait| wait.clamp(SHORTEST, BEAT))
+    }
+
+    /// How long a question may wait for a person. Without a daemon no answer can come.
+    fn patience_with_people(&self) -> Duration {
+        match self.desk {
+            Some(_) => Duration::from_millis(self.orders.patience_ms),
+            None => Duration::ZERO,
         }
+    }
+
+    /// Answers from people, and messages for the turn.
+    fn hear_daemon(&mut self, news: TurnNews, agent: &mut Agent) -> io::Result<()> {
+        for TurnAnswer { question, answer } in news.answers {
+            let decision = match answer {
+                Answer::Approve => Decision::Allow,
+                Answer::Deny => Decision::Deny { why: DENIED.to_owned() },
+                Answer::Text(text) => Decision::Text { text },
+            };
+            self.decide(&question, &decision, agent)?;
+        }
+        for message in news.messages {
+            let is_known = self.waiting.iter().any(|it| it.seq == message.seq)
+                || self.given.contains(&message.seq);
+            if !is_known {
+                self.waiting.push(message);
+            }
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, id: &str, decision: &Decision, agent: &mut Agent) -> io::Result<()> {
+        if !self.questions.iter().any(|(question, _)| question.id == id) {
+            return Ok(());
+        }
+        let acts = self.adapter.decide(id, decision);
+        self.carry_out(acts, agent)?;
+        // An agent that no longer waits for it is not asked about it again.
+        self.questions.retain(|(question, _)| question.id != id);
+        Ok(())
+    }
+
+    /// Gives the agent the messages that it can take now, and tells the daemon what is open.
+    fn pass_on(&mut self, agent: &mut Agent) -> io::Result<()> {
+        if self.desk.is_none() {
+            return Ok(());
+        }
+        if self.end.is_none() && self.cause.is_none() {
+            for message in std::mem::take(&mut self.waiting) {
+                let words = match message.from.as_str() {
+                    "user" => message.text.clone(),
+                    from => format!("Message from {from}:\n\n{}", message.text),
+                };
+                match self.adapter.steer(message.seq, &words) {
+                    Some(acts) => {
+                        let said = format!("[message from {}: {}]", message.from, message.text);
+                        screen::say(&self.record.hide(&said));
+                        self.given.push(message.seq);
+                        self.carry_out(acts, agent)?;
+                    }
+                    None => self.waiting.push(message),
+                }
+            }
+        }
+        let is_open = self.end.is_none() && self.cause.is_none();
+        let questions = if is_open { self.questions.as_slice() } else { &[] };
+        let asks = |(question, _): &(Question, Instant)| AgentAsks {
+            id: question.id.clone(),
+            tool: question.tool.clone(),
+            text: self.record.hide(&question.text).into_owned(),
+        };
+        let questions: Vec<AgentAsks> = questions.iter().map(asks).collect();
+        let left = self.given.iter().filter(|seq| !self.taken.contains(seq)).copied();
+        let left: Vec<u64> = left.chain(self.waiting.iter().map(|it| it.seq)).collect();
+        let told = Told { questions, taken: self.taken.clone(), left };
+        if let Some(desk) = &self.desk
+            && told != self.told
+        {
+            let is_new = |asks: &&AgentAsks| !self.told.questions.contains(asks);
+            for asks in told.questions.iter().filter(is_new) {
+                let how = if asks.tool.is_some() { "--approve, or --deny" } else { "TEXT" };
+                screen::say(&format!(
+                    "[outlast: it waits for a person: outlast answer {} {how}]",
+                    desk.run()
+                ));
+            }
+            desk.update(|at| {
+                at.questions.clone_from(&told.questions);
+                at.taken.clone_from(&told.taken);
+                at.left.clone_from(&told.left);
+            });
+            self.told = told;
+        }
+        Ok(())
     }
 
     /// Its output has ended; it may still be saving what it can be resumed from.
@@ -301,8 +444,8 @@ impl<'a> Conversation<'a> {
             (Some(end), None) => end,
             (None, None) => End::Interrupted,
         };
-        let question =
-            self.questions.into_iter().next().filter(|_| !matches!(end, End::Completed { .. }));
+        let question = self.questions.into_iter().next().map(|(question, _)| question);
+        let question = question.filter(|_| !matches!(end, End::Completed { .. }));
         Over { end, spent: self.spent, question }
     }
 }

@@ -9,12 +9,13 @@
 //! database and no runtime. Threads bring what comes, and one loop decides.
 //!
 //! In reading order: `conversation` is one process of the agent from start to end, `agent` is that process, `http` is for one
-//! that is a server, `record`
-//! writes the files, `lines` cuts the output into lines, and `screen` says it for people.
+//! that is a server, `desk` and `meter` talk to the `daemon` where there is one, `record` writes the files, `lines` cuts the output into lines, and `screen` says it for people.
 
 mod conversation;
 
 mod agent;
+mod daemon;
+mod desk;
 mod http;
 mod lines;
 mod meter;
@@ -29,7 +30,8 @@ use std::process::ExitCode;
 use outlast_agents::adapter::{End, Ended, Orders, Trouble, TroubleKind, driven};
 use outlast_home::layout::AttemptDir;
 
-use crate::conversation::{Conversation, Over};
+use crate::conversation::{Around, Conversation, Over};
+use crate::daemon::Daemon;
 use crate::meter::Meter;
 use crate::record::Record;
 use crate::secrets::Secrets;
@@ -59,14 +61,15 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         Ok(record) => record,
         Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),
     };
-    let meter = Meter::start(env);
+    let daemon = Daemon::of(env);
+    let meter = daemon.clone().and_then(Meter::start);
     let over = loop {
         turn.spent_before = record.spent_before(turn.session.as_deref());
         turn.session_cost_usd_micros = turn.spent_before.and_then(|spent| spent.cost_usd_micros);
         let adapter = agent.adapter(turn.clone());
-        match Conversation::new(adapter, &orders, &mut record, turn.secret.clone(), meter.as_ref())
-            .run()
-        {
+        let around =
+            Around { secret: turn.secret.clone(), meter: meter.as_ref(), daemon: daemon.as_ref() };
+        match Conversation::new(adapter, &orders, &mut record, around).run() {
             // Once: a new conversation, which has the prompt and the note in it.
             Ok(over) if over.cannot_resume() && turn.session.is_some() => {
                 screen::say(&format!(

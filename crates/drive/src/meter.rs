@@ -2,17 +2,15 @@
 //!
 //! As well as it can: without a daemon the same figures are in the attempt's files, and count when the attempt has ended.
 
-use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use outlast_agents::adapter::Spent;
-use outlast_home::socket;
 
 use crate::agent::STACK;
+use crate::daemon::Daemon;
 
 /// A daemon that takes longer is busy, and is told again with the next figure.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -25,20 +23,9 @@ pub(crate) struct Meter {
     teller: Thread,
 }
 
-/// Which attempt this is, and where its daemon listens.
-#[derive(Debug)]
-struct Place {
-    socket: PathBuf,
-    run: String,
-    turn: u32,
-    attempt: u32,
-    token: String,
-}
-
 impl Meter {
-    /// `None` where no daemon is named, or no thread is to be had.
-    pub(crate) fn start(env: &[(OsString, OsString)]) -> Option<Self> {
-        let place = Place::of(env)?;
+    /// `None` if no thread is to be had.
+    pub(crate) fn start(daemon: Daemon) -> Option<Self> {
         let last: Arc<Mutex<Option<Spent>>> = Arc::default();
         let waiting = last.clone();
         let tell = move || {
@@ -46,7 +33,7 @@ impl Meter {
                 let spent = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
                 match spent {
                     Some(spent) => {
-                        let _counts_at_the_end = place.tell(&spent);
+                        let _counts_at_the_end = tell(&daemon, &spent);
                         thread::sleep(BETWEEN);
                     }
                     None => thread::park(),
@@ -64,39 +51,14 @@ impl Meter {
     }
 }
 
-impl Place {
-    fn of(env: &[(OsString, OsString)]) -> Option<Self> {
-        let var = |name: &str| -> Option<&OsStr> {
-            env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
-        };
-        let text = |name: &str| var(name)?.to_str().map(str::to_owned);
-        Some(Self {
-            socket: var("OUTLAST_SOCKET")?.into(),
-            run: text("OUTLAST_RUN_ID")?,
-            turn: text("OUTLAST_TURN")?.parse().ok()?,
-            attempt: text("OUTLAST_ATTEMPT")?.parse().ok()?,
-            token: text("OUTLAST_TOKEN").unwrap_or_default(),
-        })
-    }
-
-    fn tell(&self, spent: &Spent) -> std::io::Result<()> {
-        let cost = spent.cost_usd_micros.filter(|_| !spent.is_floor);
-        let body = serde_json::json!({
-            "turn": self.turn, "attempt": self.attempt,
-            "input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens,
-            "cached_tokens": spent.cached_tokens, "cost_usd": cost.map(|micros| micros as f64 / 1e6),
-        })
-        .to_string();
-        let head = format!(
-            "POST /v1/runs/{}/usage HTTP/1.1\r\nhost: outlast\r\noutlast-token: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-            self.run,
-            self.token,
-            body.len()
-        );
-        let mut daemon = socket::connect(&self.socket)?;
-        daemon.set_read_timeout(Some(ANSWER_WITHIN))?;
-        daemon.set_write_timeout(Some(ANSWER_WITHIN))?;
-        daemon.write_all(format!("{head}{body}").as_bytes())?;
-        daemon.take(64 << 10).read_to_end(&mut Vec::new()).map(drop)
-    }
+fn tell(daemon: &Daemon, spent: &Spent) -> io::Result<()> {
+    let cost = spent.cost_usd_micros.filter(|_| !spent.is_floor);
+    let (turn, attempt) = daemon.attempt();
+    let body = serde_json::json!({
+        "turn": turn, "attempt": attempt,
+        "input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens,
+        "cached_tokens": spent.cached_tokens, "cost_usd": cost.map(|micros| micros as f64 / 1e6),
+    })
+    .to_string();
+    daemon.post("usage", &body, ANSWER_WITHIN, |_| ()).map(drop)
 }

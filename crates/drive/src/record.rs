@@ -71,7 +71,11 @@ impl Record {
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         let is_needed = matches!(
             event,
-            Event::Session { .. } | Event::Spent(_) | Event::Asked(_) | Event::Ended(_)
+            Event::Session { .. }
+                | Event::Spent(_)
+                | Event::Asked(_)
+                | Event::Decided { .. }
+                | Event::Ended(_)
         );
         if self.event_bytes > MOST_EVENTS && !is_needed {
             self.beat();

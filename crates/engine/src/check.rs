@@ -64,6 +64,8 @@ struct History {
     /// Ids of orders.
     orders: BTreeSet<String>,
     question: Option<Question>,
+    /// What agents have asked while they lived, by the number of the event, and whether it was answered.
+    asked: BTreeMap<u64, bool>,
 }
 
 /// What a blocked run asks.
@@ -92,6 +94,9 @@ impl History {
             let is_unanswered = left.is_some_and(|question| goes_on && !has_answer(&question));
             return is_unanswered.then_some(Violation::Run("went on without an answer"));
         }
+        if let Fact::QuestionAsked { .. } = &event.fact {
+            self.asked.insert(event.seq, false);
+        }
         let (verb, order) = order::given(&event.fact)?;
         if order.id.as_ref().is_some_and(|id| !self.orders.insert(id.clone())) {
             return wrong("took one order twice");
@@ -105,6 +110,12 @@ impl History {
 
     fn answered(&mut self, order: &Order) -> Option<Violation> {
         let wrong = |what| Some(Violation::Run(what));
+        if let Some(is_answered) = order.answers.and_then(|seq| self.asked.get_mut(&seq)) {
+            let was_answered = std::mem::replace(is_answered, true);
+            // A run that rests for it goes on by it.
+            self.question.iter_mut().for_each(|question| question.is_answered = true);
+            return if was_answered { wrong("took two answers to one question") } else { None };
+        }
         let Some(question) = &mut self.question else {
             return wrong("was answered without having asked");
         };
@@ -180,6 +191,14 @@ impl History {
             Fact::JournalRestored { .. } => {
                 self.is_recovered = true;
                 None
+            }
+            Fact::MessagesGiven { turn, attempt, .. } => {
+                let is_live = self.attempts.get(&(*turn, *attempt)) == Some(&false);
+                (!is_live).then(|| violation(*turn, *attempt, "took messages without being alive"))
+            }
+            Fact::QuestionAsked { turn, attempt, .. } => {
+                let is_live = self.attempts.get(&(*turn, *attempt)) == Some(&false);
+                (!is_live).then(|| violation(*turn, *attempt, "asked without being alive"))
             }
             Fact::RunCreated { .. }
             | Fact::ClockSet { .. }

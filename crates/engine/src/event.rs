@@ -226,6 +226,24 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
+    /// The agent of a live attempt asks a person, and waits.
+    QuestionAsked {
+        turn: u32,
+        attempt: u32,
+        /// The agent's own name of it.
+        question: String,
+        /// The tool that it wants to use; absent for a question of the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        /// What it would do, or what it asks.
+        text: String,
+    },
+    /// The agent of a live attempt has taken these messages in the middle of its turn, by their numbers.
+    MessagesGiven {
+        turn: u32,
+        attempt: u32,
+        messages: Vec<u64>,
+    },
     PauseRequested {
         actor: Actor,
         /// With every other run, by `pause --all`; only `resume --all` takes it back.
@@ -248,6 +266,9 @@ pub enum Fact {
     },
     Answered {
         decision: Decision,
+        /// What is said to an agent that waits for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
         actor: Actor,
         #[serde(flatten)]
         order: Order,
@@ -371,6 +392,8 @@ impl Fact {
             Self::Emitted { .. } => "Emitted",
             Self::EmissionDenied { .. } => "EmissionDenied",
             Self::MessageReceived { .. } => "MessageReceived",
+            Self::QuestionAsked { .. } => "QuestionAsked",
+            Self::MessagesGiven { .. } => "MessagesGiven",
             Self::PauseRequested { .. } => "PauseRequested",
             Self::ResumeRequested { .. } => "ResumeRequested",
             Self::Answered { .. } => "Answered",

@@ -140,7 +140,19 @@ fn orphaned(run: &Run, now: Time, _seen: &Seen) -> Option<Condition> {
     condition(Health::Orphaned, now, "its shim is gone: output and exit can no longer be seen")
 }
 
-fn waiting_human(run: &Run, _now: Time, _seen: &Seen) -> Option<Condition> {
+fn waiting_human(run: &Run, now: Time, _seen: &Seen) -> Option<Condition> {
+    if let Some(open) = run.open_question() {
+        let text: String = open.text.chars().take(200).collect();
+        let since = match run.condition.health {
+            Health::WaitingHuman => run.condition.since,
+            _ => now,
+        };
+        return condition(
+            Health::WaitingHuman,
+            since,
+            format!("its agent waits for an answer: {text}"),
+        );
+    }
     let State::Blocked { reason } = &run.state else { return None };
     (!run.is_released).then_some(())?;
     let what = if run.asks_in_words() { "an answer" } else { "a person" };

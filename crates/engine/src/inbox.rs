@@ -39,6 +39,11 @@ impl Inbox {
         self.unread.len() >= MOST_MESSAGES
     }
 
+    /// True if this message waits to be taken.
+    pub(crate) fn has(&self, seq: u64) -> bool {
+        self.unread.iter().any(|message| message.seq == seq)
+    }
+
     /// The number of the newest; 0 if there is none.
     pub(crate) fn last(&self) -> u64 {
         self.unread.last().map_or(0, |message| message.seq)
@@ -53,8 +58,8 @@ impl Inbox {
         self.unread.push(Arc::new(message));
     }
 
-    /// The turn that was given these has committed.
-    pub(crate) fn take(&mut self, up_to: u64) {
-        self.unread.retain(|message| message.seq > up_to);
+    /// The turn that was given these has committed: all up to a number, and some of those after it.
+    pub(crate) fn take(&mut self, up_to: u64, taken: &[u64]) {
+        self.unread.retain(|message| message.seq > up_to && !taken.contains(&message.seq));
     }
 }

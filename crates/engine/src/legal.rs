@@ -125,6 +125,22 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(!run.inbox.has_had(message), "that message has come already"),
             unless(!run.inbox.is_full() || children::is_sender(from), "the inbox is full"),
         ]),
+        Fact::QuestionAsked { turn, attempt, question, .. } => first_of([
+            not_live(run, *turn, *attempt),
+            unless(
+                run.live().is_none_or(|live| live.asked.get(question).is_none()),
+                "that was asked already",
+            ),
+        ]),
+        Fact::MessagesGiven { turn, attempt, messages } => first_of([
+            not_live(run, *turn, *attempt),
+            unless(
+                messages.iter().all(|seq| {
+                    run.inbox.has(*seq) && run.live().is_some_and(|live| live.may_take(*seq))
+                }),
+                "a message is given that has not come, or that it has",
+            ),
+        ]),
         Fact::PauseRequested { all, now, order, .. } => first_of([
             taken_before(run, order),
             unless(!run.has_ended(), "the run has ended"),
@@ -151,7 +167,10 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         ]),
         Fact::Answered { order, .. } => first_of([
             taken_before(run, order),
-            unless(run.state.is_blocked(), "it is not blocked"),
+            unless(
+                run.state.is_blocked() || run.open_question().is_some(),
+                "it is not blocked, and its agent asks nothing",
+            ),
             unless(
                 order.answers.is_none_or(|seq| run.asks().is_some_and(|it| it.seq == seq)),
                 "that question is not open",

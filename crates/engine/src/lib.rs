@@ -46,6 +46,7 @@ mod children;
 mod inbox;
 mod limits;
 mod order;
+mod question;
 mod reason;
 mod retry;
 mod spend;
@@ -76,9 +77,9 @@ pub use event::{Actor, Event, Fact, Reason};
 #[doc(hidden)]
 pub use fold::folded;
 pub use handle::{
-    Budget, CannotRecover, ChildEnd, Context, Custody, Decided, End, Exceeded, Found, FoundAttempt,
-    FoundEnd, Input, Nearing, PauseAll, Report, Slot, Started, TreeNews, create, decide_new,
-    recover,
+    AsksPerson, Budget, CannotRecover, ChildEnd, Context, Custody, Decided, End, Exceeded, Found,
+    FoundAttempt, FoundEnd, Input, Nearing, PauseAll, Report, Slot, Started, TreeNews, create,
+    decide_new, recover,
 };
 pub use health::{Condition, Seen};
 pub use inbox::{Inbox, LONGEST_MESSAGE, MOST_MESSAGES, Message};
@@ -91,6 +92,7 @@ pub use outlast_words::{
     BlockReason, BootId, Code, EndCause, Exit, Health, Impediment, Limit, NeverStarted, ReasonCode,
     RunId, StateName, Strategy, Survivor, Time, Verdict, WaitCause, WaitWord, Wants, Window, Word,
 };
+pub use question::{AgentAnswer, AgentQuestion, AgentQuestions, LONGEST_QUESTION};
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
 pub use row::Row;
 pub use run::{

@@ -32,6 +32,8 @@ pub enum NoticeKind {
     Exhausted,
     /// Only a person sets it going again.
     Blocked,
+    /// Its agent waits for a person's answer.
+    Asked,
     /// Something is about to go wrong.
     Warning,
     /// A watch has found what it looks for.
@@ -51,6 +53,7 @@ impl NoticeKind {
             Self::Stopped => "run.stopped",
             Self::Exhausted => "run.exhausted",
             Self::Blocked => "run.blocked",
+            Self::Asked => "run.asked",
             Self::Warning => "run.warning",
             Self::Matched => "run.matched",
             Self::Heartbeat => "run.heartbeat",
@@ -61,9 +64,12 @@ impl NoticeKind {
     pub fn is_end(self) -> bool {
         match self {
             Self::Completed | Self::Failed | Self::Stopped | Self::Exhausted => true,
-            Self::Blocked | Self::Warning | Self::Matched | Self::Heartbeat | Self::Emitted => {
-                false
-            }
+            Self::Blocked
+            | Self::Asked
+            | Self::Warning
+            | Self::Matched
+            | Self::Heartbeat
+            | Self::Emitted => false,
         }
     }
 }
@@ -79,6 +85,9 @@ impl Run {
             Fact::RunEnded { state, .. } => (end(*state), self.last_words()),
             Fact::StateChanged { to: StateName::Blocked, why, .. } => {
                 (NoticeKind::Blocked, Some(why.reason.clone()))
+            }
+            Fact::QuestionAsked { tool, text, .. } => {
+                (NoticeKind::Asked, Some(asked(tool.as_deref(), text)))
             }
             Fact::LimitNeared { limit, used, max, budget } => {
                 (NoticeKind::Warning, Some(near(*limit, *used, *max, budget.as_deref())))
@@ -125,6 +134,14 @@ impl Run {
     fn last_words(&self) -> Option<String> {
         let said = self.previous.as_ref().map(|it| it.summary.clone());
         said.filter(|text| !text.trim().is_empty()).or_else(|| Some(self.why.reason.clone()))
+    }
+}
+
+/// `may it use Bash? …`, or what the model asks.
+fn asked(tool: Option<&str>, text: &str) -> String {
+    match tool {
+        Some(tool) => format!("may it use {tool}? {text}"),
+        None => text.to_owned(),
     }
 }
 

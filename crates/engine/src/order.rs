@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Decision, Fact, Run, RunId, StopMode};
+use crate::{Decision, Fact, Impediment, Outcome, Run, RunId, StopMode};
 
 /// How many orders a run remembers. One that comes again later is refused by the event it is bound to, so it
 /// is never carried out a second time.
@@ -41,10 +41,10 @@ pub enum By {
     Daemon,
 }
 
-/// What a blocked run asks of a person.
+/// What a run asks of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question {
-    /// The number of the event that blocked the run: an answer names it.
+    /// The number of the event that asked it or that blocked the run: an answer names it.
     pub seq: u64,
     pub turn: u32,
     pub kind: Asked,
@@ -54,6 +54,10 @@ pub struct Question {
 pub enum Asked {
     /// Whether what a turn has to say may leave the run: a yes or a no.
     Approval,
+    /// Whether the agent may use a tool.
+    Permission,
+    /// What the model wants to know.
+    Question,
     /// Anything else that a person has to look at.
     Block,
 }
@@ -62,6 +66,8 @@ impl Asked {
     pub fn word(self) -> &'static str {
         match self {
             Self::Approval => "approval",
+            Self::Permission => "permission",
+            Self::Question => "question",
             Self::Block => "block",
         }
     }
@@ -152,21 +158,45 @@ pub(crate) fn given(fact: &Fact) -> Option<(Verb, &Order)> {
 }
 
 impl Run {
-    /// What a person is asked, while it is open.
+    /// What a person is asked, while it is open. A question keeps its number when the process that asked it has ended
+    /// and the run rests for it.
     pub fn asks(&self) -> Option<Question> {
+        let turn = self.attempt.as_ref().map_or(0, |attempt| attempt.turn);
+        if let Some(open) = self.open_question() {
+            return Some(Question { seq: open.seq, turn, kind: open.kind() });
+        }
         if !self.state.is_blocked() || self.is_released {
             return None;
         }
-        let kind = if self.needs_decision() { Asked::Approval } else { Asked::Block };
-        let turn = self.attempt.as_ref().map_or(0, |attempt| attempt.turn);
+        if let Some(parked) = self.parked_question() {
+            return Some(Question { seq: parked.seq, turn, kind: parked.kind() });
+        }
+        let kind = match self.ended_impeded_by() {
+            Some(Impediment::Approval) => Asked::Permission,
+            Some(Impediment::Question) => Asked::Question,
+            _ if self.needs_decision() => Asked::Approval,
+            _ => Asked::Block,
+        };
         Some(Question { seq: self.state_seq, turn, kind })
+    }
+
+    /// What kept the last attempt from a turn that has not committed.
+    fn ended_impeded_by(&self) -> Option<Impediment> {
+        let attempt = self.attempt.as_ref().filter(|it| it.turn > self.turns_committed)?;
+        match attempt.state.end.as_ref()? {
+            (Outcome::Impeded { by, .. }, _) => Some(*by),
+            _ => None,
+        }
     }
 
     /// The number of the last event that a resume releases whose giver has seen events up to `seen`: the
     /// pause, or the block unless that asks for a decision. What came later stays.
     pub fn releases(&self, seen: Option<u64>) -> Option<u64> {
         let pause = self.is_paused.then_some(self.paused_seq);
-        let block = self.asks().filter(|it| it.kind == Asked::Block).map(|it| it.seq);
+        let is_released_by = |it: &Question| matches!(it.kind, Asked::Block | Asked::Question);
+        let is_blocked = self.state.is_blocked();
+        let block =
+            self.asks().filter(|it| is_blocked && is_released_by(it)).map(|_| self.state_seq);
         let was_seen = |seq: &u64| seen.is_none_or(|seen| *seq <= seen);
         [pause, block].into_iter().flatten().filter(was_seen).max()
     }

@@ -37,6 +37,9 @@ pub enum Outcome {
         until: Option<Time>,
         why: String,
         exit: Option<Exit>,
+        /// The agent's own name of the question that it ended with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
     },
     /// Ended on request, and its tree is proven empty.
     Stopped {
@@ -52,6 +55,14 @@ pub enum Outcome {
 const PAUSE: &str = "pause";
 
 impl Outcome {
+    /// The agent's own name of the question that it ended with.
+    pub(crate) fn question(&self) -> Option<&str> {
+        match self {
+            Self::Impeded { question, .. } => question.as_deref(),
+            _ => None,
+        }
+    }
+
     pub fn word(&self) -> &'static str {
         match self {
             Self::Exited { .. } => "exited",

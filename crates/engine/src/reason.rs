@@ -88,7 +88,8 @@ pub(crate) fn verdict_of(outcome: &Outcome) -> (Verdict, Reason) {
             let code = match by {
                 Impediment::Provider => ReasonCode::RateLimit,
                 Impediment::Login => ReasonCode::AuthExpired,
-                Impediment::Approval | Impediment::Question => ReasonCode::NeedsInput,
+                Impediment::Approval => ReasonCode::NeedsApproval,
+                Impediment::Question => ReasonCode::NeedsInput,
             };
             (Verdict::Failed, of(why, code))
         }

@@ -67,5 +67,7 @@ pub enum Answer {
         by: Impediment,
         until: Option<Time>,
         why: String,
+        /// The agent's own name of the question that it ended with.
+        question: Option<String>,
     },
 }

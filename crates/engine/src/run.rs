@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::emit::{self, Emit};
 use crate::{
-    Charge, Condition, Decision, Errand, Heartbeat, Inbox, Limit, Line, Message, Orders, Outcome,
-    Reason, RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StepState, StopMode,
-    Survivor, Time, ToolCall, TurnStatus, Verdict, Wait, WaitCause, Watch,
+    AgentQuestions, Charge, Condition, Decision, Errand, Heartbeat, Inbox, Limit, Line, Message,
+    Orders, Outcome, Reason, RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StepState,
+    StopMode, Survivor, Time, ToolCall, TurnStatus, Verdict, Wait, WaitCause, Watch,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,6 +160,12 @@ pub struct Attempt {
     pub(crate) messages: u64,
     /// What a person decided about the question that the attempt before it ended with.
     pub decision: Option<Decision>,
+    /// What it has asked while it lives.
+    pub asked: AgentQuestions,
+    /// What the attempt before it at the same turn had asked.
+    pub asked_before: AgentQuestions,
+    /// The messages that it took in the middle of its turn.
+    pub(crate) taken: Vec<u64>,
     /// What it has used up so far, as far as it has said.
     pub reported: Option<Charge>,
     /// True once it is decided what follows from its end.
@@ -425,6 +431,16 @@ impl Run {
 impl Attempt {
     pub fn is(&self, turn: u32, number: u32) -> bool {
         self.turn == turn && self.number == number
+    }
+
+    /// True if this message came after it was meant to start, and it does not have it yet.
+    pub fn may_take(&self, message: u64) -> bool {
+        message > self.messages && !self.taken.contains(&message)
+    }
+
+    /// True if it has taken this message in the middle of its turn.
+    pub fn has_taken(&self, message: u64) -> bool {
+        self.taken.contains(&message)
     }
 
     pub fn step(&self) -> Step {

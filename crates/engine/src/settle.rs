@@ -35,6 +35,14 @@ fn failed(run: &Run, attempt: &Attempt, context: &Context) -> Option<Facts> {
             let why = reason::block(&text, BlockReason::StallRestartsExhausted);
             Some(reason::blocked(run, context, why))
         }
+        // The answer came while the process that had asked was being ended.
+        Outcome::Impeded { .. } if run.question_at_end().is_some_and(|it| it.answer.is_some()) => {
+            if run.has_survivors() {
+                None
+            } else {
+                start(run, context)
+            }
+        }
         Outcome::Impeded { by, until, .. } => Some(impeded(run, *by, *until, why, context)),
         _ if is_unseen && run.spec.on_interrupt == OnInterrupt::Block => Some(reason::blocked(
             run,
@@ -64,7 +72,8 @@ fn impeded(
     let block = |reason| reason::blocked(run, context, reason::block(&why.reason, reason));
     match by {
         Impediment::Login => block(BlockReason::AuthExpired),
-        Impediment::Approval | Impediment::Question => block(BlockReason::NeedsInput),
+        Impediment::Approval => block(BlockReason::NeedsApproval),
+        Impediment::Question => block(BlockReason::NeedsInput),
         Impediment::Provider if run.counters.impeded > MOST_IMPEDED => {
             let text = format!("{} ({} times in a row)", why.reason, run.counters.impeded);
             reason::blocked(run, context, reason::block(&text, BlockReason::AgentBlocked))

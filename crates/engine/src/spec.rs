@@ -75,6 +75,12 @@ pub struct Driving {
     /// Tools that it may use without a question; a name may end in `*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
+    /// How long the process waits for a person before it is ended and the run rests; absent is the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience_ms: Option<u64>,
+    /// After how long a question is refused that no person has answered; absent is never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 /// What happens when an agent asks whether it may do something.

@@ -14,7 +14,7 @@ fn impeded(story: &mut Story, by: Impediment, until: Option<Time>) {
     story.report(|report| {
         report.end = Some(End::Exited { at, exit: Exit::Code(1), cause: None });
         report.tree = TreeNews::Empty;
-        report.answer = Answer::Impeded { by, until, why: "sent away".to_owned() };
+        report.answer = Answer::Impeded { by, until, why: "sent away".to_owned(), question: None };
     });
 }
 
@@ -76,7 +76,7 @@ fn a_time_that_is_over_or_absurd_is_taken_for_none() {
 fn a_login_and_a_question_rest_until_a_person_acts() {
     for (by, reason) in [
         (Impediment::Login, "auth_expired"),
-        (Impediment::Approval, "needs_input"),
+        (Impediment::Approval, "needs_approval"),
         (Impediment::Question, "needs_input"),
     ] {
         let mut story = Story::of(a_loop());

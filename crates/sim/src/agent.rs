@@ -61,7 +61,7 @@ fn impeded(rng: &mut Rng, now: u64) -> Answer {
     let by = by.unwrap_or(Impediment::Provider);
     let is_told = by == Impediment::Provider && rng.chance(500);
     let until = is_told.then(|| Time(now + rng.below(300_000)));
-    Answer::Impeded { by, until, why: "simulated".to_owned() }
+    Answer::Impeded { by, until, why: "simulated".to_owned(), question: None }
 }
 
 fn answer(world: &mut World, key: Key) {

@@ -99,7 +99,7 @@ fn typed(kind: Kind) -> Value {
         Kind::Command => json!({ "anyOf": [{ "type": "string" }, texts()] }),
         Kind::Span => json!({ "anyOf": [
             { "const": 0 },
-            { "type": "string", "pattern": "^(forever|0|([0-9]+(ms|[smhdw]))+)$" },
+            { "type": "string", "pattern": "^(forever|never|0|([0-9]+(ms|[smhdw]))+)$" },
         ] }),
         Kind::Map => json!({ "type": "object" }),
         Kind::Any => json!({}),

@@ -114,7 +114,7 @@ pub(crate) fn money(node: &Node) -> Result<u64, (Code, String)> {
 pub(crate) fn span(node: &Node) -> Option<Option<u64>> {
     match &node.value {
         Value::Whole(0) => Some(Some(0)),
-        Value::Text(text) if text == "forever" => Some(None),
+        Value::Text(text) if text == "forever" || text == "never" => Some(None),
         Value::Text(text) if text == "0" => Some(Some(0)),
         Value::Text(text) => duration::parse(text).map(Some),
         _ => None,
@@ -129,6 +129,12 @@ pub(crate) fn spelt_span(span: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_without_an_end_has_two_words() {
+        let never = Node { line: 1, value: Value::Text("never".to_owned()) };
+        assert_eq!(span(&never), Some(None));
+    }
 
     #[test]
     fn spans_are_read_and_written_alike() {

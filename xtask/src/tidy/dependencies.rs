@@ -16,7 +16,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("workflow", &["engine", "agents"]),
     ("store", &["engine"]),
     ("agents", &["engine"]),
-    ("drive", &["agents", "home"]),
+    ("drive", &["agents", "wire", "home"]),
     ("shim", &["wire", "home"]),
     ("sim", &["conduct", "engine", "store", "wire", "workflow"]),
     ("program", &[]),

@@ -64,6 +64,10 @@ struct Claude {
     /// True while the agent owes a turn of its own to work in the background that has ended.
     owes_turn: bool,
     is_input_open: bool,
+    /// Messages that were sent into the turn and that the model was not given yet.
+    steers: Vec<(u64, String)>,
+    /// True if it says when the model is given what we have sent.
+    replays: bool,
     is_over: bool,
     not_understood: u64,
     interrupts: u64,
@@ -89,6 +93,8 @@ impl Claude {
             sent_off: BTreeSet::new(),
             owes_turn: false,
             is_input_open: true,
+            steers: Vec::new(),
+            replays: false,
             is_over: false,
             not_understood: 0,
             interrupts: 0,
@@ -115,6 +121,7 @@ impl Claude {
             }
             (Some("rate_limit_event"), _) => acts.extend(self.limit(&message)),
             (Some("assistant"), _) => acts.extend(self.assistant(&message)),
+            (Some("user"), _) if yes(&message, "isReplay") => acts.extend(self.took(&message)),
             (Some("user"), _) => acts.extend(tool_results(&message)),
             (Some("control_request"), _) => acts.extend(self.asked(&message)),
             (Some("result"), _) => acts.extend(self.result(&message)),
@@ -269,6 +276,15 @@ impl Claude {
         acts
     }
 
+    /// The model was given something that we have sent: the prompt, or a message.
+    fn took(&mut self, message: &Value) -> Option<Act> {
+        self.replays = true;
+        let words = list(message, "message.content").first().and_then(|it| text(it, "text"))?;
+        let at = self.steers.iter().position(|(_, sent)| sent == words)?;
+        let (message, _) = self.steers.remove(at);
+        Some(Act::Tell(Event::Took { message }))
+    }
+
     fn result(&mut self, message: &Value) -> Vec<Act> {
         let fresh = self.settled.unwrap_or_default();
         let since = since_last(message);
@@ -281,6 +297,10 @@ impl Claude {
         let mut acts = vec![Act::Tell(Event::Spent(self.spent()))];
         if let Some(window) = context_window(message) {
             acts.push(Act::Tell(Event::Context { used: self.context, window: Some(window) }));
+        }
+        // A message that came too late for the turn before is given in one of its own.
+        if !self.steers.is_empty() && !yes(message, "is_error") {
+            return acts;
         }
         if std::mem::take(&mut self.is_input_open) {
             acts.push(Act::CloseInput);
@@ -347,7 +367,8 @@ impl Adapter for Claude {
         let words =
             ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"];
         argv.extend(words.map(str::to_owned));
-        argv.extend(["--permission-prompt-tool", "stdio"].map(str::to_owned));
+        let words = ["--permission-prompt-tool", "stdio", "--replay-user-messages"];
+        argv.extend(words.map(str::to_owned));
         let mut flag = |name: &str, value: &Option<String>| {
             argv.extend(value.iter().flat_map(|value| [name.to_owned(), value.clone()]));
         };
@@ -376,8 +397,17 @@ impl Adapter for Claude {
         }
     }
 
-    fn steer(&mut self, text: &str) -> Option<Vec<Act>> {
-        self.is_input_open.then(|| vec![Act::Send(line(&prompt(text)))])
+    fn steer(&mut self, message: u64, text: &str) -> Option<Vec<Act>> {
+        if !self.is_input_open {
+            return None;
+        }
+        let mut acts = vec![Act::Send(line(&prompt(text)))];
+        if self.replays {
+            self.steers.push((message, text.to_owned()));
+        } else {
+            acts.push(Act::Tell(Event::Took { message }));
+        }
+        Some(acts)
     }
 
     fn decide(&mut self, question: &str, decision: &Decision) -> Vec<Act> {

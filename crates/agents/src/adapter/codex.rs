@@ -81,6 +81,8 @@ struct Codex {
     /// The items that have begun and are not over, by their ids.
     open: BTreeMap<String, Value>,
     asked: BTreeMap<String, ask::Asked>,
+    /// Messages that were sent into the turn, by the requests that sent them.
+    steers: BTreeMap<u64, u64>,
     /// The last total of each thread.
     totals: BTreeMap<String, Value>,
     spent: Option<Spent>,
@@ -123,6 +125,7 @@ impl Codex {
             beside: BTreeSet::new(),
             open: BTreeMap::new(),
             asked: BTreeMap::new(),
+            steers: BTreeMap::new(),
             totals: BTreeMap::new(),
             spent: None,
             unsure: None,
@@ -137,6 +140,14 @@ impl Codex {
     fn request(&mut self, method: &str, params: &Value) -> Act {
         self.sent += 1;
         Act::Send(line(&json!({ "id": self.sent, "method": method, "params": params })))
+    }
+
+    /// Words for the turn that runs.
+    fn say(&mut self, text: &str) -> Option<Act> {
+        let Stage::Running { turn } = &self.stage else { return None };
+        let params =
+            json!({ "threadId": self.thread, "expectedTurnId": turn, "input": input(text) });
+        Some(self.request("turn/steer", &params))
     }
 
     /// A request that the next stage waits for.
@@ -165,7 +176,11 @@ impl Codex {
 
     fn answered(&mut self, id: &Value, message: &Value) -> Vec<Act> {
         let id = id.as_u64().filter(|id| (1..=self.sent).contains(id));
+        let steered = id.and_then(|id| self.steers.remove(&id));
         match (id, at(message, "result"), at(message, "error")) {
+            (_, Some(_), _) if let Some(message) = steered => {
+                vec![Act::Tell(Event::Took { message })]
+            }
             // A message that was steered, an interrupt: the turn itself shows what came of it.
             (Some(id), Some(_), _) | (Some(id), _, Some(_)) if id != self.awaited => Vec::new(),
             (Some(_), Some(result), _) => self.granted(result),
@@ -343,11 +358,10 @@ impl Adapter for Codex {
         }
     }
 
-    fn steer(&mut self, text: &str) -> Option<Vec<Act>> {
-        let Stage::Running { turn } = &self.stage else { return None };
-        let params =
-            json!({ "threadId": self.thread, "expectedTurnId": turn, "input": input(text) });
-        Some(vec![self.request("turn/steer", &params)])
+    fn steer(&mut self, message: u64, text: &str) -> Option<Vec<Act>> {
+        let act = self.say(text)?;
+        self.steers.insert(self.sent, message);
+        Some(vec![act])
     }
 
     fn decide(&mut self, question: &str, decision: &Decision) -> Vec<Act> {
@@ -358,7 +372,7 @@ impl Adapter for Codex {
         let answer = json!({ "id": asked.request, "result": asked.answer(decision) });
         let mut acts = vec![Act::Send(line(&answer))];
         if let Some(why) = asked.why(decision) {
-            acts.extend(self.steer(&why).unwrap_or_default());
+            acts.extend(self.say(&why));
         }
         let told = Event::Decided { id: question.to_owned(), decision: decision.clone() };
         acts.push(Act::Tell(told));

@@ -53,6 +53,10 @@ pub enum Event {
         id: String,
         decision: super::Decision,
     },
+    /// The agent has taken a message in the middle of its turn, by the message's number.
+    Took {
+        message: u64,
+    },
     /// Work of the agent that goes on beside the turn.
     Background {
         live: u32,

@@ -20,6 +20,12 @@ pub struct Orders {
     /// What the attempt may use up before it is ended.
     #[serde(default)]
     pub caps: Caps,
+    /// How long the process waits for a person's answer before it is ended.
+    #[serde(default)]
+    pub patience_ms: u64,
+    /// True if a question that no person has answered by then is refused, and the process goes on.
+    #[serde(default)]
+    pub refuses: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,4 +97,13 @@ pub fn last_spent(events: &[u8]) -> Option<Spent> {
         _ => None,
     };
     events.rsplit(|byte| *byte == b'\n').find_map(spent)
+}
+
+/// The questions of which an `agent.jsonl` says that they were decided.
+pub fn decided_questions(events: &[u8]) -> Vec<String> {
+    let decided = |line: &[u8]| match serde_json::from_slice::<Stamped>(line).ok()?.event {
+        super::Event::Decided { id, .. } => Some(id),
+        _ => None,
+    };
+    events.split(|byte| *byte == b'\n').filter_map(decided).collect()
 }

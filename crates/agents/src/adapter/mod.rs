@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use declared::{Declared, Unusable};
 pub use event::{End, Event, Question, Spent, Trouble, TroubleKind};
-pub use files::{Caps, Ended, Orders, Session, Stamped, last_spent};
+pub use files::{Caps, Ended, Orders, Session, Stamped, decided_questions, last_spent};
 
 /// What one attempt at one turn is asked, as the daemon wrote it down for the driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,9 +183,10 @@ pub trait Adapter {
         Vec::new()
     }
 
-    /// Gives the running turn a message; `None` if this agent cannot take one now.
-    fn steer(&mut self, text: &str) -> Option<Vec<Act>> {
-        let _ = text;
+    /// Gives the running turn a message; `None` if this agent cannot take one now. Once the agent has it,
+    /// [`Event::Took`] names its number.
+    fn steer(&mut self, message: u64, text: &str) -> Option<Vec<Act>> {
+        let _ = (message, text);
         None
     }
 

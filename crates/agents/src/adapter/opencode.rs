@@ -122,7 +122,7 @@ enum Stage {
 enum Call {
     Session,
     Prompt,
-    Steer,
+    Steer(u64),
     Reply,
     Abort,
 }
@@ -232,8 +232,9 @@ impl Opencode {
             (Some(Call::Prompt), false) => self.failed(trouble::of_answer(status, body, false)),
             // The abort was to bring idle. Without it, nothing more is to be waited for.
             (Some(Call::Abort), false) => self.over(),
-            (Some(Call::Steer | Call::Reply), false) | (None, _) => self.not_understood(),
-            (Some(Call::Prompt | Call::Steer | Call::Reply | Call::Abort), true) => Vec::new(),
+            (Some(Call::Steer(_) | Call::Reply), false) | (None, _) => self.not_understood(),
+            (Some(Call::Steer(message)), true) => vec![Act::Tell(Event::Took { message })],
+            (Some(Call::Prompt | Call::Reply | Call::Abort), true) => Vec::new(),
         }
     }
 
@@ -339,12 +340,12 @@ impl Adapter for Opencode {
     }
 
     /// A message that comes just as the turn ends stays in the conversation, and the next turn sees it.
-    fn steer(&mut self, text: &str) -> Option<Vec<Act>> {
+    fn steer(&mut self, message: u64, text: &str) -> Option<Vec<Act>> {
         let is_open = matches!(self.stage, Stage::Prompted | Stage::Busy);
         if !is_open || self.stopping.is_some() {
             return None;
         }
-        self.prompt(Call::Steer, text).map(|act| vec![act])
+        self.prompt(Call::Steer(message), text).map(|act| vec![act])
     }
 
     fn decide(&mut self, question: &str, decision: &Decision) -> Vec<Act> {

@@ -78,6 +78,9 @@ const NO_SUCH_SESSION: &str = "No session found matching";
 
 const MOST_ABOUT: usize = 200;
 
+/// The id of a message into the turn begins with it.
+const STEER: &str = "steer-";
+
 struct Pi {
     turn: Turn,
     /// The conversation's id, and whether a later process could go on with it.
@@ -178,6 +181,10 @@ impl Pi {
     fn response(&mut self, message: &Value) -> Vec<Act> {
         match (text(message, "command"), yes(message, "success")) {
             (Some("get_state"), _) => self.state(message),
+            (Some("steer"), true) => {
+                let id = text(message, "id").and_then(|id| id.strip_prefix(STEER)?.parse().ok());
+                id.map(|message| Act::Tell(Event::Took { message })).into_iter().collect()
+            }
             // A command that it could not parse is the prompt, or a message into the turn.
             (Some("prompt" | "parse"), false) => {
                 let trouble = refusal(text(message, "error").unwrap_or_default());
@@ -353,8 +360,9 @@ impl Adapter for Pi {
     }
 
     /// It is read after the tools that now run, in the same turn.
-    fn steer(&mut self, text: &str) -> Option<Vec<Act>> {
-        let steer = json!({ "id": "steer", "type": "steer", "message": text });
+    fn steer(&mut self, message: u64, text: &str) -> Option<Vec<Act>> {
+        let id = format!("{STEER}{message}");
+        let steer = json!({ "id": id, "type": "steer", "message": text });
         (self.state == State::Running).then(|| vec![Act::Send(line(&steer))])
     }
 

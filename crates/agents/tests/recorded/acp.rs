@@ -130,7 +130,7 @@ impl Player {
                     name == "_session/steering" || (name == "session/prompt" && place > 0);
                 let words = message["params"]["prompt"][0]["text"].as_str().unwrap_or_default();
                 let steers = is_second && self.is_steered;
-                steers.then(|| self.adapter.steer(words)).flatten()
+                steers.then(|| self.adapter.steer(0, words)).flatten()
             }
             (Some("session/cancel"), None) => Some(self.adapter.cancel()),
             (None, Some(_)) => self.decides(message),

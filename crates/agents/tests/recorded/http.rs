@@ -131,7 +131,7 @@ impl Player {
             return Some(self.adapter.decide(question, &decision));
         }
         if http.ends_with("/prompt_async") && self.has_prompted {
-            return self.adapter.steer(body["parts"][0]["text"].as_str()?);
+            return self.adapter.steer(0, body["parts"][0]["text"].as_str()?);
         }
         None
     }

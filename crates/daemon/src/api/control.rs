@@ -1,12 +1,16 @@
 //! What is said to a run while it goes on: messages, and what it has used up. Durable before it is answered,
 //! and safe to say again.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use outlast_engine::Input;
-use outlast_wire::api::{ReportUsage, SendMessage, Sent, Usage};
+use outlast_agents::adapter::driven;
+use outlast_engine::{Input, Run, RunId};
+use outlast_wire::api::{Reaches, ReportUsage, SendMessage, Sent, Usage};
 use outlast_wire::codes::Code;
 
 use super::Daemon;
@@ -17,6 +21,7 @@ use crate::runs::find::{resolve, snapshot_of};
 use crate::runs::tell::{
     check_text, not_taken, order_id, refuse_ended, refuse_full, reported, tell,
 };
+use crate::supervisor::Supervisor;
 
 #[utoipa::path(post, path = "/v1/runs/{run}/messages", params(("run" = String, Path)), request_body = SendMessage,
     responses((status = 202, description = "the message is durable", body = Sent)))]
@@ -54,7 +59,36 @@ pub(crate) async fn send(
         refuse_full(&after)?;
         return Err(not_taken(&id));
     }
-    Ok((StatusCode::ACCEPTED, Json(Sent { message, existed })))
+    let reaches = reaches(&supervisor, &id, &message).await?;
+    Ok((StatusCode::ACCEPTED, Json(Sent { message, existed, reaches: Some(reaches) })))
+}
+
+/// An agent that is at work takes a message within this time, or after its next step.
+const TAKEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Whether the turn that runs takes the message. Only an agent that says so has taken it.
+async fn reaches(supervisor: &Arc<Supervisor>, id: &RunId, message: &str) -> Answer<Reaches> {
+    let seq = |run: &Run| run.inbox.unread.iter().find(|it| it.id == message).map(|it| it.seq);
+    // One that waits no longer was taken by a turn that has committed since.
+    let is_taken =
+        |run: &Run| seq(run).is_none_or(|seq| run.live().is_some_and(|live| live.has_taken(seq)));
+    let run = snapshot_of(supervisor, id).await?.run;
+    let can_steer = driven(&run.spec.agent.kind).is_some_and(|it| it.capabilities.steer);
+    if can_steer
+        && run.live().is_some()
+        && let Some(handle) = supervisor.handle(id)
+    {
+        let mut snapshot = handle.snapshot;
+        let taken = snapshot.wait_for(|seen| is_taken(&seen.run) || seen.run.live().is_none());
+        // Not taken by then is an answer too.
+        let _taken_or_late = tokio::time::timeout(TAKEN_WITHIN, taken).await;
+    }
+    let run = snapshot_of(supervisor, id).await?.run;
+    Ok(match run.live() {
+        _ if is_taken(&run) => Reaches::ThisTurn,
+        Some(_) if can_steer => Reaches::NextStep,
+        _ => Reaches::NextTurn,
+    })
 }
 
 #[utoipa::path(post, path = "/v1/runs/{run}/usage", params(("run" = String, Path)), request_body = ReportUsage,

@@ -3,6 +3,7 @@
 //! An answer comes from the run's conductor while it has one, and from the store otherwise. The rules are in `runs`.
 //! Nothing here changes a run: a handler sends an input to the conductor and waits until the journal has it.
 
+mod at_turn;
 mod attach;
 mod budgets;
 mod callers;
@@ -120,6 +121,7 @@ routes! {
     post "/v1/runs/{run}/pause" => orders::pause;
     post "/v1/runs/{run}/resume" => orders::resume;
     post "/v1/runs/{run}/usage" => control::usage;
+    post "/v1/runs/{run}/turn" => at_turn::at_turn;
     get "/v1/runs/{run}/turns/{turn}" => turns::show;
     get "/v1/runs/{run}/tree" => tree::tree;
     get "/v1/runs/{run}/wait" => runs::wait;

@@ -5,7 +5,7 @@ use outlast_wire::api::{ErrorBody, RunRow, RunView};
 use utoipa::OpenApi;
 
 use super::{
-    attach, budgets, control, creation, daemon, doctor, events, gc, hooks, orders, output,
+    at_turn, attach, budgets, control, creation, daemon, doctor, events, gc, hooks, orders, output,
     pause_all, probes, recover, runs, sinks, tree, triggers, turns, watch,
 };
 
@@ -45,6 +45,7 @@ use super::{
         orders::pause,
         orders::resume,
         control::usage,
+        at_turn::at_turn,
         turns::show,
         tree::tree,
         runs::wait,

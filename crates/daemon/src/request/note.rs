@@ -3,7 +3,9 @@
 //! Built from the journal; the cause is one neutral word, and no provider's error text is passed on.
 
 use outlast_agents::adapter::driven;
-use outlast_engine::{Decision, Impediment, Outcome, Run, Verdict};
+use outlast_engine::{
+    AgentAnswer, AgentQuestion, Attempt, Decision, Impediment, Outcome, Run, Verdict,
+};
 use serde_json::{Value, json};
 
 pub(crate) struct Note {
@@ -26,13 +28,8 @@ pub(super) fn of(run: &Run) -> Option<Note> {
     if let Some(why) = wrong_with(after).filter(|_| is_own) {
         text.push_str(&format!(" What was wrong with the response: {why}."));
     }
-    if let Outcome::Impeded { by: Impediment::Approval, why, .. } = after {
-        let decided = match attempt.decision {
-            Some(Decision::Approve) => "A person has allowed it",
-            Some(Decision::Deny) => "A person has not allowed it; go on without it",
-            Some(Decision::Reply) | None => "A person has seen it",
-        };
-        text.push_str(&format!(" It had asked: {why}. {decided}."));
+    if let Some(asked) = asked(attempt, after) {
+        text.push_str(&asked);
     }
     if let Some(children) = children(run) {
         text.push_str(&format!(" Runs that were made as its children: {children}."));
@@ -41,6 +38,44 @@ pub(super) fn of(run: &Run) -> Option<Note> {
         text.push_str(" Messages that it may have seen are given again.");
     }
     Some(Note { cause, text })
+}
+
+/// So many questions are told, the newest of them.
+const MOST_QUESTIONS: usize = 8;
+
+/// What the attempt before had asked, and what was decided since.
+fn asked(attempt: &Attempt, after: &Outcome) -> Option<String> {
+    let questions: Vec<&AgentQuestion> = attempt.asked_before.iter().collect();
+    let newest = &questions[questions.len().saturating_sub(MOST_QUESTIONS)..];
+    let told = newest.iter().map(|question| {
+        let decided = match (&question.answer, &question.tool) {
+            (None, _) => "That was not answered; ask again if it still matters".to_owned(),
+            (Some(answer), Some(_)) => decided(Some(answer.decision)).to_owned(),
+            (Some(AgentAnswer { text: None, decision }), None) => {
+                decided(Some(*decision)).to_owned()
+            }
+            (Some(AgentAnswer { text: Some(_), .. }), None) => "A person has answered".to_owned(),
+        };
+        let said = question.answer.as_ref().and_then(|it| it.text.as_ref());
+        let said = said.map(|text| format!(" The person said: {text}")).unwrap_or_default();
+        format!(" It had asked: {}. {decided}.{said}", question.text)
+    });
+    let told: String = told.collect();
+    match after {
+        _ if !told.is_empty() => Some(told),
+        Outcome::Impeded { by: Impediment::Approval, why, .. } => {
+            Some(format!(" It had asked: {why}. {}.", decided(attempt.decision)))
+        }
+        _ => None,
+    }
+}
+
+fn decided(decision: Option<Decision>) -> &'static str {
+    match decision {
+        Some(Decision::Approve) => "A person has allowed it",
+        Some(Decision::Deny) => "A person has not allowed it; go on without it",
+        Some(Decision::Reply) | None => "A person has seen it",
+    }
 }
 
 fn wrong_with(outcome: &Outcome) -> Option<&str> {

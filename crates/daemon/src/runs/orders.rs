@@ -142,7 +142,9 @@ pub(crate) fn refuse_answer(run: &Run, decision: Decision, seq: Option<u64>) -> 
     match (open.kind, decision) {
         (Asked::Approval, Decision::Reply) => Err(needs_decision(&run.id)),
         (Asked::Approval, Decision::Approve | Decision::Deny) => Ok(()),
-        (Asked::Block, _) => refuse_full(run),
+        // An agent that waits is told at once; no inbox has to have room for it.
+        (Asked::Permission | Asked::Question, _) if run.open_question().is_some() => Ok(()),
+        (Asked::Permission | Asked::Question | Asked::Block, _) => refuse_full(run),
     }
 }
 
@@ -162,7 +164,8 @@ fn not_open(run: &Run, seq: Option<u64>) -> Refusal {
             Refusal::new(Code::StaleOrder, message).hint(format!("look: `outlast show {}`", run.id))
         }
         _ => {
-            let message = format!("run {} is {}, not blocked", run.id, run.state.name().word());
+            let state = run.state.name().word();
+            let message = format!("run {} is {state}, not blocked, and asks nothing", run.id);
             Refusal::new(Code::NotBlocked, message)
                 .hint("`outlast send` leaves a message for its next turn")
         }
@@ -180,7 +183,8 @@ pub(crate) fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
         let hint = format!("look: `outlast show {}`", run.id);
         return Err(Refusal::new(Code::StaleOrder, message).hint(hint));
     }
-    if run.asks().is_some_and(|open| open.kind == Asked::Approval) {
+    let is_decided = |kind: Asked| matches!(kind, Asked::Approval | Asked::Permission);
+    if run.state.is_blocked() && run.asks().is_some_and(|open| is_decided(open.kind)) {
         return Err(needs_decision(&run.id));
     }
     if run.is_paused_with_all && !run.state.is_blocked() {

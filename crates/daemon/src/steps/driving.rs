@@ -4,11 +4,12 @@ use std::io;
 use std::path::Path;
 
 use outlast_agents::adapter::{
-    self, Caps, End, Ended, Orders, Session, Spent, Trouble, TroubleKind, Turn, driven, last_spent,
+    self, Caps, End, Ended, Orders, Session, Spent, Trouble, TroubleKind, Turn, decided_questions,
+    driven, last_spent,
 };
 use outlast_engine::{
-    Answer, Approvals, Decision, Exit, Impediment, Outcome, Response, Run, RunSpec, Time,
-    TurnStatus, Usage,
+    AgentQuestion, Answer, Approvals, Decision, Exit, Impediment, Outcome, Response, Run, RunSpec,
+    Time, TurnStatus, Usage,
 };
 use outlast_home::layout::{AttemptDir, RunDir};
 
@@ -42,7 +43,11 @@ pub(super) fn orders(
         model: driving.model.clone(),
         effort: driving.effort.clone(),
         permission_mode: driving.permission_mode.clone(),
-        approvals: adapter::Approvals { mode, allow: driving.allow.clone(), granted: granted(run) },
+        approvals: adapter::Approvals {
+            mode,
+            allow: driving.allow.clone(),
+            granted: granted(run, run_dir)?,
+        },
         prompt_file: dir.prompt().to_str().map(str::to_owned),
         ..Turn::default()
     };
@@ -52,15 +57,44 @@ pub(super) fn orders(
         session_file: run_dir.session(),
         heartbeat: Some(dir.heartbeat()),
         caps: caps(run),
+        patience_ms: driving.timeout_ms.or(driving.patience_ms).unwrap_or(PATIENCE_MS),
+        refuses: driving.timeout_ms.is_some(),
     })
 }
 
-/// The question that a person has allowed since the attempt before this one asked it.
-fn granted(run: &Run) -> Vec<String> {
-    let attempt = run.attempt.as_ref().filter(|it| it.decision == Some(Decision::Approve));
-    match attempt.and_then(|attempt| attempt.after.as_ref()) {
-        Some(Outcome::Impeded { by: Impediment::Approval, why, .. }) => vec![why.clone()],
-        _ => Vec::new(),
+/// How long a process waits for a person.
+const PATIENCE_MS: u64 = 15 * 60_000;
+
+/// The questions that a person has allowed since the attempt before this one asked them, as far as that attempt did not
+/// hear it.
+fn granted(run: &Run, run_dir: &RunDir) -> io::Result<Vec<String>> {
+    let Some(attempt) = &run.attempt else { return Ok(Vec::new()) };
+    let mut granted = Vec::new();
+    if let (Some(Decision::Approve), Some(Outcome::Impeded { by: Impediment::Approval, why, .. })) =
+        (attempt.decision, &attempt.after)
+    {
+        granted.push(why.clone());
+    }
+    let is_allowed = |it: &&AgentQuestion| {
+        let is_yes = it.answer.as_ref().is_some_and(|it| it.decision == Decision::Approve);
+        it.tool.is_some() && is_yes && !granted.contains(&it.text)
+    };
+    let allowed: Vec<_> = attempt.asked_before.iter().filter(is_allowed).collect();
+    if !allowed.is_empty() {
+        let before = run_dir.attempt(attempt.turn, attempt.number.saturating_sub(1));
+        let heard = decided(&before)?;
+        let unheard = allowed.into_iter().filter(|it| !heard.contains(&it.id));
+        granted.extend(unheard.map(|it| it.text.clone()));
+    }
+    Ok(granted)
+}
+
+/// The questions of which this attempt has heard what was decided.
+fn decided(dir: &AttemptDir) -> io::Result<Vec<String>> {
+    match files::read_tail(&dir.agent_events(), LARGEST) {
+        Ok(bytes) => Ok(decided_questions(&bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
     }
 }
 
@@ -103,7 +137,8 @@ pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result
         (Some(question), _) => {
             let by =
                 if question.tool.is_some() { Impediment::Approval } else { Impediment::Question };
-            Answer::Impeded { by, until: None, why: question.text }
+            let (until, why, question) = (None, question.text, Some(question.id));
+            Answer::Impeded { by, until, why, question }
         }
         (None, End::Failed { trouble }) => impeded(spec, &trouble),
         (None, End::Interrupted) => Answer::None,
@@ -146,12 +181,12 @@ fn impeded(spec: &RunSpec, trouble: &Trouble) -> Answer {
     let why = trouble.text.clone();
     match trouble.kind {
         TroubleKind::Quota | TroubleKind::Throttle | TroubleKind::Overload => {
-            Answer::Impeded { by: Impediment::Provider, until, why }
+            Answer::Impeded { by: Impediment::Provider, until, why, question: None }
         }
         TroubleKind::Auth => {
             let login = driven(&spec.agent.kind).map_or("", |it| it.login);
             let why = format!("{} has to log in again (run: {login}): {why}", spec.agent.kind);
-            Answer::Impeded { by: Impediment::Login, until: None, why }
+            Answer::Impeded { by: Impediment::Login, until: None, why, question: None }
         }
         TroubleKind::ContextFull
         | TroubleKind::Refusal

@@ -11,9 +11,9 @@ use crate::run::{
 };
 use crate::state::state_of;
 use crate::{
-    BootId, Charge, Condition, Decision, Errand, Event, Fact, Impediment, Inbox, Limit, Message,
-    Outcome, Process, Reason, ReasonCode, Run, RunId, Spend, State, StepState, StopMode, Survivor,
-    Time, TurnStatus, WaitCause, limits,
+    AgentAnswer, AgentQuestion, AgentQuestions, BootId, Charge, Condition, Decision, Errand, Event,
+    Fact, Impediment, Inbox, Limit, Message, Outcome, Process, Reason, ReasonCode, Run, RunId,
+    Spend, State, StepState, StopMode, Survivor, Time, TurnStatus, WaitCause, limits,
 };
 
 #[cfg(debug_assertions)]
@@ -218,7 +218,15 @@ impl Run {
                 self.resumed_seq = event.seq;
                 self.resume(order.answers, at);
             }
-            Fact::Answered { decision, .. } => self.answer(*decision),
+            Fact::QuestionAsked { question, tool, text, .. } => {
+                let (seq, id, answer) = (event.seq, question.clone(), None);
+                let (tool, text) = (tool.clone(), text.clone());
+                self.the_attempt().asked.ask(AgentQuestion { seq, id, tool, text, answer });
+            }
+            Fact::MessagesGiven { messages, .. } => self.the_attempt().taken.extend(messages),
+            Fact::Answered { decision, text, order, .. } => {
+                self.answer(*decision, text.as_ref(), order.answers);
+            }
             Fact::RemovalRequested { .. } => self.removal = Removal::Asked,
             Fact::WorkspaceRemoved { .. } => self.removal = Removal::Removed,
             Fact::WorkspaceKept { why } => self.removal = Removal::Kept { why: why.clone() },
@@ -326,7 +334,9 @@ impl Run {
             self.counters.attempts = 0;
             self.counters.free_attempts = 0;
         }
-        let after = last.filter(|_| is_same_turn).and_then(|last| last.state.end).map(|end| end.0);
+        let last = last.filter(|_| is_same_turn);
+        let asked_before = last.as_ref().map(|last| last.asked.clone()).unwrap_or_default();
+        let after = last.and_then(|last| last.state.end).map(|end| end.0);
         match &after {
             Some(Outcome::Stalled { .. }) => self.counters.stall_restarts += 1,
             Some(outcome) if outcome.is_by_pause() => {}
@@ -343,6 +353,9 @@ impl Run {
             after,
             messages,
             decision: self.decision.take(),
+            asked: AgentQuestions::default(),
+            asked_before,
+            taken: Vec::new(),
             reported: None,
             is_settled: false,
         });
@@ -429,8 +442,8 @@ impl Run {
         self.turns_committed += 1;
         let attempt = self.the_attempt();
         attempt.is_settled = true;
-        let taken = attempt.messages;
-        self.inbox.take(taken);
+        let (given, taken) = (attempt.messages, std::mem::take(&mut attempt.taken));
+        self.inbox.take(given, &taken);
         if next_task.is_some() {
             self.task.clone_from(next_task);
         }
@@ -457,7 +470,14 @@ impl Run {
         });
     }
 
-    fn answer(&mut self, decision: Decision) {
+    fn answer(&mut self, decision: Decision, text: Option<&String>, answers: Option<u64>) {
+        let is_live = self.open_question().is_some();
+        if let (Some(attempt), Some(seq)) = (&mut self.attempt, answers) {
+            attempt.asked.answer(seq, AgentAnswer { decision, text: text.cloned() });
+        }
+        if is_live {
+            return;
+        }
         self.decision = Some(decision);
         if let Some(settling) = &mut self.settling
             && settling.emission == Emission::Undecided

@@ -1,5 +1,5 @@
-//! A person answers a run that is blocked: one answer to each question, and to no other than the one that
-//! the person saw.
+//! A person answers a run that is blocked, or an agent that waits: one answer to each question, and to no other than
+//! the one that the person saw.
 
 use crate::handle::Draft;
 use crate::{Actor, Asked, Context, Decision, Fact, Order};
@@ -21,6 +21,12 @@ pub(super) fn handle(
     if is_emission && decision == Decision::Reply {
         return;
     }
+    if run.open_question().is_some() {
+        let said = message.filter(|_| decision == Decision::Reply);
+        let text = said.map(|(_, text)| text.clone());
+        let (actor, order) = (Actor::User, Order { answers: Some(question.seq), ..order.clone() });
+        return draft.push(context.now, Fact::Answered { decision, text, actor, order });
+    }
     let news = message.filter(|(id, _)| !is_emission && !run.inbox.has_had(id));
     if news.is_some() && run.inbox.is_full() {
         return;
@@ -36,5 +42,5 @@ pub(super) fn handle(
         let order = order.clone();
         draft.push(context.now, Fact::EmissionDenied { turn, actor, order });
     }
-    draft.push(context.now, Fact::Answered { decision, actor, order });
+    draft.push(context.now, Fact::Answered { decision, text: None, actor, order });
 }

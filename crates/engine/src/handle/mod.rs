@@ -6,6 +6,7 @@
 
 mod adopted;
 mod answered;
+mod asked;
 mod child;
 mod created;
 mod finished;
@@ -28,6 +29,7 @@ use crate::{
     StopMode, Time, Usage, advance, health, line, pause_all, rest,
 };
 
+pub use asked::AsksPerson;
 pub use child::ChildEnd;
 pub use created::{create, decide_new};
 pub use recovered::{CannotRecover, Found, FoundAttempt, FoundEnd, recover};
@@ -134,6 +136,18 @@ pub enum Input {
         text: String,
         by: Option<By>,
     },
+    /// A live agent asks a person, and waits.
+    Asked {
+        turn: u32,
+        attempt: u32,
+        asks: AsksPerson,
+    },
+    /// A live agent has taken these messages in the middle of its turn.
+    Gave {
+        turn: u32,
+        attempt: u32,
+        messages: Vec<u64>,
+    },
     /// A watch has found lines in the output of a live attempt.
     Matched {
         turn: u32,
@@ -222,6 +236,12 @@ impl Run {
             }
             Input::Sent { message, from, text, by } => {
                 sent::handle(&mut draft, message, from, text, by.as_ref(), context);
+            }
+            Input::Asked { turn, attempt, asks } => {
+                asked::handle(&mut draft, (*turn, *attempt), asks, context);
+            }
+            Input::Gave { turn, attempt, messages } => {
+                asked::gave(&mut draft, (*turn, *attempt), messages, context);
             }
             Input::Matched { turn, attempt, matched } => {
                 matched::lines(&mut draft, (*turn, *attempt), matched, context);

@@ -193,10 +193,11 @@ fn answered(outcome: Outcome, answer: &Answer, at: Time) -> (Outcome, Option<Res
         Answer::Bad { why } => {
             (Outcome::BadResponse { exit: outcome.exit(), why: why.clone() }, None)
         }
-        Answer::Impeded { by, until, why } => {
+        Answer::Impeded { by, until, why, question } => {
             let until = until.filter(|until| is_believed(*until, at));
             let (by, why, exit) = (*by, why.clone(), outcome.exit());
-            (Outcome::Impeded { by, until, why, exit }, None)
+            let question = question.clone();
+            (Outcome::Impeded { by, until, why, exit, question }, None)
         }
         // Without a word, the exit status is the answer.
         Answer::None if outcome == (Outcome::Exited { code: 0 }) => (outcome, Some(done())),

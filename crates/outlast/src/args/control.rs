@@ -22,14 +22,15 @@ pub(crate) struct Stop {
     pub(crate) json: bool,
 }
 
-/// Send a run a message for its next turn
+/// Send a run a message: for the turn that runs if its agent can take it, else for the next
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   outlast send k3m 'the tests are in tests/suite'
   git diff | outlast send k3m -
 
-Wakes a run that waits for a message, a timer or its children. Returns once the message is safe on disk.")]
+Wakes a run that waits for a message, a timer or its children. Returns once the message is safe on disk, and says
+whether the agent at work has taken it: claude, codex, opencode and pi take messages within a turn.")]
 pub(crate) struct Send {
     /// Its id, the first 3 or more characters of it, or its name
     pub(crate) run: String,

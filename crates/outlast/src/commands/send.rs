@@ -1,10 +1,10 @@
-//! `outlast send`: a message for a run's next turn.
+//! `outlast send`: a message for a run: into the turn that runs where the agent can take it, or for the next.
 
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::problem::Problem;
 use outlast_client::run_id;
 use outlast_client::session::Session;
-use outlast_wire::api::{RunView, SendMessage, Sent};
+use outlast_wire::api::{Reaches, RunView, SendMessage, Sent};
 use outlast_wire::codes::Code;
 
 use crate::args::Send;
@@ -27,8 +27,21 @@ pub(crate) async fn send(world: &World, args: Send) -> Answer {
         output::print_json(&sent)?;
     } else {
         output::print_line(&sent.message)?;
+        output::tell(reached(sent.reaches));
     }
     Ok(0)
+}
+
+/// Where the message went, for people.
+fn reached(reaches: Option<Reaches>) -> &'static str {
+    match reaches {
+        Some(Reaches::ThisTurn) => "the agent has it, in the turn that runs",
+        Some(Reaches::NextTurn) => "it is kept for the next turn",
+        Some(Reaches::NextStep) => {
+            "it is kept: the agent gets it after the step it is at, or in its next turn"
+        }
+        None => "it is kept",
+    }
 }
 
 /// The message may still be written down later. Under its id it can be sent again and is there once.

@@ -1,6 +1,6 @@
 //! Runs that rest: what an order to pause does, and what a person can do about a run that rests.
 
-use outlast_wire::api::RunView;
+use outlast_wire::api::{AsksView, RunView};
 use outlast_wire::words::{BlockReason, StateName, Wants, Word};
 
 /// The answer to an order to pause. A turn that has begun is not cut short.
@@ -19,7 +19,9 @@ pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
     if view.paused {
         return vec![format!("outlast resume {id}  lets it go on")];
     }
-    let Some(reason) = blocked_by(view) else { return Vec::new() };
+    let Some(reason) = blocked_by(view) else {
+        return view.asks.as_ref().map(|asks| while_it_waits(id, asks)).unwrap_or_default();
+    };
     match reason.wants() {
         Wants::Decision => vec![
             format!("outlast answer {id} --approve  lets it"),
@@ -32,6 +34,23 @@ pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
         Wants::Answer => vec![format!("outlast answer {id} TEXT  answers it")],
         Wants::Look => after_a_look(id, &reason),
     }
+}
+
+/// What the agent of a running turn waits for.
+fn while_it_waits(id: &str, asks: &AsksView) -> Vec<String> {
+    match asks.tool {
+        Some(_) => vec![
+            format!("outlast answer {id} --approve  lets it"),
+            format!("outlast answer {id} --deny  does not; with a TEXT instead it is told why"),
+        ],
+        None => vec![format!("outlast answer {id} TEXT  answers it")],
+    }
+}
+
+/// What a person is asked: by a run that rests, or by an agent that waits in its turn.
+pub(crate) fn question(view: &RunView) -> Option<&str> {
+    let blocked = view.blocked.as_ref().and_then(|blocked| blocked.question.as_deref());
+    blocked.or_else(|| view.asks.as_ref().and_then(|asks| asks.text.as_deref())).map(str::trim)
 }
 
 /// What lets a run go on that asks no question.
@@ -86,6 +105,18 @@ mod tests {
         outlast send k3mx7q9w2r5t TEXT  gives it a word on the way
         outlast resume k3mx7q9w2r5t  lets it try again
         ");
+    }
+
+    #[test]
+    fn an_agent_that_waits_is_answered() {
+        let mut view = sample::running_loop();
+        let (kind, text) = ("permission".to_owned(), Some("Bash: make".to_owned()));
+        view.asks = Some(AsksView { seq: 7, turn: 1, kind, tool: Some("Bash".to_owned()), text });
+        insta::assert_snapshot!(next_steps(&view).join("\n"), @r"
+        outlast answer k3mx7q9w2r5t --approve  lets it
+        outlast answer k3mx7q9w2r5t --deny  does not; with a TEXT instead it is told why
+        ");
+        assert_eq!(question(&view), Some("Bash: make"));
     }
 
     #[test]

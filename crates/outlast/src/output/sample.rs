@@ -41,7 +41,7 @@ pub(crate) fn blocked(code: &str, question: Option<&str>) -> RunView {
             question: question.map(str::to_owned),
             since: "2026-11-15T11:59:00Z".to_owned(),
         }),
-        asks: Some(AsksView { seq: 7, turn: 3, kind: "block".to_owned() }),
+        asks: Some(AsksView { seq: 7, turn: 3, kind: "block".to_owned(), tool: None, text: None }),
         ..running_loop()
     }
 }

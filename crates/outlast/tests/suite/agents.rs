@@ -26,6 +26,14 @@ prompt = first["message"]["content"][0]["text"]
 with open(log, "a") as file:
     file.write(json.dumps({"args": args, "prompt": prompt, "session": session}) + "\n")
 out(type="system", subtype="init", model="scripted")
+def replay(line):
+    if "--replay-user-messages" in args:
+        out(type="user", isReplay=True, message=line["message"])
+replay(first)
+def hear():
+    line = json.loads(sys.stdin.readline())
+    replay(line)
+    return line["message"]["content"][0]["text"]
 calls = 0
 def call(blocks, given=100, taken=4):
     global calls
@@ -53,14 +61,14 @@ while not os.path.exists(os.path.join(here, "%d.py" % step)):
 exec(open(os.path.join(here, "%d.py" % step)).read())
 "#;
 
-struct Scripted<'h> {
+pub(crate) struct Scripted<'h> {
     home: &'h Home,
     dir: PathBuf,
 }
 
 impl<'h> Scripted<'h> {
     /// An agent whose processes do this, one after another.
-    fn new(home: &'h Home, scripts: &[&str]) -> Self {
+    pub(crate) fn new(home: &'h Home, scripts: &[&str]) -> Self {
         let dir = home.scratch().join("agent");
         fs::create_dir(&dir).expect("the scratch directory is ours");
         fs::write(dir.join("agent.py"), AGENT).expect("it was just made");
@@ -71,33 +79,33 @@ impl<'h> Scripted<'h> {
     }
 
     /// A loop of this agent, with these lines in its file.
-    fn start(&self, lines: &str) -> String {
+    pub(crate) fn start(&self, lines: &str) -> String {
         self.start_with(lines, &[])
     }
 
-    fn start_with(&self, lines: &str, flags: &[&str]) -> String {
+    pub(crate) fn start_with(&self, lines: &str, flags: &[&str]) -> String {
         let command = format!("command: [python3, {0}/agent.py, {0}]", self.dir.display());
         let agent = Loop::running(self.home, &command).kind("claude");
         agent.with(lines).start_with(flags)
     }
 
     /// What each process was started with and asked.
-    fn processes(&self) -> Vec<Value> {
+    pub(crate) fn processes(&self) -> Vec<Value> {
         let log = fs::read_to_string(self.dir.join("log.jsonl")).unwrap_or_default();
         log.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
     }
 
-    fn until_processes(&self, count: usize) -> Vec<Value> {
+    pub(crate) fn until_processes(&self, count: usize) -> Vec<Value> {
         until("the agent is started", || Some(self.processes()).filter(|all| all.len() >= count))
     }
 
-    fn attempt_file(&self, id: &str, attempt: u32, name: &str) -> PathBuf {
+    pub(crate) fn attempt_file(&self, id: &str, attempt: u32, name: &str) -> PathBuf {
         self.home.state().join(format!("runs/{id}/t1.a{attempt}/{name}"))
     }
 }
 
 /// The first child of a process.
-fn child_of(pid: u32) -> u32 {
+pub(crate) fn child_of(pid: u32) -> u32 {
     let children =
         fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("it lives");
     let first = children.split_whitespace().next().expect("it has a child");
@@ -174,8 +182,8 @@ fn a_question_rests_without_a_process_and_what_was_allowed_is_allowed_once_more(
     let home = Home::new();
     let asks = "say(ask('rm -r build')); result('asked')";
     let agent = Scripted::new(&home, &[asks]);
-    let id = agent.start("");
-    rests(&home, &id, "blocked", "needs_input");
+    let id = agent.start("approvals: {patience_ms: 0}");
+    rests(&home, &id, "blocked", "needs_approval");
     let shown = home.show(&id);
     assert!(str_of(&shown, "reason").contains("rm -r build"), "{shown}");
     assert!(shown["pid"].is_null(), "no process waits for a person: {shown}");

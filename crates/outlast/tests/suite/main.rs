@@ -7,6 +7,7 @@
 
 mod adversaries;
 mod agents;
+mod agents_live;
 mod attach;
 mod audit;
 mod bad_config;

@@ -126,6 +126,8 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
         | Fact::PauseRequested { .. }
         | Fact::ResumeRequested { .. }
         | Fact::Answered { .. }
+        | Fact::QuestionAsked { .. }
+        | Fact::MessagesGiven { .. }
         | Fact::RemovalRequested { .. }
         | Fact::WorkspaceKept { .. }
         | Fact::ChildSpawned { .. }

@@ -50,6 +50,21 @@ pub struct Sent {
     /// True if it was there already.
     #[serde(default)]
     pub existed: bool,
+    /// Whether the turn that runs has it, or the next one gets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reaches: Option<Reaches>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Reaches {
+    /// The agent that is at work has taken it.
+    ThisTurn,
+    /// It is kept. The agent that is at work can take it after the step it is at, or else the next turn gets it.
+    NextStep,
+    /// It is kept until a turn begins.
+    NextTurn,
 }
 
 /// `POST /v1/runs/{run}/answer`: releases a run that is blocked on a person.

@@ -194,8 +194,15 @@ pub struct AsksView {
     /// The number of the event that asked it; an answer names it.
     pub seq: u64,
     pub turn: u32,
-    /// `approval`: a yes or a no to what the turn has to say. `block`: anything else.
+    /// `approval`: a yes or a no to what the turn has to say. `permission`: a yes or a no to a tool that the agent wants
+    /// to use. `question`: what its model wants to know. `block`: anything else.
     pub kind: String,
+    /// The tool, if the agent waits for a permission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// What an agent that waits would do, or what it asks. Of a run that is blocked, `blocked` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// Messages to the run.

@@ -200,7 +200,18 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "",
         "tools that it may use without asking; a name may end in *",
     ),
-    idle("approvals.timeout", Kind::Any, "", "how long a question waits"),
+    key(
+        "approvals.patience_ms",
+        Kind::Millis,
+        "900000",
+        "how long the agent's process waits for a person before it is ended and the run rests; 0 is not at all",
+    ),
+    key(
+        "approvals.timeout",
+        Kind::Span,
+        "never",
+        "after how long a question that no person has answered is refused, and the agent goes on",
+    ),
     key(
         "on_interrupt",
         Kind::Word(&["resume", "block", "restore"]),

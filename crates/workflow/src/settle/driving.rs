@@ -4,6 +4,7 @@ use outlast_engine::{Approvals, Driving};
 
 use super::Origin;
 use super::sheet::Sheet;
+use crate::values;
 
 pub(super) fn driving(sheet: &mut Sheet<'_>) -> Driving {
     Driving {
@@ -13,6 +14,8 @@ pub(super) fn driving(sheet: &mut Sheet<'_>) -> Driving {
         args: texts(sheet, "agent.args"),
         approvals: approvals(sheet),
         allow: texts(sheet, "approvals.allow"),
+        patience_ms: patience(sheet),
+        timeout_ms: timeout(sheet),
     }
 }
 
@@ -28,6 +31,22 @@ fn texts(sheet: &mut Sheet<'_>, key: &str) -> Vec<String> {
     let texts = node.texts();
     sheet.note(key, texts.join(" "), Origin::Workflow { line: node.line });
     texts
+}
+
+fn patience(sheet: &mut Sheet<'_>) -> Option<u64> {
+    let key = "approvals.patience_ms";
+    let (ms, line) = sheet.whole(key)?;
+    sheet.note(key, ms, Origin::Workflow { line });
+    Some(ms)
+}
+
+fn timeout(sheet: &mut Sheet<'_>) -> Option<u64> {
+    let key = "approvals.timeout";
+    let node = sheet.given(key)?;
+    let span = values::span(node)?;
+    let spelt = span.map_or_else(|| "never".to_owned(), |ms| values::spelt_span(Some(ms)));
+    sheet.note(key, spelt, Origin::Workflow { line: node.line });
+    span
 }
 
 fn approvals(sheet: &mut Sheet<'_>) -> Approvals {

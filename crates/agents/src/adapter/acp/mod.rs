@@ -124,7 +124,7 @@ enum Sent {
     Open,
     Set(Setting),
     Prompt,
-    Steer(String),
+    Steer(u64, String),
 }
 
 impl Acp {
@@ -190,7 +190,7 @@ impl Acp {
         match (sent, error) {
             (Some(_), _) if self.is_cancelled && self.stage == Stage::Opening => Vec::new(),
             (None, _) => self.not_understood(),
-            (Some(Sent::Steer(words)), _) => self.steered(&words, result),
+            (Some(Sent::Steer(message, words)), _) => self.steered(message, &words, result),
             (Some(sent), Some(error)) => self.failed(&sent, error),
             (Some(Sent::Initialize), None) => self.open(result),
             (Some(Sent::Open), None) => self.opened(result),
@@ -307,14 +307,17 @@ impl Acp {
     }
 
     /// A message that the running turn does not take is a prompt of its own, and the turn goes on with it.
-    fn steered(&mut self, words: &str, result: &Value) -> Vec<Act> {
-        if text(result, "outcome") != Some("injected") && !self.is_cancelled {
-            return vec![self.prompt(words)];
+    fn steered(&mut self, message: u64, words: &str, result: &Value) -> Vec<Act> {
+        let is_injected = text(result, "outcome") == Some("injected");
+        if !is_injected && !self.is_cancelled {
+            return vec![self.prompt(words), Act::Tell(Event::Took { message })];
         }
-        match self.stop.take() {
+        let took = is_injected.then_some(Act::Tell(Event::Took { message }));
+        let ends = match self.stop.take() {
             Some(reason) if self.sent.is_empty() => self.ends(&reason),
             _ => Vec::new(),
-        }
+        };
+        took.into_iter().chain(ends).collect()
     }
 
     /// Every prompt of the turn is answered: what it has used up is all there is.
@@ -389,16 +392,16 @@ impl Adapter for Acp {
         }
     }
 
-    fn steer(&mut self, words: &str) -> Option<Vec<Act>> {
+    fn steer(&mut self, message: u64, words: &str) -> Option<Vec<Act>> {
         if matches!(self.stage, Stage::Opening | Stage::Over) || self.is_cancelled {
             return None;
         }
         match self.agent.steering() {
             Steering::No => None,
-            Steering::Prompt => Some(vec![self.prompt(words)]),
+            Steering::Prompt => Some(vec![self.prompt(words), Act::Tell(Event::Took { message })]),
             Steering::Extension => {
                 let params = self.prompt_of(words);
-                let sent = Sent::Steer(words.to_owned());
+                let sent = Sent::Steer(message, words.to_owned());
                 Some(vec![self.request("_session/steering", &params, sent)])
             }
         }

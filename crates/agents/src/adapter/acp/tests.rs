@@ -421,10 +421,10 @@ fn what_we_do_not_offer_is_answered_so() {
 #[test]
 fn claude_is_steered_by_a_second_prompt_and_the_turn_ends_with_both() {
     let mut talking = Talking::with("acp", turn());
-    assert!(talking.adapter.steer("too early").is_none());
+    assert!(talking.adapter.steer(7, "too early").is_none());
     talking.answers(hello("claude-agent-acp"));
     talking.answers(opened());
-    let acts = talking.adapter.steer("Also this.").unwrap();
+    let acts = talking.adapter.steer(7, "Also this.").unwrap();
     talking.did(acts);
     assert_eq!(talking.last()["method"], "session/prompt");
     assert_eq!(talking.last()["params"]["prompt"][0]["text"], "Also this.");
@@ -436,7 +436,7 @@ fn claude_is_steered_by_a_second_prompt_and_the_turn_ends_with_both() {
     assert_eq!(*talking.end(), End::Completed { text: "Both done.".to_owned() });
     let spent = talking.spent().unwrap();
     assert_eq!((spent.input_tokens, spent.is_floor), (Some(13), false));
-    assert!(talking.adapter.steer("too late").is_none());
+    assert!(talking.adapter.steer(7, "too late").is_none());
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn a_message_that_codex_did_not_take_into_its_turn_is_a_prompt() {
     let start = || {
         let mut talking = Talking::open("codex-acp", turn());
         talking.answers(json!({}));
-        let acts = talking.adapter.steer("Also this.").unwrap();
+        let acts = talking.adapter.steer(7, "Also this.").unwrap();
         talking.did(acts);
         assert_eq!(talking.last()["method"], "_session/steering");
         // The turn was just over.
@@ -464,7 +464,7 @@ fn a_message_that_codex_did_not_take_into_its_turn_is_a_prompt() {
     late.answers(done());
     assert_eq!(*late.end(), End::Completed { text: "That too.".to_owned() });
     let mut gemini = Talking::open("gemini-cli", turn());
-    assert!(gemini.adapter.steer("no").is_none());
+    assert!(gemini.adapter.steer(7, "no").is_none());
 }
 
 #[test]

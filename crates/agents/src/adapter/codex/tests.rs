@@ -333,11 +333,11 @@ fn an_unknown_request_is_answered_so_that_nothing_waits_for_it() {
 #[test]
 fn only_a_turn_that_runs_is_steered_or_interrupted() {
     let mut codex = adapter(with(ApprovalMode::Park, &[]));
-    assert_eq!((codex.steer("More."), codex.cancel()), (None, Vec::new()));
+    assert_eq!((codex.steer(7, "More."), codex.cancel()), (None, Vec::new()));
     let mut codex = running(with(ApprovalMode::Park, &[]));
     let params = json!({ "threadId": "T", "expectedTurnId": "U", "input": [{ "type": "text", "text": "More." }] });
     assert_eq!(
-        sent(&codex.steer("More.").unwrap()),
+        sent(&codex.steer(7, "More.").unwrap()),
         [json!({ "id": 4, "method": "turn/steer", "params": params })]
     );
     let error = json!({ "code": -32600, "message": "no active turn to steer" });
@@ -352,7 +352,7 @@ fn only_a_turn_that_runs_is_steered_or_interrupted() {
         end(&completed(codex.as_mut(), "T", "U")),
         Some(End::Completed { text: "Done.".into() })
     );
-    assert_eq!((codex.steer("More."), codex.cancel()), (None, Vec::new()));
+    assert_eq!((codex.steer(7, "More."), codex.cancel()), (None, Vec::new()));
     assert_eq!(completed(codex.as_mut(), "T", "U"), [], "a turn ends once");
 }
 
@@ -460,7 +460,7 @@ fn a_turn_with_work_beside_it_is_over_when_that_is() {
     says(codex.as_mut(), "Done.");
     assert_eq!(spent(&used(codex.as_mut(), ["S", "V"], 7, 7)), [(Some(7), true)], "a sub-agent's");
     assert_eq!(told(&completed(codex.as_mut(), "T", "U")), [Event::Background { live: 2 }]);
-    assert_eq!((codex.steer("More."), codex.cancel()), (None, Vec::new()));
+    assert_eq!((codex.steer(7, "More."), codex.cancel()), (None, Vec::new()));
     assert_eq!(told(&completed(codex.as_mut(), "S", "V")), [Event::Background { live: 1 }]);
     let item = json!({ "type": "commandExecution", "id": "c", "status": "completed" });
     let acts = notice(

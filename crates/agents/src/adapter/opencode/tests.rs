@@ -286,13 +286,13 @@ fn questions_of_the_model_wait_for_a_person_in_every_mode_and_each_gets_an_answe
 #[test]
 fn a_message_goes_to_a_turn_that_runs_and_to_no_other() {
     let mut it = adapter(turn());
-    assert_eq!(it.steer("early"), None);
+    assert_eq!(it.steer(7, "early"), None);
     let mut it = busy(turn());
-    let acts = it.steer("also this").unwrap();
+    let acts = it.steer(7, "also this").unwrap();
     let body = json!({ "parts": [{ "type": "text", "text": "also this" }] });
     assert_eq!(calls(&acts), [("POST /session/ses_1/prompt_async".to_owned(), body)]);
     it.cancel();
-    assert_eq!(it.steer("late"), None);
+    assert_eq!(it.steer(7, "late"), None);
 }
 
 #[test]

@@ -109,15 +109,15 @@ fn another_conversation_than_the_one_that_was_asked_for_gets_no_prompt() {
 #[test]
 fn a_running_turn_is_steered_and_cancelled_and_no_other() {
     let mut pi = pi(turn());
-    assert_eq!((pi.steer("more"), pi.cancel()), (None, vec![]));
+    assert_eq!((pi.steer(7, "more"), pi.cancel()), (None, vec![]));
     hears(&mut pi, &state("s1"));
-    assert_eq!(pi.steer("more"), None);
+    assert_eq!(pi.steer(7, "more"), None);
     assert_eq!(pi.cancel(), [sends(r#"{"id":"abort","type":"abort"}"#)]);
     hears(&mut pi, &json!({ "type": "agent_start" }));
-    let steer = vec![sends(r#"{"id":"steer","message":"more","type":"steer"}"#)];
-    assert_eq!(pi.steer("more"), Some(steer));
+    let steer = vec![sends(r#"{"id":"steer-7","message":"more","type":"steer"}"#)];
+    assert_eq!(pi.steer(7, "more"), Some(steer));
     hears(&mut pi, &json!({ "type": "agent_settled" }));
-    assert_eq!((pi.steer("more"), pi.cancel()), (None, vec![]));
+    assert_eq!((pi.steer(7, "more"), pi.cancel()), (None, vec![]));
     assert_eq!(hears(&mut pi, &json!({ "type": "agent_settled" })), []);
     assert_eq!(pi.hear(Heard::End), []);
 }

@@ -15,7 +15,7 @@ use crate::Answer;
 use crate::args::Show;
 use crate::money::{self, Micros};
 use crate::output::page::{Page, shell_words};
-use crate::output::rest::next_steps;
+use crate::output::rest::{next_steps, question};
 use crate::output::state::{Condition, spaced};
 use crate::output::time::{both, ms_between};
 use crate::output::{self, colour, figures};
@@ -85,8 +85,8 @@ fn rest(page: &mut Page, view: &RunView, now: Timestamp) {
         let words =
             format!("{}, {}", spaced(blocked.reason_code.as_str()), both(&blocked.since, now));
         page.line("blocked", &words);
-        page.some("question", blocked.question.as_deref().map(str::trim));
     }
+    page.some("question", question(view));
     for step in next_steps(view) {
         page.line("next", &step);
     }

@@ -16,7 +16,7 @@ use outlast_wire::api::{self, RunRow, RunView};
 use outlast_wire::words::Wants;
 
 use super::keys::Key;
-use crate::output::{one_line, printable};
+use crate::output::{one_line, printable, rest};
 pub(crate) use detail::{Detail, Reading};
 pub(crate) use line::Input;
 pub(crate) use list::{Line, List, Scope, Shape, Sort, group};
@@ -274,6 +274,20 @@ impl Model {
     /// Asks the person what the run asks.
     fn ask(&mut self, view: &RunView) {
         let run = view.id.clone();
+        let seq = view.asks.as_ref().map(|asked| asked.seq);
+        if let (None, Some(asks), Some(question)) =
+            (&view.blocked, &view.asks, rest::question(view))
+        {
+            let question = one_line(question);
+            self.mode = match asks.tool {
+                Some(_) => Mode::Approve { run, question, seq },
+                None => {
+                    let purpose = Purpose::Answer { run, question, seq };
+                    Mode::Type { purpose, input: Input::default() }
+                }
+            };
+            return;
+        }
         let Some(blocked) = &view.blocked else {
             let text = format!("{run} is not blocked; it is {}", printable(view.state.as_str()));
             self.notice = Some(Notice { text, is_problem: true });
@@ -281,7 +295,6 @@ impl Model {
         };
         let asked = blocked.question.as_deref().or(view.reason.as_deref());
         let question = one_line(asked.unwrap_or(blocked.reason_code.as_str()));
-        let seq = view.asks.as_ref().map(|asked| asked.seq);
         self.mode = if blocked.reason_code.wants() == Wants::Decision {
             Mode::Approve { run, question, seq }
         } else {

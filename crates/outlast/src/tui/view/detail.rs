@@ -11,7 +11,7 @@ use super::health::health;
 use super::{Frame, header, list};
 use crate::money::Micros;
 use crate::output::state::spaced;
-use crate::output::{figures, one_line, printable, time};
+use crate::output::{figures, one_line, printable, rest, time};
 use crate::tui::model::{Detail, Model, Reading, Turn};
 
 pub(super) fn draw(model: &Model, detail: &Detail, frame: Frame, canvas: &mut Canvas<'_>) {
@@ -77,7 +77,7 @@ fn figures_of(model: &Model, row: &RunRow, canvas: &Canvas<'_>) -> Vec<(String, 
 /// What it asks, or why it rests, or what it was given to do.
 fn about(detail: &Detail) -> Option<String> {
     let view = detail.view.as_ref()?;
-    if let Some(question) = view.blocked.as_ref().and_then(|blocked| blocked.question.as_ref()) {
+    if let Some(question) = rest::question(view) {
         return Some(format!("asks: {}", one_line(question)));
     }
     let reason = view.reason.as_deref().filter(|reason| !reason.is_empty());

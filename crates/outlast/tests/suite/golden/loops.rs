@@ -290,6 +290,7 @@ fn turns() -> Vec<Fact> {
         },
         Fact::Answered {
             decision: Decision::Deny,
+            text: None,
             actor: Actor::User,
             order: outlast_engine::Order::default(),
         },
@@ -311,6 +312,7 @@ fn ending(told: u64) -> Vec<Fact> {
         changed(Running, Blocked, "needs_approval"),
         Fact::Answered {
             decision: Decision::Approve,
+            text: None,
             actor: Actor::User,
             order: outlast_engine::Order::default(),
         },
@@ -408,6 +410,7 @@ fn words() -> Vec<Event> {
     facts.extend(limits.map(|limit| Fact::LimitReached { limit }));
     facts.extend(decisions.map(|decision| Fact::Answered {
         decision,
+        text: None,
         actor: Actor::User,
         order: outlast_engine::Order::default(),
     }));
@@ -498,6 +501,9 @@ fn fact_number(event: &Event) -> usize {
         | Fact::RunRecovered { .. }
         | Fact::JournalRestored { .. }
         | Fact::HeartbeatTold { .. }
+        // A driven agent's have their words in the engine's tests.
+        | Fact::QuestionAsked { .. }
+        | Fact::MessagesGiven { .. }
         | Fact::ClockSet { .. } => 29,
     }
 }
