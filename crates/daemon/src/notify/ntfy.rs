@@ -75,7 +75,7 @@ fn look(kind: &str) -> (u8, &'static str) {
         "run.completed" => (3, "white_check_mark"),
         "run.failed" => (4, "x"),
         "run.exhausted" => (4, "hourglass"),
-        "run.blocked" => (5, "raised_hand"),
+        "run.blocked" | "run.asked" => (5, "raised_hand"),
         "run.warning" => (4, "warning"),
         "run.stopped" => (2, "octagonal_sign"),
         "run.matched" => (3, "mag"),

@@ -8,6 +8,7 @@ pub(super) fn title(notice: &Notice) -> String {
     let who = notice.data.name.as_deref().unwrap_or(&notice.data.run);
     let what = match notice.kind.as_str() {
         "run.warning" => "warns".to_owned(),
+        "run.asked" => "asks".to_owned(),
         "run.matched" => "has written what is watched for".to_owned(),
         "run.heartbeat" => "goes on".to_owned(),
         "run.emitted" => "says".to_owned(),

@@ -122,7 +122,9 @@ impl Level {
         match self {
             Self::All => true,
             Self::NeedsMe => {
-                matches!(kind, "run.blocked" | "run.failed" | "run.exhausted" | "run.warning")
+                let kinds =
+                    ["run.blocked", "run.asked", "run.failed", "run.exhausted", "run.warning"];
+                kinds.contains(&kind)
             }
             Self::Done => {
                 matches!(kind, "run.completed" | "run.failed" | "run.stopped" | "run.exhausted")
@@ -287,13 +289,21 @@ mod tests {
     #[test]
     fn a_level_lets_through_what_it_says() {
         let through = |level: Level| {
-            let kinds =
-                ["completed", "failed", "stopped", "exhausted", "blocked", "warning", "emitted"];
+            let kinds = [
+                "completed",
+                "failed",
+                "stopped",
+                "exhausted",
+                "blocked",
+                "asked",
+                "warning",
+                "emitted",
+            ];
             kinds.into_iter().filter(|kind| level.wants(&format!("run.{kind}"))).collect::<Vec<_>>()
         };
-        assert_eq!(through(Level::NeedsMe), ["failed", "exhausted", "blocked", "warning"]);
+        assert_eq!(through(Level::NeedsMe), ["failed", "exhausted", "blocked", "asked", "warning"]);
         assert_eq!(through(Level::Done), ["completed", "failed", "stopped", "exhausted"]);
-        assert_eq!((through(Level::All).len(), through(Level::Silent).len()), (7, 0));
+        assert_eq!((through(Level::All).len(), through(Level::Silent).len()), (8, 0));
     }
 
     #[test]
