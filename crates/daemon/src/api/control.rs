@@ -60,20 +60,26 @@ pub(crate) async fn send(
         return Err(not_taken(&id));
     }
     let reaches = reaches(&supervisor, &id, &message).await?;
-    Ok((StatusCode::ACCEPTED, Json(Sent { message, existed, reaches: Some(reaches) })))
+    Ok((StatusCode::ACCEPTED, Json(Sent { message, existed, reaches })))
 }
 
 /// An agent that is at work takes a message within this time, or after its next step.
 const TAKEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Whether the turn that runs takes the message. Only an agent that says so has taken it.
-async fn reaches(supervisor: &Arc<Supervisor>, id: &RunId, message: &str) -> Answer<Reaches> {
+/// Whether the turn that runs takes the message. Only an agent that says so has taken it; a command that is not driven
+/// takes none.
+async fn reaches(
+    supervisor: &Arc<Supervisor>,
+    id: &RunId,
+    message: &str,
+) -> Answer<Option<Reaches>> {
     let seq = |run: &Run| run.inbox.unread.iter().find(|it| it.id == message).map(|it| it.seq);
     // One that waits no longer was taken by a turn that has committed since.
     let is_taken =
         |run: &Run| seq(run).is_none_or(|seq| run.live().is_some_and(|live| live.has_taken(seq)));
     let run = snapshot_of(supervisor, id).await?.run;
-    let can_steer = driven(&run.spec.agent.kind).is_some_and(|it| it.capabilities.steer);
+    let Some(agent) = driven(&run.spec.agent.kind) else { return Ok(None) };
+    let can_steer = agent.capabilities.steer;
     if can_steer
         && run.live().is_some()
         && let Some(handle) = supervisor.handle(id)
@@ -84,11 +90,11 @@ async fn reaches(supervisor: &Arc<Supervisor>, id: &RunId, message: &str) -> Ans
         let _taken_or_late = tokio::time::timeout(TAKEN_WITHIN, taken).await;
     }
     let run = snapshot_of(supervisor, id).await?.run;
-    Ok(match run.live() {
+    Ok(Some(match run.live() {
         _ if is_taken(&run) => Reaches::ThisTurn,
         Some(_) if can_steer => Reaches::NextStep,
         _ => Reaches::NextTurn,
-    })
+    }))
 }
 
 #[utoipa::path(post, path = "/v1/runs/{run}/usage", params(("run" = String, Path)), request_body = ReportUsage,

@@ -27,20 +27,21 @@ pub(crate) async fn send(world: &World, args: Send) -> Answer {
         output::print_json(&sent)?;
     } else {
         output::print_line(&sent.message)?;
-        output::tell(reached(sent.reaches));
+        if let Some(reaches) = sent.reaches {
+            output::tell(reached(reaches));
+        }
     }
     Ok(0)
 }
 
 /// Where the message went, for people.
-fn reached(reaches: Option<Reaches>) -> &'static str {
+fn reached(reaches: Reaches) -> &'static str {
     match reaches {
-        Some(Reaches::ThisTurn) => "the agent has it, in the turn that runs",
-        Some(Reaches::NextTurn) => "it is kept for the next turn",
-        Some(Reaches::NextStep) => {
+        Reaches::ThisTurn => "the agent has it, in the turn that runs",
+        Reaches::NextTurn => "it is kept for the next turn",
+        Reaches::NextStep => {
             "it is kept: the agent gets it after the step it is at, or in its next turn"
         }
-        None => "it is kept",
     }
 }
 

@@ -50,7 +50,7 @@ pub struct Sent {
     /// True if it was there already.
     #[serde(default)]
     pub existed: bool,
-    /// Whether the turn that runs has it, or the next one gets it.
+    /// Whether the turn that runs has it, or the next one gets it; absent for a command that is not driven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaches: Option<Reaches>,
 }
