@@ -57,11 +57,19 @@ fn impeded(rng: &mut Rng, now: u64) -> Answer {
         Impediment::Provider,
         Impediment::Login,
         Impediment::Question,
+        Impediment::Approval,
     ]);
     let by = by.unwrap_or(Impediment::Provider);
     let is_told = by == Impediment::Provider && rng.chance(500);
     let until = is_told.then(|| Time(now + rng.below(300_000)));
-    Answer::Impeded { by, until, why: "simulated".to_owned(), question: None }
+    let is_question = matches!(by, Impediment::Question | Impediment::Approval);
+    let question = is_question.then(|| a_question(rng));
+    Answer::Impeded { by, until, why: "simulated".to_owned(), question }
+}
+
+/// The agent's own name of a question: one of few, so that it is often one that was asked.
+pub(crate) fn a_question(rng: &mut Rng) -> String {
+    format!("q{}", rng.below(3))
 }
 
 fn answer(world: &mut World, key: Key) {

@@ -1,9 +1,12 @@
 //! People who look after runs: they send, pause, stop and answer at odd times, and in peace they come back
 //! to every run that rests until it has ended.
 
-use outlast_engine::{By, Decision, Input, Order, Removal, Run, State, StopMode, Usage, WaitCause};
+use outlast_engine::{
+    AsksPerson, By, Decision, Input, Order, Removal, Run, State, StopMode, Usage, WaitCause,
+};
 
 use super::Machine;
+use crate::agent;
 use crate::conductor::{Asker, Message};
 use crate::rng::Rng;
 use crate::world::RunIndex;
@@ -36,7 +39,8 @@ impl Machine {
     pub(super) fn meddle(&mut self, run: RunIndex) {
         let input = match self.world.rng.below(100) {
             0..=31 => self.something_to_say(run),
-            32..=39 => return self.report_usage(run),
+            32..=35 => return self.report_usage(run),
+            36..=39 => return self.speak_for_the_agent(run),
             40..=45 => Input::PauseAsked(self.an_order(run)),
             46..=47 => Input::PauseAllNow,
             48..=67 => Input::ResumeAsked(self.an_order(run)),
@@ -61,6 +65,23 @@ impl Machine {
             cost_usd_micros: some(50_000),
         };
         self.ask(run, Input::UsageReported { turn, attempt, usage });
+    }
+
+    /// The driver of a live attempt says what its agent asks a person, or which messages it took; sometimes again, or
+    /// for another attempt.
+    fn speak_for_the_agent(&mut self, run: RunIndex) {
+        let Some(known) = self.world.runs[run].known.run() else { return };
+        let Some((turn, attempt)) = known.live().map(|it| (it.turn, it.number)) else { return };
+        let unread: Vec<u64> = known.inbox.unread.iter().map(|it| it.seq).collect();
+        let attempt = if self.world.rng.chance(100) { attempt + 1 } else { attempt };
+        let input = if unread.is_empty() || self.world.rng.chance(600) {
+            let (id, text) = (agent::a_question(&mut self.world.rng), "simulated".to_owned());
+            let tool = self.world.rng.chance(500).then(|| "Bash".to_owned());
+            Input::Asked { turn, attempt, asks: AsksPerson { id, tool, text } }
+        } else {
+            Input::Gave { turn, attempt, messages: unread }
+        };
+        self.ask(run, input);
     }
 
     pub(crate) fn ask_stop(&mut self, run: RunIndex) {
