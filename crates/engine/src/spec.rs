@@ -75,6 +75,18 @@ pub struct Driving {
     /// Tools that it may use without a question; a name may end in `*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub session: SessionRules,
+}
+
+/// When an agent begins a new conversation, between two turns; with neither rule it never does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionRules {
+    /// After so many turns of the old one.
+    pub every: Option<u32>,
+    /// Once so much of the old one's context was in use, in millionths.
+    pub refresh_at_millionths: Option<u32>,
 }
 
 /// What happens when an agent asks whether it may do something.
