@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{ALLOW, Scripted, usage};
 use crate::harness::{Gate, Home, kill, str_of, until};
-use crate::loops::{outcomes, rests};
+use crate::loops::{outcomes, request, rests};
 
 /// A turn that is one of those that the run needs. The model's context has 1000 tokens.
 const TURN: &str = "
@@ -181,6 +181,13 @@ fn an_attempt_that_was_cut_off_goes_on_with_the_conversation_of_its_turn() {
         assert!(again.contains("this conversation began with this turn"), "{again}");
         assert!(again.contains("word of process 1") && again.contains("ended without an answer"));
     }
+    // One that had room at the border of the turns is full in the middle of the second.
+    let home = Home::new();
+    let agent = Scripted::new(&home, &[TURN, cut_off, TURN]);
+    let id = start(&agent, "{ refresh_at: 0.5 }", &turns(2));
+    rests(&home, &id, "completed", "done");
+    are(&agent, &[("session-1", false), ("session-1", true), ("session-1", true)]);
+    assert!(!prompt(&agent, 2).contains("conversation"), "{}", prompt(&agent, 2));
     // A conversation that was left before it had a name is begun once more.
     let home = Home::new();
     let agent = Scripted::new(&home, &[TURN, unnamed, TURN]);
@@ -225,6 +232,53 @@ failed(429, 'rate_limit_error', 'limit', api_error='usage_limit_reached')";
             ("session-2", true),
         ],
     );
+}
+
+#[test]
+fn the_turns_of_a_conversation_are_counted_from_its_first_whatever_it_is_called() {
+    let gone = "result('', subtype='error_during_execution', is_error=True, terminal_reason=None,
+    errors=['No conversation found with session ID: x'], given=0, taken=0, cost=0)
+sys.exit(1)";
+    let home = Home::new();
+    let agent = Scripted::new(&home, &[TURN, gone, TURN]);
+    let id = start(&agent, "{ every: 2 }", &turns(4));
+    rests(&home, &id, "completed", "done");
+    // The one that was begun in the place of the first has the second turn and the third.
+    are(
+        &agent,
+        &[
+            ("session-1", false),
+            ("session-1", true),
+            ("session-3", false),
+            ("session-3", true),
+            ("session-5", false),
+        ],
+    );
+    let home = Home::new();
+    let renames = format!("session = 'other-%d' % n{TURN}");
+    let agent = Scripted::new(&home, &[TURN, &renames, TURN]);
+    let id = start(&agent, "{ every: 2 }", &turns(3));
+    rests(&home, &id, "completed", "done");
+    are(&agent, &[("session-1", false), ("session-1", true), ("session-3", false)]);
+}
+
+#[test]
+fn a_long_last_word_is_cut_for_a_new_conversation_and_is_whole_in_the_request() {
+    let home = Home::new();
+    let long = "
+answer = os.environ['OUTLAST_RESPONSE_FILE']
+json.dump({'status': 'continue', 'summary': 'begin ' + 'ä' * 30000 + ' end'}, open(answer + '.new', 'w'))
+os.rename(answer + '.new', answer)
+result('on')";
+    let agent = Scripted::new(&home, &[long, TURN]);
+    let id = start(&agent, "fresh", &turns(1));
+    rests(&home, &id, "completed", "done");
+    let second = prompt(&agent, 1);
+    assert!(second.len() < 20 << 10, "{} bytes", second.len());
+    assert!(second.contains("Turn 1 ended with these words:\n\n```\nbegin ää"), "{second}");
+    assert!(second.contains("bytes left out here; the whole text is `previous.summary` in "));
+    let summary = request(&home, &id, 2, 1)["previous"]["summary"].clone();
+    assert!(summary.as_str().is_some_and(|it| it.ends_with("ä end")), "{summary}");
 }
 
 /// Speaks the Agent Client Protocol. A cent a turn is added to what its session has cost, and the sum is what it says.
