@@ -77,9 +77,11 @@ fn reason(rules: SessionRules, turn: u32, left: Option<&Session>) -> Option<Stri
     {
         return Some(format!("the old one's context was {} % full", full / 10_000));
     }
-    let turns = turn.saturating_sub(left.began_in?);
-    let is_due = rules.every.is_some_and(|every| turns >= every);
-    is_due.then(|| format!("the old one has had {turns} turns"))
+    let every = rules.every?;
+    match left.began_in.map(|began_in| turn.saturating_sub(began_in)) {
+        Some(turns) => (turns >= every).then(|| format!("the old one has had {turns} turns")),
+        None => Some("it is not known how many turns the old one has had".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +181,10 @@ mod tests {
         let old = Session::begun("claude", "s", None);
         assert!(why(&choose(FRESH, 3, 1, Some(old.clone()))).is_some());
         assert_eq!(why(&choose(FRESH, 3, 2, Some(old.clone()))), None);
-        assert_eq!(why(&choose(EVERY_TWO, 3, 1, Some(old))), None, "counted from now on");
+        let unknown = why(&choose(EVERY_TWO, 3, 1, Some(old.clone())));
+        assert!(unknown.is_some_and(|why| why.contains("not known")));
+        let gone_on_with = Session { last_turn: Some(3), ..old };
+        let again = choose(EVERY_TWO, 3, 2, Some(gone_on_with));
+        assert_eq!((why(&again), again.past), (None, Past::Whole));
     }
 }

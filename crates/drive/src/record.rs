@@ -63,7 +63,6 @@ impl Record {
             end: dir.agent_end(),
             session_file: orders.session_file.clone(),
             session: last_session(orders).map(|session| Session {
-                began_in: session.began_in.or(orders.turn_number),
                 last_turn: orders.turn_number.or(session.last_turn),
                 ..session
             }),
@@ -112,7 +111,7 @@ impl Record {
             return Ok(());
         }
         // An agent that goes on under another name has begun no new one.
-        let began_in = before.and_then(|session| session.began_in).or(self.turn);
+        let began_in = before.map_or(self.turn, |session| session.began_in);
         let session = Session { began_in, ..Session::begun(&self.kind, id, self.turn) };
         // A name that no program should be given is not kept: the next attempt begins anew.
         if !session.is_sound() {

@@ -68,7 +68,7 @@ pub struct Session {
     /// What the attempts of this conversation have used up together, as far as their ends were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
-    /// The turn that it began in, or the first one that is known of it.
+    /// The turn that it began in; drivers of older builds do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_in: Option<u32>,
     /// The last turn that an attempt went on with it in.
