@@ -27,7 +27,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use outlast_agents::adapter::{End, Ended, Orders, Trouble, TroubleKind, driven};
+use outlast_agents::adapter::{End, Ended, Event, Orders, Trouble, TroubleKind, driven};
 use outlast_home::layout::AttemptDir;
 
 use crate::conversation::{Around, Conversation, Over};
@@ -63,6 +63,11 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
     };
     let daemon = Daemon::of(env);
     let meter = daemon.clone().and_then(Meter::start);
+    if let Some(why) = &orders.begins
+        && let Err(error) = announce(&mut record, why)
+    {
+        return refuse(&format!("the attempt's files cannot be written: {error}"));
+    }
     let over = loop {
         turn.spent_before = record.spent_before(turn.session.as_deref());
         turn.session_cost_usd_micros = turn.spent_before.and_then(|spent| spent.cost_usd_micros);
@@ -77,6 +82,7 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
                     orders.kind
                 ));
                 turn.session = None;
+                record.leave_conversation();
             }
             Ok(over) => break over,
             Err(error) => {
@@ -106,6 +112,14 @@ fn secret() -> std::io::Result<String> {
         return Err(std::io::Error::other("too few"));
     }
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The conversation that begins is not the run's first.
+fn announce(record: &mut Record, why: &str) -> std::io::Result<()> {
+    let event = Event::NewConversation { why: why.to_owned() };
+    record.event(&event)?;
+    screen::show(&event, str::to_owned);
+    Ok(())
 }
 
 fn conclude(record: &mut Record, over: &Over) -> ExitCode {

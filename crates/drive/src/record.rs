@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outlast_agents::adapter::{Ended, Event, Orders, Session, Spent, Stamped};
+use outlast_agents::adapter::{Context, Ended, Event, Orders, Session, Spent, Stamped};
 use outlast_home::layout::AttemptDir;
 use serde::Serialize;
 
@@ -29,6 +29,7 @@ pub(crate) struct Record {
     session_file: PathBuf,
     session: Option<Session>,
     kind: String,
+    turn: Option<u32>,
     heartbeat: Option<PathBuf>,
     secrets: Secrets,
 }
@@ -50,25 +51,40 @@ struct Line<'a> {
 }
 
 impl Record {
+    /// From here on the conversation that the attempt goes on with is one of this turn.
     pub(crate) fn open(dir: &AttemptDir, orders: &Orders, secrets: Secrets) -> io::Result<Self> {
         let append =
             |path: &Path| OpenOptions::new().create(true).append(true).mode(0o600).open(path);
-        Ok(Self {
+        let record = Self {
             events: append(&dir.agent_events())?,
             event_bytes: 0,
             transcript: append(&dir.transcript())?,
             transcript_bytes: 0,
             end: dir.agent_end(),
             session_file: orders.session_file.clone(),
-            session: last_session(orders),
+            session: last_session(orders).map(|session| Session {
+                last_turn: orders.turn_number.or(session.last_turn),
+                ..session
+            }),
             kind: orders.kind.clone(),
+            turn: orders.turn_number,
             heartbeat: orders.heartbeat.clone(),
             secrets,
-        })
+        };
+        record.keep_session(Lasting::Process)?;
+        Ok(record)
+    }
+
+    /// The conversation that the attempt was to go on with is left, and the next one is new.
+    pub(crate) fn leave_conversation(&mut self) {
+        self.session = None;
     }
 
     /// Writes an event down. A name of the conversation is durable before anything follows from it.
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
+        if let Event::Context { used, window } = event {
+            self.fill(*used, *window)?;
+        }
         let is_needed = matches!(
             event,
             Event::Session { .. }
@@ -94,16 +110,31 @@ impl Record {
     }
 
     fn converse(&mut self, id: &str) -> io::Result<()> {
-        if self.session.as_ref().is_some_and(|session| session.id == id) {
+        let before = self.session.as_ref();
+        if before.is_some_and(|session| session.id == id) {
             return Ok(());
         }
-        let session = Session { kind: self.kind.clone(), id: id.to_owned(), spent: None };
+        // An agent that goes on under another name has begun no new one.
+        let began_in = before.map_or(self.turn, |session| session.began_in);
+        let session = Session { began_in, ..Session::begun(&self.kind, id, self.turn) };
         // A name that no program should be given is not kept: the next attempt begins anew.
         if !session.is_sound() {
             return Ok(());
         }
         self.session = Some(session);
         self.keep_session(Lasting::Power)
+    }
+
+    /// A window that was said once holds until another one is, and no context that was asked is empty.
+    fn fill(&mut self, used: u64, window: Option<u64>) -> io::Result<()> {
+        let Some(session) = self.session.as_mut().filter(|_| used > 0) else { return Ok(()) };
+        let window = window.or(session.context.and_then(|context| context.window));
+        let context = Some(Context { used, window });
+        if session.context == context {
+            return Ok(());
+        }
+        session.context = context;
+        self.keep_session(Lasting::Process)
     }
 
     fn keep_session(&self, lasting: Lasting) -> io::Result<()> {
@@ -149,8 +180,9 @@ impl Record {
         self.events.sync_data()?;
         if let (Some(session), Some(spent)) = (&mut self.session, &ended.spent) {
             session.spent = Some(session.spent.map_or(*spent, |before| before.and(spent)));
-            self.keep_session(Lasting::Process)?;
         }
+        // What the next turn decides by is not older than the end of this one.
+        self.keep_session(Lasting::Power)?;
         let ended = serde_json::to_string(ended).map_err(io::Error::other)?;
         write_whole(&self.end, self.secrets.hide(&ended).as_bytes(), Lasting::Power)
     }

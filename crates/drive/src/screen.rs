@@ -31,6 +31,7 @@ fn line_of(event: &Event) -> Option<String> {
         Event::ToolStarted { name, about, .. } => format!("→ {name}: {about}"),
         Event::ToolEnded { is_error: true, .. } => "  the tool failed".to_owned(),
         Event::Model { name } => format!("[model {name}]"),
+        Event::NewConversation { why } => format!("[outlast: a new conversation begins: {why}]"),
         Event::Retries { attempt, delay_ms, trouble, .. } => {
             let wait =
                 delay_ms.map(|ms| format!(" in {:.1} s", ms as f64 / 1000.0)).unwrap_or_default();

@@ -101,7 +101,8 @@ pub use run::{
 };
 pub use spec::{
     Agent, Approvals, Checks, Driving, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin,
-    OutputPolicy, Queue, Retain, Retry, RunSpec, Tool, ToolClass, ToolCost, Workflow, Workspace,
+    OutputPolicy, Queue, Retain, Retry, RunSpec, SessionRules, Tool, ToolClass, ToolCost, Workflow,
+    Workspace,
 };
 pub use spend::{Charge, Spend};
 pub use state::State;

@@ -81,6 +81,18 @@ pub struct Driving {
     /// After how long a question is refused that no person has answered; absent is never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub session: SessionRules,
+}
+
+/// When an agent begins a new conversation, between two turns; with neither rule it never does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionRules {
+    /// After so many turns of the old one.
+    pub every: Option<u32>,
+    /// Once so much of the old one's context was in use, in millionths.
+    pub refresh_at_millionths: Option<u32>,
 }
 
 /// What happens when an agent asks whether it may do something.

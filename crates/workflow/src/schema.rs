@@ -95,6 +95,13 @@ fn typed(kind: Kind) -> Value {
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Text | Kind::Path => json!({ "type": "string" }),
         Kind::Word(words) => json!({ "enum": words }),
+        // What its map may have is put beside this, where it holds for maps alone.
+        Kind::WordOrMap(words) => json!({ "anyOf": [
+            { "enum": words },
+            { "type": "object", "minProperties": 1 },
+        ] }),
+        Kind::Positive => json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
+        Kind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
         Kind::Texts => texts(),
         Kind::Command => json!({ "anyOf": [{ "type": "string" }, texts()] }),
         Kind::Span => json!({ "anyOf": [
@@ -125,6 +132,10 @@ mod tests {
         let completed =
             &schema["properties"]["workspace"]["properties"]["retain"]["properties"]["completed"];
         assert!(completed["description"].as_str().unwrap().contains("default: 7d"));
+        let session = &schema["properties"]["agent"]["properties"]["session"];
+        assert_eq!(session["anyOf"][0]["enum"], json!(["keep", "fresh"]));
+        assert_eq!(session["properties"]["refresh_at"]["maximum"], 1);
+        assert_eq!(session["properties"]["every"]["minimum"], 1);
         let config: Value = serde_json::from_str(&schema_config()).unwrap();
         let labels = &config["properties"]["concurrency"]["properties"]["per_label"];
         assert_eq!(labels["additionalProperties"]["type"], "integer");

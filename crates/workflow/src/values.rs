@@ -24,6 +24,19 @@ pub(crate) fn check(node: &Node, kind: Kind) -> Result<(), (Code, String)> {
         Kind::Flag => wanted(node.flag().is_some(), node, "true or false"),
         Kind::Text | Kind::Path => wanted(node.text().is_some(), node, "text"),
         Kind::Word(words) => word(node, words),
+        Kind::WordOrMap(words) => {
+            let is_word = node.text().is_some_and(|text| words.contains(&text));
+            if is_word || matches!(node.value, Value::Map(_)) {
+                return Ok(());
+            }
+            let message = format!("must be {} or a map, got {}", words.join(", "), node.quoted());
+            Err((Code::BadValue, message))
+        }
+        Kind::Positive => within(node, u64::from(u32::MAX)).and_then(|()| match node.whole() {
+            Some(0) => Err((Code::BadValue, "must be at least 1, got 0".to_owned())),
+            _ => Ok(()),
+        }),
+        Kind::Share => share(node).map(|_| ()),
         Kind::Texts => wanted(is_texts(node), node, "a list of texts"),
         Kind::Command => {
             let is_command = node.text().is_some() || is_texts(node);
@@ -107,6 +120,20 @@ pub(crate) fn money(node: &Node) -> Result<u64, (Code, String)> {
             Code::BadValue,
             format!("must be an amount with at most 6 decimals, like 2.50, got {text}"),
         )
+    })
+}
+
+/// A part of a whole, in millionths, without a float in between.
+pub(crate) fn share(node: &Node) -> Result<u32, (Code, String)> {
+    let written = match &node.value {
+        Value::Whole(number) => number.to_string(),
+        Value::Decimal(text) => text.clone(),
+        _ => return Err((Code::WrongType, format!("must be a number, got {}", node.quoted()))),
+    };
+    let millionths = micros(&written).and_then(|it| u32::try_from(it).ok());
+    millionths.filter(|it| (1..=1_000_000).contains(it)).ok_or_else(|| {
+        let message = "must be more than 0 and at most 1, with at most 6 decimals, like 0.8";
+        (Code::BadValue, format!("{message}, got {written}"))
     })
 }
 

@@ -48,7 +48,10 @@ impl Walk<'_> {
 
     fn entry(&mut self, node: &Node, path: &str, shown: &str, told: Told) {
         if let Some(key) = keys::lookup(self.table, path) {
-            return self.leaf(node, key, shown, told);
+            return match (key.kind, &node.value) {
+                (Kind::WordOrMap(_), Value::Map(_)) => self.section(node, path, shown, told),
+                _ => self.leaf(node, key, shown, told),
+            };
         }
         if !keys::is_section(self.table, path) {
             return self.unknown(node, path, shown);

@@ -32,6 +32,40 @@ fn a_wrong_type() {
 }
 
 #[test]
+fn a_session_that_is_neither_a_word_nor_a_rule() {
+    let cases = [
+        ("always", "bad_value", "agent.session"),
+        ("5", "bad_value", "agent.session"),
+        ("[fresh]", "bad_value", "agent.session"),
+        ("{}", "bad_value", "agent.session"),
+        ("{ refresh: 0.8 }", "bad_value", "agent.session"),
+        ("{ refresh_at: 0 }", "bad_value", "agent.session.refresh_at"),
+        ("{ refresh_at: 1.01 }", "bad_value", "agent.session.refresh_at"),
+        ("{ refresh_at: 80 }", "bad_value", "agent.session.refresh_at"),
+        ("{ refresh_at: -0.5 }", "bad_value", "agent.session.refresh_at"),
+        ("{ refresh_at: 0.0000001 }", "bad_value", "agent.session.refresh_at"),
+        ("{ refresh_at: 80% }", "wrong_type", "agent.session.refresh_at"),
+        ("{ every: 0 }", "bad_value", "agent.session.every"),
+        ("{ every: 4294967296 }", "bad_value", "agent.session.every"),
+        ("{ every: -1 }", "negative_limit", "agent.session.every"),
+        ("{ every: 1.5 }", "wrong_type", "agent.session.every"),
+    ];
+    for (value, code, key) in cases {
+        let problems = refused(&exec(&format!("  session: {value}\n")));
+        assert_eq!(only(&problems), (code, Some(4), key), "{value}");
+    }
+    let below = refused(&exec("  session:\n    every: 2\n    refresh_at: 2\n"));
+    assert_eq!(only(&below), ("bad_value", Some(6), "agent.session.refresh_at"));
+    let message = below[0].to_string();
+    assert!(
+        message.ends_with(
+            "must be more than 0 and at most 1, with at most 6 decimals, like 0.8, got 2"
+        ),
+        "{message}"
+    );
+}
+
+#[test]
 fn an_unknown_kind() {
     let text = "---\nagent:\n  kind: robot\n  command: x\n---\n";
     assert_eq!(only(&refused(text)), ("unknown_kind", Some(3), "agent.kind"));

@@ -2,7 +2,7 @@
 
 mod support;
 
-use outlast_engine::{ModelClass, OnInterrupt, Strategy, ToolClass, ToolCost};
+use outlast_engine::{ModelClass, OnInterrupt, SessionRules, Strategy, ToolClass, ToolCost};
 use outlast_workflow::{Config, Loaded, Origin, Overrides, plain};
 use support::{config, effective, exec, load_with, loaded};
 
@@ -10,6 +10,29 @@ fn explained(loaded: &Loaded, key: &str) -> (String, Origin) {
     let found = loaded.explained.iter().find(|explained| explained.key == key);
     let found = found.expect("every setting is explained");
     (found.value.clone(), found.origin)
+}
+
+#[test]
+fn a_session_is_kept_or_begun_anew_by_a_rule() {
+    let rules = |value: &str| {
+        let session = effective(&exec(&format!("  session: {value}\n"))).driving.session;
+        (session.every, session.refresh_at_millionths)
+    };
+    assert_eq!(effective(&exec("")).driving.session, SessionRules::default());
+    assert_eq!(rules("keep"), (None, None));
+    assert_eq!(rules("fresh"), (Some(1), None));
+    assert_eq!(rules("{ every: 5 }"), (Some(5), None));
+    assert_eq!(rules("{ refresh_at: 0.8 }"), (None, Some(800_000)));
+    assert_eq!(rules("{ refresh_at: 1 }"), (None, Some(1_000_000)));
+    assert_eq!(rules("{ refresh_at: 0.000001, every: 2 }"), (Some(2), Some(1)));
+    let word = loaded(&exec("  session: fresh\n"));
+    let origin = |line| Origin::Workflow { line };
+    assert_eq!(explained(&word, "agent.session"), ("fresh".to_owned(), origin(4)));
+    let both = loaded(&exec("  session:\n    refresh_at: 0.80\n    every: 5\n"));
+    assert_eq!(explained(&both, "agent.session.refresh_at"), ("0.80".to_owned(), origin(5)));
+    assert_eq!(explained(&both, "agent.session.every"), ("5".to_owned(), origin(6)));
+    let slip = loaded(&exec("  session: { every: 5, refresh: 0.8 }\n"));
+    assert_eq!(slip.warnings[0].key.as_deref(), Some("agent.session.refresh"));
 }
 
 #[test]

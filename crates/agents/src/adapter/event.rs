@@ -11,6 +11,10 @@ pub enum Event {
     Session {
         id: String,
     },
+    /// The run had another conversation before this one, which is left.
+    NewConversation {
+        why: String,
+    },
     /// Which model answers.
     Model {
         name: String,

@@ -14,6 +14,12 @@ pub struct Orders {
     pub turn: Turn,
     /// Where the agent's own name of the conversation is kept for the next attempt.
     pub session_file: PathBuf,
+    /// Which turn of the run it is.
+    #[serde(default)]
+    pub turn_number: Option<u32>,
+    /// Why a new conversation begins, if the run had another one before.
+    #[serde(default)]
+    pub begins: Option<String>,
     /// Touched while the agent works.
     #[serde(default)]
     pub heartbeat: Option<PathBuf>,
@@ -68,9 +74,41 @@ pub struct Session {
     /// What the attempts of this conversation have used up together, as far as their ends were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
+    /// The turn that it began in; drivers of older builds do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_in: Option<u32>,
+    /// The last turn that an attempt went on with it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+}
+
+/// How full a conversation is, in tokens, by the agent's last word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    pub used: u64,
+    /// What the model takes; `None` if the agent has not said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+}
+
+impl Context {
+    /// The part that is used, in millionths; `None` if the window is not known.
+    pub fn millionths(&self) -> Option<u64> {
+        let window = u128::from(self.window.filter(|window| *window > 0)?);
+        let part = u128::from(self.used) * 1_000_000 / window;
+        Some(u64::try_from(part).unwrap_or(u64::MAX))
+    }
 }
 
 impl Session {
+    /// A conversation that begins in this turn.
+    pub fn begun(kind: &str, id: &str, turn: Option<u32>) -> Self {
+        let (kind, id) = (kind.to_owned(), id.to_owned());
+        Self { kind, id, spent: None, began_in: turn, last_turn: turn, context: None }
+    }
+
     /// True if the name can be given to a program as it is: neither an option, nor a path out of its place, nor a text.
     pub fn is_sound(&self) -> bool {
         let is_plain = |it: char| it.is_ascii_alphanumeric() || "._:-/=+@".contains(it);

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use declared::{Declared, Unusable};
 pub use event::{End, Event, Question, Spent, Trouble, TroubleKind};
-pub use files::{Caps, Ended, Orders, Session, Stamped, decided_questions, last_spent};
+pub use files::{Caps, Context, Ended, Orders, Session, Stamped, decided_questions, last_spent};
 
 /// What one attempt at one turn is asked, as the daemon wrote it down for the driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

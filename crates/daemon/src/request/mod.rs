@@ -1,6 +1,7 @@
 //! What an attempt is asked: `request.json` for machines and `prompt.md` for models.
 //!
-//! Both are made from the journal alone, so every daemon would ask the same. Each kind of text has a budget of bytes:
+//! Both are made from the journal, and for a driven agent from the conversation that it goes on with, so every daemon would
+//! ask the same. Each kind of text has a budget of bytes:
 //! what does not fit is cut and marked, with the place where the whole text is.
 
 mod cut;
@@ -16,6 +17,7 @@ use outlast_store::Journal;
 use outlast_workflow::template::LIMIT_ALIASES;
 use serde_json::{Value, json};
 
+use crate::conversation::Conversation;
 use cut::Keep;
 
 pub(crate) use note::Note;
@@ -32,6 +34,8 @@ pub(crate) struct Request {
     pub(crate) json: Vec<u8>,
     /// All messages in whole, one JSON object a line, if one of them was cut.
     pub(crate) messages: Option<Vec<u8>>,
+    /// The one that the prompt was made for.
+    pub(crate) conversation: Conversation,
 }
 
 /// What an attempt's request is made of, beside its run.
@@ -39,6 +43,7 @@ pub(crate) struct Given<'a> {
     /// What the trigger that made the run has to say.
     pub(crate) told: Option<&'a Value>,
     pub(crate) outputs: &'a Outputs,
+    pub(crate) conversation: &'a Conversation,
     pub(crate) places: &'a Places,
     pub(crate) now: Time,
 }
@@ -113,7 +118,8 @@ pub(crate) fn of(run: &Run, given: &Given<'_>) -> Result<Request, Unrenderable> 
     }
     let json = serde_json::to_vec_pretty(&request).expect("a request is plain data");
     let lines = || run.given().map(|it| format!("{}\n", message(it))).collect::<String>();
-    Ok(Request { prompt, json, messages: is_cut.then(|| lines().into_bytes()) })
+    let messages = is_cut.then(|| lines().into_bytes());
+    Ok(Request { prompt, json, messages, conversation: given.conversation.clone() })
 }
 
 /// Says what is wrong with a run's prompt before the run is made.

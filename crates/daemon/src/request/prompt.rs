@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::cut::{self, Keep};
 use super::{Given, Left, Note, item, status};
+use crate::conversation::Past;
 
 /// The template does not render with what this turn has; it did with what the run was made with.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,9 @@ struct Share {
     /// Messages, and results.
     items: usize,
 }
+
+/// Bytes of the last turn's summary that a new conversation is told of.
+const MOST_CARRIED_OVER: usize = 16 << 10;
 
 /// What a template is given. One that makes too much of the first is given the next: what a run was told
 /// makes no turn fail.
@@ -120,6 +124,9 @@ pub(super) fn try_out(run: &Run, left: &Left, told: Option<&Value>) -> Result<()
 /// What is there to know, each under a heading; nothing where there is nothing.
 fn known(run: &Run, note: Option<&Note>, given: &Given<'_>) -> String {
     let mut known = String::new();
+    if let Some(text) = carried_over(run, given) {
+        section(&mut known, "A new conversation", &text);
+    }
     if let Some(note) = note {
         section(&mut known, "Note", &note.text);
     }
@@ -143,6 +150,32 @@ fn known(run: &Run, note: Option<&Note>, given: &Given<'_>) -> String {
         section(&mut known, &format!("Result of {} ({})", result.name, result.key), &text);
     }
     known
+}
+
+/// What a conversation that began with this turn is told of the turns before.
+fn carried_over(run: &Run, given: &Given<'_>) -> Option<String> {
+    let begins = match &given.conversation.past {
+        Past::Whole => return None,
+        Past::Left { why } => {
+            format!("This is the same run, and a new conversation begins with this turn: {why}.")
+        }
+        Past::ThisTurn => {
+            "This is the same run, and this conversation began with this turn.".to_owned()
+        }
+    };
+    let mut text = format!(
+        "{begins} What was said in the turns before is not in it. Their work is in the workspace: \
+         continue from there; do not start over."
+    );
+    if let Some(previous) = run.previous.as_ref().filter(|it| !it.summary.trim().is_empty()) {
+        let request = given.places.attempt.request();
+        let whole = format!("the whole text is `previous.summary` in {}", request.display());
+        let summary = cut::marked(&previous.summary, MOST_CARRIED_OVER, Keep::Beginning, &whole);
+        let (turn, summary) = (previous.turn, fenced(&summary));
+        write!(text, "\n\nTurn {turn} ended with these words:\n\n{summary}")
+            .expect("a string takes all text");
+    }
+    Some(text)
 }
 
 fn section(prompt: &mut String, title: &str, text: &str) {

@@ -1,11 +1,10 @@
-//! What a driver is told, and what is read of what it left: `drive.json` out, `session.json` and `agent-end.json` in.
+//! What a driver is told, and what is read of what it left: `drive.json` out, `agent-end.json` and `agent.jsonl` in.
 
 use std::io;
-use std::path::Path;
 
 use outlast_agents::adapter::{
-    self, Caps, End, Ended, Orders, Session, Spent, Trouble, TroubleKind, Turn, decided_questions,
-    driven, last_spent,
+    self, Caps, End, Ended, Orders, Spent, Trouble, TroubleKind, Turn, decided_questions, driven,
+    last_spent,
 };
 use outlast_engine::{
     AgentQuestion, Answer, Approvals, Decision, Exit, Impediment, Outcome, Response, Run, RunSpec,
@@ -13,6 +12,8 @@ use outlast_engine::{
 };
 use outlast_home::layout::{AttemptDir, RunDir};
 
+use crate::conversation::Past;
+use crate::request::Request;
 use crate::world::{files, host};
 
 /// No file of a driver that is read whole is as large as this.
@@ -23,7 +24,7 @@ const LONGEST_SUMMARY: usize = 16 << 10;
 
 pub(super) fn orders(
     run: &Run,
-    prompt: &str,
+    request: &Request,
     run_dir: &RunDir,
     dir: &AttemptDir,
 ) -> io::Result<Orders> {
@@ -35,8 +36,8 @@ pub(super) fn orders(
         Approvals::Allow => adapter::ApprovalMode::Allow,
     };
     let turn = Turn {
-        prompt: prompt.to_owned(),
-        session: session(&run_dir.session(), &spec.agent.kind)?,
+        prompt: request.prompt.clone(),
+        session: request.conversation.session.clone(),
         dir: spec.dir.clone(),
         command: spec.agent.command.clone(),
         args: driving.args.clone(),
@@ -55,6 +56,11 @@ pub(super) fn orders(
         kind: spec.agent.kind.clone(),
         turn,
         session_file: run_dir.session(),
+        turn_number: run.attempt.as_ref().map(|attempt| attempt.turn),
+        begins: match &request.conversation.past {
+            Past::Left { why } => Some(why.clone()),
+            Past::Whole | Past::ThisTurn => None,
+        },
         heartbeat: Some(dir.heartbeat()),
         caps: caps(run),
         patience_ms: driving.timeout_ms.or(driving.patience_ms).unwrap_or(PATIENCE_MS),
@@ -107,18 +113,6 @@ fn caps(run: &Run) -> Caps {
             .max_cost_usd_micros
             .map(|most| most.saturating_sub(run.spend.cost_usd_micros)),
     }
-}
-
-/// The conversation that the last attempt has left. One that cannot be read is not taken for none: the attempt is
-/// launched later.
-fn session(path: &Path, kind: &str) -> io::Result<Option<String>> {
-    let bytes = match files::read_regular(path, LARGEST) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let session: Session = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
-    Ok(Some(session).filter(|it| it.kind == kind && it.is_sound()).map(|session| session.id))
 }
 
 /// What the driver heard of the end of its turn. Fails only for what the host lacks.

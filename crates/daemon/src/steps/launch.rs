@@ -22,7 +22,7 @@ use crate::lanes::Lane;
 use crate::service::scope_name;
 use crate::world::files::{self, Lasting};
 use crate::world::{self, host, limits, spawn};
-use crate::{request, trace, workspace};
+use crate::{conversation, request, trace, workspace};
 
 impl Driver {
     /// Starts a shim. Whether it runs the command is for its lock, its records and our epoch to decide.
@@ -137,8 +137,14 @@ impl Driver {
         let make = move || {
             let told = told(&run, &places.run)?;
             let outputs = request::Outputs::read(&*store, &run).map_err(for_now)?;
-            let given =
-                request::Given { told: told.as_ref(), outputs: &outputs, places: &places, now };
+            let conversation = conversation::of(&run, &places.run)?;
+            let given = request::Given {
+                told: told.as_ref(),
+                outputs: &outputs,
+                conversation: &conversation,
+                places: &places,
+                now,
+            };
             request::of(&run, &given).map_err(unusable)
         };
         let made = if is_plain {
@@ -208,7 +214,7 @@ impl Driver {
     fn agent_driver(&self, request: &request::Request) -> io::Result<Vec<String>> {
         let run = &self.task.run;
         let run_dir = self.ground.layout.run(run.id.as_str());
-        let orders = driving::orders(run, &request.prompt, &run_dir, &self.dir)?;
+        let orders = driving::orders(run, request, &run_dir, &self.dir)?;
         let json = serde_json::to_vec(&orders).map_err(io::Error::other)?;
         files::write_whole(&self.dir.drive(), &json, Lasting::Process)?;
         let text = |path: &std::path::Path| {

@@ -1,6 +1,8 @@
 //! Agents that speak a protocol, driven inside the step. The program here speaks Claude Code's stream-json as a script
 //! says, and cheats where the script does; `xtask agents` runs the real ones.
 
+mod sessions;
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -84,9 +86,12 @@ impl<'h> Scripted<'h> {
     }
 
     pub(crate) fn start_with(&self, lines: &str, flags: &[&str]) -> String {
+        self.in_loop("claude").with(lines).start_with(flags)
+    }
+
+    fn in_loop(&self, kind: &str) -> Loop<'h> {
         let command = format!("command: [python3, {0}/agent.py, {0}]", self.dir.display());
-        let agent = Loop::running(self.home, &command).kind("claude");
-        agent.with(lines).start_with(flags)
+        Loop::running(self.home, &command).kind(kind)
     }
 
     /// What each process was started with and asked.

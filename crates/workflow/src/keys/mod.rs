@@ -46,6 +46,12 @@ pub(crate) enum Kind {
     Text,
     /// One of a few words.
     Word(&'static [&'static str]),
+    /// One of a few words, or a map with the keys below it, which stand after it in the table.
+    WordOrMap(&'static [&'static str]),
+    /// A whole number from 1 to 4,294,967,295.
+    Positive,
+    /// A part of a whole: more than 0 and at most 1, with at most six decimals.
+    Share,
     Texts,
     /// A line for the shell, or a list of arguments.
     Command,

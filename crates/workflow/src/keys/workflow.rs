@@ -35,6 +35,24 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "the kind's safe one",
         "the agent's own permission mode, by the vendor's name",
     ),
+    key(
+        "agent.session",
+        Kind::WordOrMap(&["keep", "fresh"]),
+        "keep",
+        "one conversation for all turns (keep), one for each (fresh), or a map that says when a new one begins: refresh_at, every",
+    ),
+    key(
+        "agent.session.refresh_at",
+        Kind::Share,
+        "",
+        "a new conversation once this part of the old one's context was in use at the end of a turn, such as 0.8",
+    ),
+    key(
+        "agent.session.every",
+        Kind::Positive,
+        "",
+        "a new conversation after so many turns of the old one",
+    ),
     key("agent.args", Kind::Texts, "", "arguments that the agent's program gets after ours"),
     key("agent.max_turns", Kind::Count, "20", "turns of the whole run; 0 is no limit"),
     key(
