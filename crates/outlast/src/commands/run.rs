@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use outlast_agents::adapter::driven;
 use outlast_client::ask::Ask;
 use outlast_client::problem::Problem;
 use outlast_client::run_id;
 use outlast_client::session::Session;
 use outlast_wire::OsText;
-use outlast_wire::api::{AskedLimits, CreateRun, Created};
+use outlast_wire::api::{AskedDriving, AskedLimits, CreateRun, Created};
 use outlast_wire::shim::{EnvVar, Window};
 
 use super::attach;
@@ -26,7 +27,7 @@ use crate::{Answer, attached, loop_file, output, terminal, tty};
 const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
 
 pub(crate) async fn run(world: &World, args: Run) -> Answer {
-    if args.command.is_empty() && args.file.is_none() {
+    if args.command.is_empty() && args.file.is_none() && !knows_its_command(&args) {
         let problem = Problem::refusal("usage", "there is no COMMAND to run and no loop file");
         return Err(problem.hint(loop_file::hint(&world.current_dir()?)));
     }
@@ -53,6 +54,11 @@ pub(crate) async fn run(world: &World, args: Run) -> Answer {
         Progress::new(world, &created.id, about(&body))
     };
     attached::attach(world, session, &created.id, &progress, detach).await
+}
+
+/// An agent that is driven is its own program.
+fn knows_its_command(args: &Run) -> bool {
+    args.agent.as_deref().and_then(driven).is_some_and(|it| !it.needs_command)
 }
 
 fn about(body: &CreateRun) -> About {
@@ -91,6 +97,12 @@ pub(super) fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
     };
     let limits = limits(&args);
     let set = assignments(&args.env)?;
+    let driving = AskedDriving {
+        approvals: args.approvals,
+        allow: args.allow,
+        model: args.model,
+        effort: args.effort,
+    };
     Ok(CreateRun {
         id: Some(run_id::new()?),
         name: args.name,
@@ -114,6 +126,7 @@ pub(super) fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
         notify: args.notify,
         watch: args.watch,
         heartbeat_ms: args.heartbeat.map(as_ms),
+        driving,
     })
 }
 
