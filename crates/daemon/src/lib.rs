@@ -23,6 +23,7 @@ mod view;
 mod workspace;
 mod workspace_op;
 
+mod activity;
 mod directory;
 mod output;
 mod records;

@@ -6,7 +6,7 @@ use utoipa::OpenApi;
 
 use super::{
     attach, budgets, control, creation, daemon, doctor, events, gc, hooks, orders, output,
-    pause_all, probes, recover, runs, sinks, tree, triggers, turns, watch,
+    pause_all, probes, recover, runs, sinks, transcript, tree, triggers, turns, watch,
 };
 
 #[derive(OpenApi)]
@@ -50,6 +50,7 @@ use super::{
         runs::wait,
         events::list,
         output::read,
+        transcript::read,
         attach::attach,
         triggers::list,
         triggers::add,

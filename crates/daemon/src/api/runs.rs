@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use outlast_engine::{Row, Run, StateName};
 use outlast_store::{Cursor, Filter, Remove};
-use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, RunRow, RunView, Waited};
+use outlast_wire::api::{AgentRow, FORGOTTEN_HEADER, HELD_HEADER, RunRow, RunView, Waited};
 use outlast_wire::codes::Code;
 use serde::Deserialize;
 
@@ -89,7 +89,7 @@ impl Listing {
     }
 }
 
-/// How a run is doing: an open one from its conductor, and of any other there is nothing to say.
+/// How a run is doing: an open one from its conductor, and of any other there is nothing to say. Blocks.
 pub(super) fn doing(supervisor: &Supervisor, row: &Row) -> Doing {
     if !row.is_open {
         return Doing::default();
@@ -97,7 +97,12 @@ pub(super) fn doing(supervisor: &Supervisor, row: &Row) -> Doing {
     match (supervisor.handle(&row.id), supervisor.trouble_of(&row.id)) {
         (Some(handle), trouble) => {
             let run = handle.snapshot.borrow().run.clone();
-            Doing::of(&run, trouble, supervisor.ground.world.now())
+            let world = &supervisor.ground.world;
+            let dir = supervisor.ground.layout.run(run.id.as_str());
+            let activity = handle.agent.look(&run, &dir, world);
+            let kind = &run.spec.agent.kind;
+            let agent = activity.map(|activity| AgentRow { kind: kind.clone(), activity });
+            Doing::of(&run, trouble, world.now()).with_agent(agent)
         }
         (None, Some(trouble)) => Doing::unknown(trouble),
         (None, None) => Doing::default(),

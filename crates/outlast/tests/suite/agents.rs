@@ -34,10 +34,12 @@ def call(blocks, given=100, taken=4):
         "usage": {"input_tokens": given, "output_tokens": taken}})
 def say(text, **usage):
     call([{"type": "text", "text": text}], **usage)
-def tool(command, **usage):
-    call([{"type": "tool_use", "id": "t%d" % calls, "name": "Bash", "input": {"command": command}}], **usage)
-def ask(command):
-    out(type="control_request", request_id="q%d" % n, request={"subtype": "can_use_tool", "tool_name": "Bash",
+def tool(command, name="Bash", **usage):
+    call([{"type": "tool_use", "id": "t%d" % calls, "name": name, "input": {"command": command}}], **usage)
+def ended(failed=False):
+    out(type="user", message={"content": [{"type": "tool_result", "tool_use_id": "t%d" % (calls - 1), "is_error": failed}]})
+def ask(command, name="Bash"):
+    out(type="control_request", request_id="q%d" % n, request={"subtype": "can_use_tool", "tool_name": name,
         "input": {"command": command}, "tool_use_id": "t"})
     return json.loads(sys.stdin.readline())["response"]["response"]["behavior"]
 def result(text, given=100, taken=4, cost=0.001, **more):
@@ -53,14 +55,14 @@ while not os.path.exists(os.path.join(here, "%d.py" % step)):
 exec(open(os.path.join(here, "%d.py" % step)).read())
 "#;
 
-struct Scripted<'h> {
+pub(crate) struct Scripted<'h> {
     home: &'h Home,
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
 }
 
 impl<'h> Scripted<'h> {
     /// An agent whose processes do this, one after another.
-    fn new(home: &'h Home, scripts: &[&str]) -> Self {
+    pub(crate) fn new(home: &'h Home, scripts: &[&str]) -> Self {
         let dir = home.scratch().join("agent");
         fs::create_dir(&dir).expect("the scratch directory is ours");
         fs::write(dir.join("agent.py"), AGENT).expect("it was just made");
@@ -71,27 +73,27 @@ impl<'h> Scripted<'h> {
     }
 
     /// A loop of this agent, with these lines in its file.
-    fn start(&self, lines: &str) -> String {
+    pub(crate) fn start(&self, lines: &str) -> String {
         self.start_with(lines, &[])
     }
 
-    fn start_with(&self, lines: &str, flags: &[&str]) -> String {
+    pub(crate) fn start_with(&self, lines: &str, flags: &[&str]) -> String {
         let command = format!("command: [python3, {0}/agent.py, {0}]", self.dir.display());
         let agent = Loop::running(self.home, &command).kind("claude");
         agent.with(lines).start_with(flags)
     }
 
     /// What each process was started with and asked.
-    fn processes(&self) -> Vec<Value> {
+    pub(crate) fn processes(&self) -> Vec<Value> {
         let log = fs::read_to_string(self.dir.join("log.jsonl")).unwrap_or_default();
         log.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
     }
 
-    fn until_processes(&self, count: usize) -> Vec<Value> {
+    pub(crate) fn until_processes(&self, count: usize) -> Vec<Value> {
         until("the agent is started", || Some(self.processes()).filter(|all| all.len() >= count))
     }
 
-    fn attempt_file(&self, id: &str, attempt: u32, name: &str) -> PathBuf {
+    pub(crate) fn attempt_file(&self, id: &str, attempt: u32, name: &str) -> PathBuf {
         self.home.state().join(format!("runs/{id}/t1.a{attempt}/{name}"))
     }
 }
@@ -104,7 +106,7 @@ fn child_of(pid: u32) -> u32 {
     first.parse().expect("a pid")
 }
 
-const ALLOW: &str = "approvals: {mode: allow}";
+pub(crate) const ALLOW: &str = "approvals: {mode: allow}";
 
 fn usage(home: &Home, id: &str) -> (u64, u64, bool) {
     let usage = &home.show(id)["usage"];

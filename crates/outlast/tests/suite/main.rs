@@ -7,6 +7,7 @@
 
 mod adversaries;
 mod agents;
+mod agents_shown;
 mod attach;
 mod audit;
 mod bad_config;

@@ -3,6 +3,7 @@
 //! Keys are stable. Readers skip what they do not know; nothing is renamed or removed, and what is added
 //! may be missing, since the other side may be older.
 
+mod agent;
 mod budgets;
 mod control;
 mod creation;
@@ -19,6 +20,7 @@ mod triggers;
 mod turns;
 mod watch;
 
+pub use agent::*;
 pub use budgets::*;
 pub use control::*;
 pub use creation::*;
