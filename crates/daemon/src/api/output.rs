@@ -263,6 +263,8 @@ impl Feed {
         let (turn, number) = attempt;
         self.frame(&OutputFrame::Attempt { turn, attempt: number }, &[]).await?;
         let mut reader = None;
+        // Watched before it is read, so that nothing is written in between unseen.
+        let writes = self.writes(attempt);
         loop {
             // Asked before reading: what ended before is whole on disk.
             let is_over = !self.wanted.follow
@@ -270,8 +272,6 @@ impl Feed {
             let is_settled =
                 handle.as_ref().is_none_or(|it| is_settled(&it.snapshot.borrow(), attempt));
             let mut bytes = handle.as_ref().map(|handle| handle.output.bytes.subscribe());
-            // Watched before it is read, so that nothing is written in between unseen.
-            let writes = if is_over { None } else { self.writes(attempt) };
             reader = match reader {
                 Some(reader) => Some(reader),
                 None => self.begin(attempt, is_first, is_settled).await?,
@@ -290,7 +290,7 @@ impl Feed {
             let (Some(handle), Some(bytes)) = (handle.as_mut(), bytes.as_mut()) else {
                 return Ok(());
             };
-            self.until_more(handle, bytes, writes, attempt).await?;
+            self.until_more(handle, bytes, writes.as_ref(), attempt).await?;
         }
     }
 
@@ -441,9 +441,11 @@ impl Feed {
     fn writes(&self, (turn, attempt): (u32, u32)) -> Option<FileWatch> {
         let dir = self.supervisor.ground.layout.run(self.id.as_str()).attempt(turn, attempt);
         match self.wanted.what {
-            What::Output => None,
-            // The whole directory, since the file may not be there yet.
-            What::Transcript => Some(FileWatch::of(&[(&dir.0, Heed::Words)])),
+            What::Transcript if self.wanted.follow => {
+                // The whole directory, since the file may not be there yet.
+                Some(FileWatch::of(&[(&dir.0, Heed::Words)]))
+            }
+            What::Output | What::Transcript => None,
         }
     }
 
@@ -452,11 +454,11 @@ impl Feed {
         &self,
         handle: &mut Handle,
         bytes: &mut watch::Receiver<u64>,
-        writes: Option<FileWatch>,
+        writes: Option<&FileWatch>,
         attempt: (u32, u32),
     ) -> Result<(), Gone> {
         let written = async {
-            let Some(writes) = &writes else { return std::future::pending().await };
+            let Some(writes) = writes else { return std::future::pending().await };
             // A host may have no inotify to spare.
             let _late = tokio::time::timeout(LOOK_AGAIN, writes.changed()).await;
         };

@@ -76,15 +76,17 @@ impl Listing {
                 objects.push(&view::row(stray.row, Doing::unknown(stray.trouble)));
             }
         }
-        let mut left = self.left;
-        let mut write = |row: Row| {
-            left -= 1;
-            let doing = doing(supervisor, &row);
-            objects.push(&view::row(row, doing));
-        };
+        let mut rows = Vec::new();
         let most = self.left.min(PAGE);
         let store = &supervisor.ground.store;
-        let next = store.visit_page(filter, self.before, most, &mut write)?.filter(|_| left > 0);
+        let next = store.visit_page(filter, self.before, most, &mut |row: Row| rows.push(row))?;
+        let left = self.left - rows.len();
+        // Files of agents are read once the store is no longer.
+        for row in rows {
+            let doing = doing(supervisor, &row);
+            objects.push(&view::row(row, doing));
+        }
+        let next = next.filter(|_| left > 0);
         Ok(Page { objects, next: next.map(|before| Self { left, before: Some(before), ..self }) })
     }
 }

@@ -45,7 +45,7 @@ pub struct Activity {
     /// The question that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<QuestionNow>,
-    /// Why the events cannot be read. Then nothing is known of all the others.
+    /// Why the events cannot be read, or why no more of them are written. Then no tool is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// So many bytes of the events are not in this: lines that are damaged or too long, or more of them than are read
