@@ -27,10 +27,7 @@ use crate::{Answer, attached, loop_file, output, terminal, tty};
 const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
 
 pub(crate) async fn run(world: &World, args: Run) -> Answer {
-    if args.command.is_empty() && args.file.is_none() && !knows_its_command(&args) {
-        let problem = Problem::refusal("usage", "there is no COMMAND to run and no loop file");
-        return Err(problem.hint(loop_file::hint(&world.current_dir()?)));
-    }
+    refuse_nothing(world, &args)?;
     if args.detach {
         return start(world, args).await;
     }
@@ -56,9 +53,15 @@ pub(crate) async fn run(world: &World, args: Run) -> Answer {
     attached::attach(world, session, &created.id, &progress, detach).await
 }
 
-/// An agent that is driven is its own program.
-fn knows_its_command(args: &Run) -> bool {
-    args.agent.as_deref().and_then(driven).is_some_and(|it| !it.needs_command)
+/// Something has to say what is run: a file, a command, or an agent that is its own program.
+pub(super) fn refuse_nothing(world: &World, args: &Run) -> Result<(), Problem> {
+    let agent = args.agent.as_deref().and_then(driven);
+    let knows_its_own = agent.is_some_and(|agent| !agent.needs_command);
+    if !args.command.is_empty() || args.file.is_some() || knows_its_own {
+        return Ok(());
+    }
+    let problem = Problem::refusal("usage", "there is no COMMAND to run and no loop file");
+    Err(problem.hint(loop_file::hint(&world.current_dir()?)))
 }
 
 fn about(body: &CreateRun) -> About {

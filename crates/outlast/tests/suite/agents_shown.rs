@@ -409,4 +409,6 @@ fn an_agent_that_knows_its_program_needs_neither_file_nor_command() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let said = home.fails(2, &["run", "--agent", "acp", "--task", "x"]);
     assert!(said.contains("COMMAND"), "{said}");
+    let schedule = ["schedule", "add", "nightly", "--cron", "0 2 * * *", "--agent", "claude"];
+    home.ok(&[&schedule[..], &["--approvals", "deny", "--task", "x"]].concat());
 }
