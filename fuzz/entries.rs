@@ -43,7 +43,9 @@ pub(crate) const ALL: [(&str, Entry); 13] = [
 /// little is held.
 pub(crate) fn agents(bytes: &[u8]) {
     let mut now = Now::default();
-    bytes.split(|byte| *byte == b'\n').for_each(|line| drop(now.take(line)));
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let _what = now.take(line);
+    }
     assert!(now.tools.len() <= 64 && now.asked.len() <= 64);
     let is_end = |act: &Act| matches!(act, Act::Tell(AgentEvent::Ended(_)));
     let ends = |acts: Vec<Act>| acts.iter().filter(|act| is_end(act)).count();
