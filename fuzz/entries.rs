@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use outlast_agents::adapter::{Act, DRIVEN, Event as AgentEvent, Heard, Turn};
+use outlast_agents::adapter::{Act, DRIVEN, Event as AgentEvent, Heard, Now, Turn};
 use outlast_agents::{response, tool_input};
 use outlast_engine::Event;
 use outlast_wire::api::{
@@ -39,8 +39,14 @@ pub(crate) const ALL: [(&str, Entry); 13] = [
     ("workflow", workflow),
 ];
 
-/// What an agent prints, answers and pushes, to each adapter: a turn ends once.
+/// What an agent prints, answers and pushes, to each adapter: a turn ends once. And lines of an `agent.jsonl`, of which
+/// little is held.
 pub(crate) fn agents(bytes: &[u8]) {
+    let mut now = Now::default();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let _what = now.take(line);
+    }
+    assert!(now.tools.len() <= 64 && now.asked.len() <= 64);
     let is_end = |act: &Act| matches!(act, Act::Tell(AgentEvent::Ended(_)));
     let ends = |acts: Vec<Act>| acts.iter().filter(|act| is_end(act)).count();
     for kind in &DRIVEN {

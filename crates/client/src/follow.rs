@@ -21,12 +21,21 @@ const RETRY: Duration = Duration::from_millis(50);
 /// Which part of a run's output is read.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
+    pub what: What,
     pub turn: Option<u32>,
     pub attempt: Option<u32>,
     pub stream: Option<&'static str>,
     pub since: Option<String>,
     pub tail: Option<u64>,
     pub until: Until,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum What {
+    #[default]
+    Output,
+    /// The lines between Outlast and an agent that it drives, as they were.
+    Transcript,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,7 +108,11 @@ impl<'w> Output<'w> {
             if let Some((OutputFrame::End, _)) = frame
                 && !self.gone.is_empty()
             {
-                return Err(output_gone(&std::mem::take(&mut self.gone)));
+                let gone = std::mem::take(&mut self.gone);
+                return Err(match self.selection.what {
+                    What::Output => output_gone(&gone),
+                    What::Transcript => no_transcript(&gone),
+                });
             }
             if let Some((frame, data)) = frame {
                 if let Some(piece) = self.cursor.take(frame, data) {
@@ -129,8 +142,12 @@ impl<'w> Output<'w> {
     }
 
     fn ask(&self) -> Ask {
-        let Selection { turn, attempt, stream, since, tail, until } = &self.selection;
-        let mut ask = Ask::get(&run_path(&self.run, "/output"))
+        let Selection { what, turn, attempt, stream, since, tail, until } = &self.selection;
+        let noun = match what {
+            What::Output => "/output",
+            What::Transcript => "/transcript",
+        };
+        let mut ask = Ask::get(&run_path(&self.run, noun))
             .accept(FRAMES)
             .query_if("turn", *turn)
             .query_if("attempt", *attempt)
@@ -160,6 +177,13 @@ pub fn output_gone(attempts: &[String]) -> Problem {
     let message = format!("the output is gone from the disk: {}", attempts.join(", "));
     Problem::refusal("output_gone", message)
         .hint("the journal is whole: `outlast show` and `outlast events` say what is known")
+}
+
+/// An attempt that has started and has no transcript has lost it, or its driver never began.
+fn no_transcript(attempts: &[String]) -> Problem {
+    let message = format!("there is no transcript on the disk: {}", attempts.join(", "));
+    Problem::refusal("output_gone", message)
+        .hint("`outlast show RUN --turn N` says what else is known of the attempt")
 }
 
 /// How far the output has been read. The cursor recognises the bytes that come again after a reconnect.

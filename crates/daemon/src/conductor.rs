@@ -44,8 +44,8 @@ pub(crate) fn start(
 ) -> Handle {
     let (mailbox, inbox) = mpsc::channel(MAILBOX);
     let (snapshot, seen) = watch::channel(Snapshot::of(fenced.run()));
-    let (output, stop_asked) = (Arc::default(), Arc::default());
-    let handle = Handle { mailbox, snapshot: seen, output, stop_asked };
+    let (output, agent, stop_asked) = (Arc::default(), Arc::default(), Arc::default());
+    let handle = Handle { mailbox, snapshot: seen, output, agent, stop_asked };
     supervisor.enter(fenced.run(), handle.clone());
     let driver = Driver::new(supervisor.clone(), fenced, handle.clone(), snapshot);
     #[expect(

@@ -23,6 +23,7 @@ mod view;
 mod workspace;
 mod workspace_op;
 
+mod activity;
 mod conversation;
 mod directory;
 mod output;

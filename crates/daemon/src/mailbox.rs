@@ -8,6 +8,8 @@ use outlast_engine::{Input, Run, StopMode};
 use outlast_wire::api::Trouble;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
+use crate::activity::AgentWatch;
+
 /// What a conductor is told.
 pub(crate) enum Message {
     Input {
@@ -41,6 +43,8 @@ pub(crate) struct Handle {
     pub(crate) mailbox: mpsc::Sender<Message>,
     pub(crate) snapshot: watch::Receiver<Snapshot>,
     pub(crate) output: Arc<OutputWatch>,
+    /// What its agent is at, for clients that look.
+    pub(crate) agent: Arc<AgentWatch>,
     /// The order to stop that was given last, for a conductor that is kept from its mailbox by a full disk.
     pub(crate) stop_asked: Arc<watch::Sender<Option<StopMode>>>,
 }

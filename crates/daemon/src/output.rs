@@ -47,6 +47,8 @@ pub(crate) struct Reader {
     log: File,
     /// `None` once it is of no use: the bytes speak for themselves.
     index: Option<File>,
+    /// True of a file that never has an index.
+    is_bare: bool,
     /// The next byte to read.
     offset: u64,
     /// A chunk that is not beyond it.
@@ -58,27 +60,31 @@ pub(crate) struct Reader {
 impl Reader {
     /// `None` if there is no output, not even an empty one.
     pub(crate) fn open(dir: &AttemptDir) -> io::Result<Option<Self>> {
-        let open = |path: std::path::PathBuf| match files::open_regular(&path) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        };
-        let Some(log) = open(dir.output())? else { return Ok(None) };
-        let index = open(dir.index())?;
+        let Some(log) = open_if_there(&dir.output())? else { return Ok(None) };
+        let index = open_if_there(&dir.index())?;
         // A shim makes the log first, and its index before a byte is in it.
         if index.is_none() && log.metadata()?.len() == 0 {
             return Ok(None);
         }
-        let mut reader = Self { log, index, offset: 0, chunk: 0, piece: FIRST_PIECE };
+        let mut reader =
+            Self { log, index, is_bare: false, offset: 0, chunk: 0, piece: FIRST_PIECE };
         if let Err(error) = reader.header() {
             reader.do_without(error)?;
         }
         Ok(Some(reader))
     }
 
-    /// True if the bytes are read without their index: then nothing is known of streams and times.
+    /// The lines between a driver and its agent. `None` if there are none, not even an empty file.
+    pub(crate) fn of_transcript(dir: &AttemptDir) -> io::Result<Option<Self>> {
+        let log = open_if_there(&dir.transcript())?;
+        let reader =
+            |log| Self { log, index: None, is_bare: true, offset: 0, chunk: 0, piece: FIRST_PIECE };
+        Ok(log.map(reader))
+    }
+
+    /// True if the bytes are read without the index that they had: then nothing is known of streams and times.
     pub(crate) fn is_damaged(&self) -> bool {
-        self.index.is_none()
+        self.index.is_none() && !self.is_bare
     }
 
     /// Reads on without the index, if that is what the error is about.
@@ -93,7 +99,7 @@ impl Reader {
     /// The same, of output to which nothing more will be written: an index that does not reach its end is of no use.
     pub(crate) fn settled(mut self) -> io::Result<Self> {
         let length = self.log.metadata()?.len();
-        if !self.is_damaged() && length > 0 {
+        if self.index.is_some() && length > 0 {
             let last = match self.chunks()?.checked_sub(1) {
                 Some(number) => self.chunk_at(number)?,
                 None => None,
@@ -121,7 +127,7 @@ impl Reader {
     /// Goes to a byte. What is beyond the end is waited for.
     pub(crate) fn seek(&mut self, offset: u64) -> io::Result<()> {
         self.offset = offset;
-        if self.is_damaged() {
+        if self.index.is_none() {
             return Ok(());
         }
         let last = self.chunks()?;
@@ -131,7 +137,7 @@ impl Reader {
 
     /// Goes to the first byte that arrived at `since` or later; to the first of all if times are not known.
     pub(crate) fn seek_time(&mut self, since: Time) -> io::Result<()> {
-        if self.is_damaged() {
+        if self.index.is_none() {
             return Ok(());
         }
         let last = self.chunks()?;
@@ -151,7 +157,7 @@ impl Reader {
 
     /// Goes to the start of the last `lines` lines, of one stream or of all.
     pub(crate) fn seek_tail(&mut self, lines: u64, stream: Option<Stream>) -> io::Result<()> {
-        if self.is_damaged() {
+        if self.index.is_none() {
             return self.seek_raw_tail(lines);
         }
         let header = self.header()?;
@@ -206,7 +212,7 @@ impl Reader {
 
     /// The next piece, at the offset where the last one ended.
     pub(crate) fn next(&mut self) -> io::Result<Piece> {
-        if !self.is_damaged() {
+        if self.index.is_some() {
             match self.next_indexed() {
                 Err(error) => self.do_without(error)?,
                 known => return known,
@@ -348,6 +354,14 @@ impl Reader {
             }
         }
         Ok(low)
+    }
+}
+
+fn open_if_there(path: &std::path::Path) -> io::Result<Option<File>> {
+    match files::open_regular(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -6,8 +6,8 @@ use outlast_engine as engine;
 use outlast_engine::{Health, Row, Run, Time, Word};
 use outlast_store::NoticeCounts;
 use outlast_wire::api::{
-    AgentView, AsksView, BlockedView, InboxView, LimitView, Notices, OriginView, RecoveredView,
-    Restarts, RunRow, RunView, Trouble, Usage, WorkflowView,
+    Activity, AgentRow, AgentView, AsksView, BlockedView, InboxView, LimitView, Notices,
+    OriginView, RecoveredView, Restarts, RunRow, RunView, Trouble, Usage, WorkflowView,
 };
 
 /// What a view needs beyond the journal.
@@ -20,6 +20,8 @@ pub(crate) struct Beside {
     pub(crate) last_line: Option<String>,
     pub(crate) trouble: Option<Trouble>,
     pub(crate) notices: Notices,
+    /// What its agent is at.
+    pub(crate) activity: Option<Activity>,
     /// The run above all others that it belongs to.
     pub(crate) root: String,
 }
@@ -69,7 +71,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 }
 
 pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
-    let Doing { trouble, since, why, asks_seq } = doing;
+    let Doing { trouble, since, why, asks_seq, agent } = doing;
     RunRow {
         id: row.id.0,
         name: row.name,
@@ -96,6 +98,7 @@ pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
         parent: row.parent.map(|parent| parent.0),
         trigger: row.trigger,
         asks_seq,
+        agent,
     }
 }
 
@@ -135,6 +138,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         agent: AgentView {
             kind: run.spec.agent.kind.clone(),
             command: run.spec.agent.command.clone(),
+            activity: beside.activity.unwrap_or_default(),
         },
         turn: attempt.map_or(0, |last| last.turn),
         attempt: attempt.map_or(0, |last| last.number),
@@ -204,6 +208,7 @@ pub(crate) struct Doing {
     since: Option<String>,
     why: Option<String>,
     asks_seq: Option<u64>,
+    agent: Option<AgentRow>,
 }
 
 impl Doing {
@@ -211,19 +216,23 @@ impl Doing {
         let asks_seq = run.asks().map(|it| it.seq).max(run.releases(None));
         if let Some(trouble) = trouble {
             let (since, why) = (Some(trouble.since.clone()), Some(trouble.message.clone()));
-            return Self { trouble: Some(trouble), since, why, asks_seq };
+            return Self { trouble: Some(trouble), since, why, asks_seq, agent: None };
         }
         if run.has_ended() {
             return Self::default();
         }
         let why = Some(run.condition.why_at(now)).filter(|why| !why.is_empty());
-        Self { trouble, since: Some(rfc3339(run.condition.since)), why, asks_seq }
+        Self { trouble, since: Some(rfc3339(run.condition.since)), why, asks_seq, agent: None }
+    }
+
+    pub(crate) fn with_agent(self, agent: Option<AgentRow>) -> Self {
+        Self { agent, ..self }
     }
 
     /// Of a run that cannot be read.
     pub(crate) fn unknown(trouble: Trouble) -> Self {
         let (since, why) = (Some(trouble.since.clone()), Some(trouble.message.clone()));
-        Self { trouble: Some(trouble), since, why, asks_seq: None }
+        Self { trouble: Some(trouble), since, why, asks_seq: None, agent: None }
     }
 }
 

@@ -7,7 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outlast_agents::adapter::{Context, Ended, Event, Orders, Session, Spent, Stamped};
+use outlast_agents::adapter::{
+    Context, Ended, Event, MOST_EVENTS, Orders, Session, Spent, Stamped,
+};
 use outlast_home::layout::AttemptDir;
 use serde::Serialize;
 
@@ -15,9 +17,6 @@ use crate::secrets::Secrets;
 
 /// Of a transcript so much is kept; the events go on.
 const MOST_TRANSCRIPT: u64 = 256 << 20;
-
-/// After so many bytes of events only those are written that decide something.
-const MOST_EVENTS: u64 = 64 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Record {
@@ -100,8 +99,9 @@ impl Record {
         let stamped = Stamped { at_ms: now_ms(), event: event.clone() };
         let mut line = serde_json::to_string(&stamped).map_err(io::Error::other)?;
         line.push('\n');
+        let line = self.secrets.hide(&line);
         self.event_bytes += line.len() as u64;
-        self.events.write_all(self.secrets.hide(&line).as_bytes())?;
+        self.events.write_all(line.as_bytes())?;
         if let Event::Session { id } = event {
             self.converse(id)?;
         }

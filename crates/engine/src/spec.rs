@@ -106,6 +106,22 @@ pub enum Approvals {
     Allow,
 }
 
+impl Approvals {
+    pub const ALL: [Self; 3] = [Self::Park, Self::Deny, Self::Allow];
+
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Park => "park",
+            Self::Deny => "deny",
+            Self::Allow => "allow",
+        }
+    }
+
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|approvals| approvals.word() == word)
+    }
+}
+
 /// From when on a run is not doing well. 0 turns a rule off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthRules {

@@ -216,6 +216,12 @@ impl RunDir {
 pub struct AttemptDir(pub PathBuf);
 
 impl AttemptDir {
+    /// Turn and attempt of a directory with this name: `t3.a1` is turn 3, attempt 1.
+    pub fn step_of(name: &str) -> Option<(u32, u32)> {
+        let (turn, attempt) = name.strip_prefix('t')?.split_once(".a")?;
+        Some((turn.parse().ok()?, attempt.parse().ok()?))
+    }
+
     pub fn spec(&self) -> PathBuf {
         self.0.join("spec.json")
     }

@@ -126,6 +126,7 @@ codes! {
     NeedsDecision "needs_decision" 409 2 "the run waits for a yes or a no"
     NoTerminal "no_terminal" 409 2 "the run has no terminal now"
     NotBlocked "not_blocked" 409 2 "the run is not blocked"
+    NotDriven "not_driven" 409 2 "the agent of the run is a command, and not one that is driven"
     NotInJournal "not_in_journal" 409 2 "the run has a directory and no journal"
     NotLive "not_live" 409 2 "the attempt is not alive"
     NotPaused "not_paused" 409 2 "the run is neither paused nor blocked"

@@ -120,6 +120,9 @@ impl Session {
     }
 }
 
+/// After so many bytes of events a driver writes only those that decide something: no tools and no texts.
+pub const MOST_EVENTS: u64 = 64 << 20;
+
 /// A line of `agent.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamped {

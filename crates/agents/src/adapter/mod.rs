@@ -16,6 +16,7 @@ mod event;
 mod files;
 mod gemini;
 mod json;
+mod now;
 mod opencode;
 mod pi;
 
@@ -23,7 +24,10 @@ use serde::{Deserialize, Serialize};
 
 pub use declared::{Declared, Unusable};
 pub use event::{End, Event, Question, Spent, Trouble, TroubleKind};
-pub use files::{Caps, Context, Ended, Orders, Session, Stamped, decided_questions, last_spent};
+pub use files::{
+    Caps, Context, Ended, MOST_EVENTS, Orders, Session, Stamped, decided_questions, last_spent,
+};
+pub use now::{Asked, Now, Retrying, Running, Taken};
 
 /// What one attempt at one turn is asked, as the daemon wrote it down for the driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,6 +26,7 @@ pub(crate) mod public;
 mod recover;
 pub(crate) mod runs;
 mod sinks;
+mod transcript;
 mod tree;
 mod triggers;
 mod turns;
@@ -127,6 +128,7 @@ routes! {
     get "/v1/runs/{run}/wait" => runs::wait;
     get "/v1/runs/{run}/events" => events::list;
     get "/v1/runs/{run}/output" => output::read;
+    get "/v1/runs/{run}/transcript" => transcript::read;
     get "/v1/runs/{run}/attach" => attach::attach;
     get "/v1/triggers" => triggers::list;
     post "/v1/triggers" => triggers::add;

@@ -6,7 +6,7 @@ use utoipa::OpenApi;
 
 use super::{
     at_turn, attach, budgets, control, creation, daemon, doctor, events, gc, hooks, orders, output,
-    pause_all, probes, recover, runs, sinks, tree, triggers, turns, watch,
+    pause_all, probes, recover, runs, sinks, transcript, tree, triggers, turns, watch,
 };
 
 #[derive(OpenApi)]
@@ -51,6 +51,7 @@ use super::{
         runs::wait,
         events::list,
         output::read,
+        transcript::read,
         attach::attach,
         triggers::list,
         triggers::add,

@@ -3,7 +3,9 @@
 //! Read from the attempt's files, so a client's pace is its own affair: nothing waits for it but this.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
@@ -12,6 +14,7 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use outlast_engine::{RunId, Time, Tree};
+use outlast_home::layout::AttemptDir;
 use outlast_wire::api::{FRAMES, OutputFrame};
 use outlast_wire::codes::Code;
 use outlast_wire::output::Stream;
@@ -30,7 +33,11 @@ use crate::runs::find::resolve;
 use crate::runs::heard::Heard;
 use crate::supervisor::Supervisor;
 use crate::sync::lock;
+use crate::world::file_watch::{FileWatch, Heed};
 use crate::world::files;
+
+/// After so long a transcript is looked at again, whether or not the kernel has said that it was written to.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Deserialize, utoipa::IntoParams)]
 pub(crate) struct OutputQuery {
@@ -58,6 +65,16 @@ pub(crate) async fn read(
 ) -> Answer<Response> {
     let id = resolve(&supervisor, &run).await?;
     let wanted = Wanted::parse(&query)?;
+    stream_of(supervisor, id, wanted, &headers).await
+}
+
+/// The bytes that are wanted, as an answer that is written while they are read.
+pub(super) async fn stream_of(
+    supervisor: Arc<Supervisor>,
+    id: RunId,
+    wanted: Wanted,
+    headers: &HeaderMap,
+) -> Answer<Response> {
     let is_framed = headers.get(ACCEPT).is_some_and(|accept| accept == FRAMES);
     let heard = Arc::new(Mutex::new(Heard::default()));
     let attempts = {
@@ -65,7 +82,7 @@ pub(crate) async fn read(
         let heard = heard.clone();
         blocking(move || {
             attempts(&supervisor, &id, &wanted, &heard).map_err(|error| {
-                let message = format!("the output of run {id} cannot be read: {error}");
+                let message = format!("the {} of run {id} cannot be read: {error}", wanted.what);
                 Refusal::new(Code::OutputUnreadable, message)
             })
         })
@@ -87,15 +104,34 @@ pub(crate) async fn read(
     Ok(([(CONTENT_TYPE, kind)], Body::from_stream(chunks)).into_response())
 }
 
-#[derive(Debug, Clone)]
-struct Wanted {
-    turn: Option<u32>,
-    attempt: Option<u32>,
-    offset: Option<u64>,
-    follow: bool,
-    tail: Option<u64>,
-    since: Option<Time>,
-    stream: Option<Stream>,
+/// Which file of an attempt is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum What {
+    #[default]
+    Output,
+    /// The lines between a driver and its agent.
+    Transcript,
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Output => "output",
+            Self::Transcript => "transcript",
+        })
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    pub(super) what: What,
+    pub(super) turn: Option<u32>,
+    pub(super) attempt: Option<u32>,
+    pub(super) offset: Option<u64>,
+    pub(super) follow: bool,
+    pub(super) tail: Option<u64>,
+    pub(super) since: Option<Time>,
+    pub(super) stream: Option<Stream>,
 }
 
 impl Wanted {
@@ -113,6 +149,7 @@ impl Wanted {
             Some(text) => Some(time(text)?),
         };
         Ok(Self {
+            what: What::Output,
             turn: query.turn,
             attempt: query.attempt,
             offset: query.offset,
@@ -142,7 +179,7 @@ fn attempts(
     heard.read_on(&*supervisor.ground.store, id).map_err(std::io::Error::other)?;
     let mut attempts: Vec<(u32, u32)> = files::names(&supervisor.ground.layout.run(id.as_str()).0)?
         .iter()
-        .filter_map(|name| number(name.to_str()?))
+        .filter_map(|name| AttemptDir::step_of(name.to_str()?))
         .chain(heard.attempts())
         .filter(|(turn, attempt)| {
             wanted.turn.is_none_or(|only| only == *turn)
@@ -155,12 +192,6 @@ fn attempts(
         attempts.drain(..attempts.len() - 1);
     }
     Ok(attempts)
-}
-
-/// `t3.a1` is turn 3, attempt 1.
-fn number(name: &str) -> Option<(u32, u32)> {
-    let (turn, attempt) = name.strip_prefix('t')?.split_once(".a")?;
-    Some((turn.parse().ok()?, attempt.parse().ok()?))
 }
 
 /// The client has gone, or cannot be told more.
@@ -232,6 +263,8 @@ impl Feed {
         let (turn, number) = attempt;
         self.frame(&OutputFrame::Attempt { turn, attempt: number }, &[]).await?;
         let mut reader = None;
+        // Watched before it is read, so that nothing is written in between unseen.
+        let writes = self.writes(attempt);
         loop {
             // Asked before reading: what ended before is whole on disk.
             let is_over = !self.wanted.follow
@@ -257,7 +290,7 @@ impl Feed {
             let (Some(handle), Some(bytes)) = (handle.as_mut(), bytes.as_mut()) else {
                 return Ok(());
             };
-            self.until_more(handle, bytes, attempt).await?;
+            self.until_more(handle, bytes, writes.as_ref(), attempt).await?;
         }
     }
 
@@ -291,7 +324,11 @@ impl Feed {
         let dir = self.supervisor.ground.layout.run(self.id.as_str()).attempt(turn, attempt);
         let wanted = self.wanted.clone();
         self.blocking(move || {
-            let Some(reader) = Reader::open(&dir)? else { return Ok(None) };
+            let opened = match wanted.what {
+                What::Output => Reader::open(&dir)?,
+                What::Transcript => Reader::of_transcript(&dir)?,
+            };
+            let Some(reader) = opened else { return Ok(None) };
             let mut reader = if is_settled { reader.settled()? } else { reader };
             match wanted {
                 Wanted { tail: Some(lines), stream, .. } => reader.seek_tail(lines, stream)?,
@@ -355,23 +392,26 @@ impl Feed {
     /// Says that there is no log, unless there was nothing in it; or that it is shorter than it was.
     async fn gone(&self, attempt: (u32, u32)) -> Result<(), Gone> {
         let (turn, number) = attempt;
-        let log =
-            self.supervisor.ground.layout.run(self.id.as_str()).attempt(turn, number).output();
+        let dir = self.supervisor.ground.layout.run(self.id.as_str()).attempt(turn, number);
+        let what = self.wanted.what;
         let (supervisor, id, heard) =
             (self.supervisor.clone(), self.id.clone(), self.heard.clone());
         let lost = self
             .blocking(move || {
                 let mut heard = lock(&heard);
                 heard.read_on(&*supervisor.ground.store, &id).map_err(std::io::Error::other)?;
-                Ok(heard.lost(attempt, &log))
+                Ok(match what {
+                    What::Output => heard.lost(attempt, &dir.output()),
+                    What::Transcript => heard.lacks(attempt, &dir.transcript()).then_some(None),
+                })
             })
             .await?;
         let Some(bytes) = lost else { return Ok(()) };
-        tracing::error!(run = %self.id, turn, attempt = number, ?bytes, "an output is gone");
+        tracing::error!(run = %self.id, turn, attempt = number, ?bytes, ?what, "an output is gone");
         match self.is_framed {
             true => self.frame(&OutputFrame::Gone { bytes }, &[]).await,
             false => {
-                let marker = format!("\n[outlast: the output of t{turn}.a{number} is gone]\n");
+                let marker = format!("\n[outlast: the {what} of t{turn}.a{number} is gone]\n");
                 self.bytes(marker.into()).await
             }
         }
@@ -397,15 +437,34 @@ impl Feed {
         self.send.send(Ok(bytes)).await.map_err(|_| Gone)
     }
 
-    /// Waits for more output, or for the attempt's end.
+    /// What the kernel says of a file whose writer says nothing to us.
+    fn writes(&self, (turn, attempt): (u32, u32)) -> Option<FileWatch> {
+        let dir = self.supervisor.ground.layout.run(self.id.as_str()).attempt(turn, attempt);
+        match self.wanted.what {
+            What::Transcript if self.wanted.follow => {
+                // The whole directory, since the file may not be there yet.
+                Some(FileWatch::of(&[(&dir.0, Heed::Words)]))
+            }
+            What::Output | What::Transcript => None,
+        }
+    }
+
+    /// Waits for more, or for the attempt's end.
     async fn until_more(
         &self,
         handle: &mut Handle,
         bytes: &mut watch::Receiver<u64>,
+        writes: Option<&FileWatch>,
         attempt: (u32, u32),
     ) -> Result<(), Gone> {
+        let written = async {
+            let Some(writes) = writes else { return std::future::pending().await };
+            // A host may have no inotify to spare.
+            let _late = tokio::time::timeout(LOOK_AGAIN, writes.changed()).await;
+        };
         tokio::select! {
             _ = bytes.changed() => Ok(()),
+            () = written => Ok(()),
             gone = self.until(handle.snapshot.clone(), |seen| is_past(seen, attempt)) => gone,
         }
     }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use outlast_engine::{Row, Run, StateName};
 use outlast_store::{Cursor, Filter, Remove};
-use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, RunRow, RunView, Waited};
+use outlast_wire::api::{AgentRow, FORGOTTEN_HEADER, HELD_HEADER, RunRow, RunView, Waited};
 use outlast_wire::codes::Code;
 use serde::Deserialize;
 
@@ -76,20 +76,22 @@ impl Listing {
                 objects.push(&view::row(stray.row, Doing::unknown(stray.trouble)));
             }
         }
-        let mut left = self.left;
-        let mut write = |row: Row| {
-            left -= 1;
-            let doing = doing(supervisor, &row);
-            objects.push(&view::row(row, doing));
-        };
+        let mut rows = Vec::new();
         let most = self.left.min(PAGE);
         let store = &supervisor.ground.store;
-        let next = store.visit_page(filter, self.before, most, &mut write)?.filter(|_| left > 0);
+        let next = store.visit_page(filter, self.before, most, &mut |row: Row| rows.push(row))?;
+        let left = self.left - rows.len();
+        // Files of agents are read once the store is no longer.
+        for row in rows {
+            let doing = doing(supervisor, &row);
+            objects.push(&view::row(row, doing));
+        }
+        let next = next.filter(|_| left > 0);
         Ok(Page { objects, next: next.map(|before| Self { left, before: Some(before), ..self }) })
     }
 }
 
-/// How a run is doing: an open one from its conductor, and of any other there is nothing to say.
+/// How a run is doing: an open one from its conductor, and of any other there is nothing to say. Blocks.
 pub(super) fn doing(supervisor: &Supervisor, row: &Row) -> Doing {
     if !row.is_open {
         return Doing::default();
@@ -97,7 +99,12 @@ pub(super) fn doing(supervisor: &Supervisor, row: &Row) -> Doing {
     match (supervisor.handle(&row.id), supervisor.trouble_of(&row.id)) {
         (Some(handle), trouble) => {
             let run = handle.snapshot.borrow().run.clone();
-            Doing::of(&run, trouble, supervisor.ground.world.now())
+            let world = &supervisor.ground.world;
+            let dir = supervisor.ground.layout.run(run.id.as_str());
+            let activity = handle.agent.look(&run, &dir, world);
+            let kind = &run.spec.agent.kind;
+            let agent = activity.map(|activity| AgentRow { kind: kind.clone(), activity });
+            Doing::of(&run, trouble, world.now()).with_agent(agent)
         }
         (None, Some(trouble)) => Doing::unknown(trouble),
         (None, None) => Doing::default(),

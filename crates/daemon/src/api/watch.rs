@@ -1,7 +1,7 @@
 //! The runs as they change, for screens: the whole list first, then a row for each run that looks different.
 //!
 //! A slow reader gets the latest row of each run and none of those between. The last lines of the output are
-//! asked for only while a client reads this.
+//! asked for only while a client reads this, and only then is it looked whether a driven agent has done something.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,12 +15,13 @@ use outlast_engine::RunId;
 use outlast_store::Filter;
 use outlast_wire::api::{RunRow, WatchNews};
 use serde::Deserialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Daemon;
 use super::runs;
-use crate::lanes::blocking;
+use crate::activity;
+use crate::lanes::{Lane, blocking};
 use crate::mailbox::Following;
 use crate::mailbox::Handle;
 use crate::refusal::{Answer, Refusal};
@@ -35,6 +36,9 @@ const MOST_ENDED: usize = 5000;
 /// The shortest time between two batches of rows, and between two looks at one run's output.
 const PACE: Duration = Duration::from_millis(100);
 const LINE_PACE: Duration = Duration::from_millis(400);
+
+/// Between two looks at the events of one agent: as often as `top` draws by itself.
+const AGENT_PACE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, utoipa::IntoParams)]
 pub(crate) struct WatchQuery {
@@ -112,7 +116,7 @@ impl Feed {
     async fn tell(&mut self, ids: Vec<RunId>) -> Result<(), Over> {
         for id in &ids {
             let handle = self.supervisor.handle(id);
-            self.lines.follow(id, handle, &self.watcher);
+            self.lines.follow(&self.supervisor, id, handle, &self.watcher);
         }
         let supervisor = self.supervisor.clone();
         let all = blocking(move || ids.iter().map(|id| news_of(&supervisor, id)).collect());
@@ -197,11 +201,21 @@ struct Lines {
 
 impl Lines {
     /// Looks at the output of a run for as long as it has a conductor.
-    fn follow(&mut self, id: &RunId, handle: Option<Handle>, watcher: &Arc<Watcher>) {
+    fn follow(
+        &mut self,
+        supervisor: &Arc<Supervisor>,
+        id: &RunId,
+        handle: Option<Handle>,
+        watcher: &Arc<Watcher>,
+    ) {
         while self.tasks.try_join_next().is_some() {}
         match (handle, self.followed.contains_key(id)) {
             (Some(handle), false) => {
-                let task = self.tasks.spawn(note_lines(handle, id.clone(), watcher.clone()));
+                let doings = note_doings(supervisor.clone(), handle.clone(), watcher.clone());
+                let lines = note_lines(handle, id.clone(), watcher.clone());
+                let task = self.tasks.spawn(async {
+                    tokio::join!(lines, doings);
+                });
                 self.followed.insert(id.clone(), task);
             }
             (None, true) => {
@@ -226,4 +240,34 @@ async fn note_lines(handle: Handle, id: RunId, watcher: Arc<Watcher>) {
         watcher.note(&id);
         tokio::time::sleep(LINE_PACE).await;
     }
+}
+
+/// Says when the agent of a live attempt has done something. Of a run whose agent is not driven, or that rests, nothing
+/// is looked at.
+async fn note_doings(supervisor: Arc<Supervisor>, mut handle: Handle, watcher: Arc<Watcher>) {
+    let (id, is_driven) = {
+        let run = &handle.snapshot.borrow().run;
+        (run.id.clone(), activity::is_driven(run))
+    };
+    if !is_driven {
+        return;
+    }
+    let mut last = None;
+    loop {
+        let Ok(step) = live_attempt(&mut handle).await else { return };
+        let dir = supervisor.ground.layout.run(id.as_str()).attempt(step.0, step.1);
+        let Ok(seen) = Lane::Clients.run(move || (step, activity::trace(&dir))).await else {
+            return;
+        };
+        if last.replace(seen) != Some(seen) {
+            watcher.note(&id);
+        }
+        tokio::time::sleep(AGENT_PACE).await;
+    }
+}
+
+/// The attempt that is alive, once one is; fails when the conductor has gone.
+async fn live_attempt(handle: &mut Handle) -> Result<(u32, u32), watch::error::RecvError> {
+    let seen = handle.snapshot.wait_for(|seen| seen.run.live().is_some()).await?;
+    Ok(seen.run.live().map(|live| (live.turn, live.number)).unwrap_or_default())
 }

@@ -81,6 +81,10 @@ pub(crate) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
         let scope = shim_pid.and_then(peers::scope_of);
         let notices = view::notices(supervisor.ground.store.notice_counts(&run.id)?);
         let root = root_of(&supervisor, &run)?;
+        let run_dir = supervisor.ground.layout.run(run.id.as_str());
+        let handle = supervisor.handle(&run.id);
+        let activity =
+            handle.and_then(|it| it.agent.look(&run, &run_dir, &supervisor.ground.world));
         let beside = Beside {
             shim_pid,
             scope,
@@ -89,6 +93,7 @@ pub(crate) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
             last_line,
             trouble,
             notices,
+            activity,
             root,
         };
         Ok(view::run(&run, beside, supervisor.ground.world.now()))

@@ -64,6 +64,12 @@ impl Heard {
         self.attempts.keys().copied()
     }
 
+    /// True if a file is not there that every attempt has which has started.
+    pub(crate) fn lacks(&self, attempt: (u32, u32), file: &Path) -> bool {
+        let is_missing = || file.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        self.attempts.contains_key(&attempt) && is_missing()
+    }
+
     /// If a log that is not at this path, or not all of it, held something: how many bytes, as far as is known.
     pub(crate) fn lost(&self, attempt: (u32, u32), log: &Path) -> Option<Option<u64>> {
         let lost = match self.attempts.get(&attempt)? {

@@ -12,6 +12,7 @@ pub(crate) mod orders;
 pub(crate) mod remove;
 pub(crate) mod spec;
 pub(crate) mod tell;
+mod transcript;
 pub(crate) mod trigger_orders;
 pub(crate) mod turns;
 pub(crate) mod workspaces;

@@ -5,9 +5,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use outlast_engine::{
-    OutputPolicy, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window, Workspace,
+    Approvals, OutputPolicy, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window,
+    Workspace,
 };
-use outlast_wire::api::CreateRun;
+use outlast_wire::api::{AskedDriving, CreateRun};
 use outlast_wire::codes::Code;
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{
@@ -33,6 +34,9 @@ const LONGEST_LABEL: usize = 4096;
 const LONGEST_TASK: usize = 256 << 10;
 const MOST_WATCHES: usize = 16;
 const LONGEST_PATTERN: usize = 1024;
+const MOST_ALLOWED: usize = 256;
+/// Of a model, an effort or a tool.
+const LONGEST_WORD: usize = 256;
 
 /// A run that can be made.
 #[derive(Clone)]
@@ -63,6 +67,7 @@ pub(crate) fn of(
     check_labels(asked)?;
     check_task(asked.task.as_deref())?;
     check_watches(asked)?;
+    check_driving(&asked.driving)?;
     // Read once: a file that changes meanwhile does not make one run of two configs.
     let config = supervisor.config().map_err(|problems| refusal(&problems))?;
     let loaded = load(supervisor, &config, asked)?;
@@ -152,6 +157,18 @@ fn overrides(asked: &CreateRun) -> Answer<Overrides> {
         max_cost_usd_micros: limits.max_cost_usd_micros,
         priority: asked.priority,
         backoff_ms: asked.backoff_ms,
+        approvals: asked.driving.approvals.as_deref().map(approvals).transpose()?,
+        allow: Some(asked.driving.allow.clone()).filter(|allow| !allow.is_empty()),
+        model: asked.driving.model.clone(),
+        effort: asked.driving.effort.clone(),
+    })
+}
+
+fn approvals(word: &str) -> Answer<Approvals> {
+    Approvals::of(word).ok_or_else(|| {
+        let words = Approvals::ALL.map(Approvals::word).join(", ");
+        Refusal::new(Code::BadRequest, format!("{word:?} is no way to treat a question"))
+            .hint(format!("one of {words}"))
     })
 }
 
@@ -336,6 +353,27 @@ fn check_watches(asked: &CreateRun) -> Answer<()> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+fn check_driving(asked: &AskedDriving) -> Answer<()> {
+    let AskedDriving { approvals: _, allow, model, effort } = asked;
+    if allow.len() > MOST_ALLOWED {
+        let count = allow.len();
+        return Err(bad_request(format!("{count} allowed tools are more than {MOST_ALLOWED}")));
+    }
+    let words = allow.iter().map(|word| ("tool", word));
+    let words = words.chain(model.iter().map(|word| ("model", word)));
+    for (what, word) in words.chain(effort.iter().map(|word| ("effort", word))) {
+        if word.trim().is_empty() || word.len() > LONGEST_WORD {
+            let bytes = word.len();
+            let refusal =
+                Refusal::new(Code::BadRequest, format!("the name of a {what} has {bytes} bytes"));
+            return Err(
+                refusal.hint(format!("the vendor's own word, of 1 to {LONGEST_WORD} bytes"))
+            );
+        }
+    }
+    Ok(())
 }
 
 fn check_name(name: Option<&str>) -> Answer<()> {

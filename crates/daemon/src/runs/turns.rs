@@ -2,6 +2,7 @@
 
 use std::path::Path as FilePath;
 
+use outlast_agents::adapter::driven;
 use outlast_engine::{Charge, Event, Fact, Purpose, RunId, TurnOutcome};
 use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::api::{
@@ -12,6 +13,7 @@ use outlast_wire::codes::Code;
 use serde_json::{Value, json};
 
 use super::heard::Heard;
+use super::transcript::{self, Room};
 use crate::refusal::Answer;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
@@ -30,21 +32,33 @@ const PAGE: usize = 1000;
 pub(crate) fn look(supervisor: &Supervisor, id: &RunId, turn: u32) -> Answer<TurnView> {
     let dir = supervisor.ground.layout.run(id.as_str());
     let mut heard = Heard::default();
+    let mut is_driven = false;
     let looking = Looking { turn, dir: &dir, view: empty(id, turn) };
     let mut view = looking.through(|after| {
         let page = supervisor.ground.store.events(id, after, PAGE)?;
         page.iter().for_each(|event| heard.hear(&event.fact));
+        is_driven |= page.iter().any(|event| is_of_driven(&event.fact));
         Ok::<_, outlast_store::Error>(page)
     })?;
     for attempt in &mut view.attempts {
         let log = dir.attempt(turn, attempt.attempt).output();
         attempt.output_gone = heard.lost((turn, attempt.attempt), &log).is_some();
     }
+    let mut room = Room::default();
+    for attempt in view.attempts.iter_mut().rev().filter(|_| is_driven) {
+        let dir = dir.attempt(turn, attempt.attempt);
+        let is_over = attempt.ended_at.is_some();
+        attempt.agent = Some(transcript::read(&dir, is_over, &mut room));
+    }
     if view.attempts.is_empty() && view.errands.is_empty() {
         let refusal = Refusal::new(Code::UnknownTurn, format!("run {id} has no turn {turn}"));
         return Err(refusal.hint(format!("`outlast show {id}` says how many there are")));
     }
     Ok(view)
+}
+
+fn is_of_driven(fact: &Fact) -> bool {
+    matches!(fact, Fact::RunCreated { spec, .. } if driven(&spec.agent.kind).is_some())
 }
 
 fn empty(id: &RunId, turn: u32) -> TurnView {

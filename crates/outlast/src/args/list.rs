@@ -52,11 +52,12 @@ pub(crate) enum Sort {
 Examples:
   outlast show k3m
   outlast show nightly --json | jq .exit
-  outlast show k3m --turn 2       what its second turn was asked, answered and checked")]
+  outlast show k3m --turn 2       what its second turn was asked, did, answered and checked")]
 pub(crate) struct Show {
     /// Its id, the first 3 or more characters of it, or its name
     pub(crate) run: String,
-    /// Look into one turn: its attempts, their prompts and responses, checks, hooks and tools
+    /// Look into one turn: its attempts, their prompts and responses, what a driven agent said and did, checks, hooks
+    /// and tools
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) turn: Option<u32>,
     /// Print JSON
@@ -87,7 +88,8 @@ Examples:
   outlast logs -f --tail 20 k3m             the last 20 lines and what comes
   outlast logs k3m --since 10m              of the last 10 minutes
   outlast logs k3m --stream stderr 2>err    only standard error
-  outlast logs k3m --attempt 2              of the second attempt")]
+  outlast logs k3m --attempt 2              of the second attempt
+  outlast logs k3m --turn 3 --raw           what an agent and Outlast said to each other, as it was")]
 pub(crate) struct Logs {
     /// Its id, the first 3 or more characters of it, or its name
     pub(crate) run: String,
@@ -109,6 +111,9 @@ pub(crate) struct Logs {
     /// Only the last lines
     #[arg(long, value_name = "LINES")]
     pub(crate) tail: Option<u64>,
+    /// Each line from and to an agent that is driven, as it was: `transcript.jsonl`
+    #[arg(long, conflicts_with_all = ["stream", "since", "timestamps"])]
+    pub(crate) raw: bool,
     /// Begin each line with the time it came at
     #[arg(long)]
     pub(crate) timestamps: bool,

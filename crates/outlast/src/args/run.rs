@@ -23,6 +23,7 @@ Examples:
   outlast run -t -- htop                            with a terminal of its own
   outlast run -f WORKFLOW.md                        the loop that a file describes
   outlast run -d -f WORKFLOW.md --task 'fix #42' --max-turns 20 --max-cost 5
+  outlast run --agent claude --task 'fix the tests' --approvals deny --allow Edit --allow Bash
 
 A command gets this environment and directory, as under nohup; the agent of a loop file gets what
 the file allows and what --env sets. Options come before what the file says.
@@ -47,6 +48,18 @@ pub(crate) struct Run {
     /// The kind of agent that executes the turns
     #[arg(long, value_name = "KIND")]
     pub(crate) agent: Option<String>,
+    /// What becomes of an agent's question whether it may use a tool: a person decides, no, or yes
+    #[arg(long, value_name = "MODE", value_parser = ["park", "deny", "allow"])]
+    pub(crate) approvals: Option<String>,
+    /// A tool that the agent may use without a question; may be given more than once
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) allow: Vec<String>,
+    /// The model that the agent uses, in its vendor's words
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// How much effort the model makes, in its vendor's words
+    #[arg(long, value_name = "EFFORT")]
+    pub(crate) effort: Option<String>,
     /// Set an environment variable on top of the current environment
     #[arg(long, value_name = "K=V", value_parser = clap::builder::OsStringValueParser::new())]
     pub(crate) env: Vec<OsString>,
@@ -104,7 +117,7 @@ pub(crate) struct Run {
     /// With -d, print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The command and its arguments; needed without a loop file
+    /// The command and its arguments; needed without a loop file or an agent that knows its own
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

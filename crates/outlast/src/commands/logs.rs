@@ -1,6 +1,6 @@
 //! `outlast logs`: what a run has written, byte for byte.
 
-use outlast_client::follow::{Output, Piece, Selection, Until};
+use outlast_client::follow::{Output, Piece, Selection, Until, What};
 use outlast_client::session::Session;
 
 use crate::Answer;
@@ -11,6 +11,7 @@ use crate::world::World;
 
 pub(crate) async fn logs(world: &World, args: Logs) -> Answer {
     let selection = Selection {
+        what: if args.raw { What::Transcript } else { What::Output },
         turn: args.turn,
         attempt: args.attempt,
         stream: args.stream.map(Stream::word),

@@ -7,7 +7,7 @@ use outlast_client::ask::Ask;
 use outlast_client::problem::Problem;
 use outlast_client::rows;
 use outlast_client::session::{Session, unreadable};
-use outlast_wire::api::{FORGOTTEN_HEADER, HELD_HEADER, LINES, Trouble};
+use outlast_wire::api::{AgentRow, FORGOTTEN_HEADER, HELD_HEADER, LINES, Trouble};
 use outlast_wire::shim::Exit;
 use outlast_wire::words::{Health, ReasonCode, StateName, Word};
 use outlast_workflow::duration;
@@ -20,7 +20,7 @@ use crate::attention::Group;
 use crate::builds;
 use crate::output::state::Condition;
 use crate::output::table::{Cell, Column, Look, Table};
-use crate::output::{self, colour, errors, figures, time};
+use crate::output::{self, agent, colour, errors, figures, time};
 use crate::world::World;
 
 pub(crate) async fn ps(world: &World, args: Ps) -> Answer {
@@ -48,21 +48,27 @@ async fn list(world: &World, args: Ps) -> Answer {
     Ok(0)
 }
 
-/// The table as it grows. What runs have spent is worth a column once one of them has spent anything.
+/// The table as it grows. What runs have spent is worth a column once one of them has spent anything, and so is the
+/// context of agents.
 struct List {
     sort: Sort,
     /// In the order they came, the newest first.
     rows: Vec<(Group, Vec<Cell>)>,
     has_spend: bool,
+    has_context: bool,
 }
+
+/// How full the contexts of agents are.
+const CONTEXT: &str = "CONTEXT";
 
 impl List {
     fn new(sort: Sort) -> Self {
-        Self { sort, rows: Vec::new(), has_spend: false }
+        Self { sort, rows: Vec::new(), has_spend: false, has_context: false }
     }
 
     fn push(&mut self, row: &Listed<'_>, now: Timestamp) {
         self.has_spend |= figures::spent(row.cost_usd, row.tokens).is_some();
+        self.has_context |= row.fill().is_some();
         self.rows.push((Group::of(&row.condition()), cells(row, now)));
     }
 
@@ -72,7 +78,8 @@ impl List {
         }
         let mut table = empty_table();
         self.rows.into_iter().for_each(|(_, cells)| table.push(cells));
-        if self.has_spend { table } else { table.without("SPEND") }
+        let table = if self.has_spend { table } else { table.without("SPEND") };
+        if self.has_context { table } else { table.without(CONTEXT) }
     }
 }
 
@@ -117,9 +124,15 @@ struct Listed<'a> {
     cost_usd: f64,
     #[serde(default)]
     tokens: u64,
+    #[serde(default)]
+    agent: Option<AgentRow>,
 }
 
 impl Listed<'_> {
+    fn fill(&self) -> Option<String> {
+        agent::fill(&self.agent.as_ref()?.activity)
+    }
+
     fn condition(&self) -> Condition<'_> {
         Condition {
             state: &self.state,
@@ -184,6 +197,7 @@ fn empty_table() -> Table {
         column("AGE", 4),
         column("RUNTIME", 7),
         column("TURN", 7),
+        column(CONTEXT, 7),
         column("SPEND", 10),
         column("COMMAND", 12),
     ])
@@ -195,12 +209,13 @@ fn cells(row: &Listed<'_>, now: Timestamp) -> Vec<Cell> {
         Cell::new(row.id),
         Cell::new(row.name.as_deref().unwrap_or_default()),
         Cell::coloured(
-            &row.condition().words_at(row.phase.as_deref()),
+            &row.condition().words_at(row.phase.as_deref(), row.agent.as_ref()),
             colour::of_state(&row.state),
         ),
         Cell::new(&age),
         Cell::new(&runtime(row, now)),
         Cell::new(&figures::turn(row.turn, row.attempt, row.max_turns)),
+        Cell::new(&row.fill().unwrap_or_default()),
         Cell::new(&figures::spent(row.cost_usd, row.tokens).unwrap_or_default()),
         Cell::new(&row.what),
     ]
@@ -223,6 +238,7 @@ mod tests {
 
     const LOOP: &str = r#"{"id":"0a1b2c3d4e5g","name":"port","state":"verifying","reason_code":null,"health":"healthy","what":"port the parser","turn":3,"attempt":2,"created_at":"2026-11-15T11:55:00Z","started_at":"2026-11-15T11:55:01Z","ended_at":null,"exit":null,"labels":{},"survivors":0,"trouble":null,"phase":"check done 2/3","last_line":"ok","max_turns":20,"cost_usd":0.42,"tokens":15400}"#;
     const TURN: &str = r#"{"id":"0a1b2c3d4e5h","name":"docs","state":"running","reason_code":null,"health":"healthy","what":"write the docs","turn":1,"attempt":1,"created_at":"2026-11-15T11:55:00Z","started_at":"2026-11-15T11:55:01Z","ended_at":null,"exit":null,"labels":{},"survivors":0,"trouble":null,"phase":"turn 1 attempt 1","tokens":900}"#;
+    const AGENT: &str = r#"{"id":"0a1b2c3d4e5k","name":"fix","state":"running","reason_code":null,"health":"healthy","what":"fix it","turn":1,"attempt":1,"created_at":"2026-11-15T11:55:00Z","started_at":"2026-11-15T11:55:01Z","ended_at":null,"exit":null,"labels":{},"survivors":0,"trouble":null,"phase":"turn 1 attempt 1","tokens":900,"agent":{"kind":"claude","tool":{"name":"Bash","about":"cargo test","since":"2026-11-15T11:59:00Z"},"tools":1,"context":{"used":90000,"window":200000,"fill":0.45}}}"#;
     const COMMANDS: [&str; 3] = [ORPHAN, FAILED, QUEUED];
 
     fn render(lines: &[&str], columns: Option<usize>) -> String {
@@ -277,6 +293,20 @@ mod tests {
         0a1b2c3d4e5g  port  verifying: check …  5m   4m 59s   3.2/20  $0.42       port the pa…
         0a1b2c3d4e5h  docs  running             5m   4m 59s   1       900 tokens  write the d…
         zzzzzzzzzzzz        queued              5m   -        -                   sleep 100
+        ");
+    }
+
+    #[test]
+    fn an_agent_shows_its_tool_and_its_context() {
+        insta::assert_snapshot!(render(&[AGENT, QUEUED], None), @r"
+        ID            NAME  STATE          AGE  RUNTIME  TURN  CONTEXT  SPEND       COMMAND
+        0a1b2c3d4e5k  fix   running: Bash  5m   4m 59s   1     45%      900 tokens  fix it
+        zzzzzzzzzzzz        queued         5m   -        -                          sleep 100
+        ");
+        insta::assert_snapshot!(render(&[AGENT, QUEUED], Some(72)), @r"
+        ID            NAME  STATE          AGE  RUNTIME  TURN  CONTEXT  SPEND       COMMAND
+        0a1b2c3d4e5k  fix   running: Bash  5m   4m 59s   1     45%      900 tokens  fix it
+        zzzzzzzzzzzz        queued         5m   -        -                          sleep 100
         ");
     }
 

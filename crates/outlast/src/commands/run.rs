@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use outlast_agents::adapter::driven;
 use outlast_client::ask::Ask;
 use outlast_client::problem::Problem;
 use outlast_client::run_id;
 use outlast_client::session::Session;
 use outlast_wire::OsText;
-use outlast_wire::api::{AskedLimits, CreateRun, Created};
+use outlast_wire::api::{AskedDriving, AskedLimits, CreateRun, Created};
 use outlast_wire::shim::{EnvVar, Window};
 
 use super::attach;
@@ -26,10 +27,7 @@ use crate::{Answer, attached, loop_file, output, terminal, tty};
 const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
 
 pub(crate) async fn run(world: &World, args: Run) -> Answer {
-    if args.command.is_empty() && args.file.is_none() {
-        let problem = Problem::refusal("usage", "there is no COMMAND to run and no loop file");
-        return Err(problem.hint(loop_file::hint(&world.current_dir()?)));
-    }
+    refuse_nothing(world, &args)?;
     if args.detach {
         return start(world, args).await;
     }
@@ -53,6 +51,17 @@ pub(crate) async fn run(world: &World, args: Run) -> Answer {
         Progress::new(world, &created.id, about(&body))
     };
     attached::attach(world, session, &created.id, &progress, detach).await
+}
+
+/// Something has to say what is run: a file, a command, or an agent that is its own program.
+pub(super) fn refuse_nothing(world: &World, args: &Run) -> Result<(), Problem> {
+    let agent = args.agent.as_deref().and_then(driven);
+    let knows_its_own = agent.is_some_and(|agent| !agent.needs_command);
+    if !args.command.is_empty() || args.file.is_some() || knows_its_own {
+        return Ok(());
+    }
+    let problem = Problem::refusal("usage", "there is no COMMAND to run and no loop file");
+    Err(problem.hint(loop_file::hint(&world.current_dir()?)))
 }
 
 fn about(body: &CreateRun) -> About {
@@ -91,6 +100,12 @@ pub(super) fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
     };
     let limits = limits(&args);
     let set = assignments(&args.env)?;
+    let driving = AskedDriving {
+        approvals: args.approvals,
+        allow: args.allow,
+        model: args.model,
+        effort: args.effort,
+    };
     Ok(CreateRun {
         id: Some(run_id::new()?),
         name: args.name,
@@ -114,6 +129,7 @@ pub(super) fn body(world: &World, args: Run) -> Result<CreateRun, Problem> {
         notify: args.notify,
         watch: args.watch,
         heartbeat_ms: args.heartbeat.map(as_ms),
+        driving,
     })
 }
 

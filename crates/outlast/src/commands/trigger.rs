@@ -23,7 +23,6 @@ use crate::args::{
     TriggerNow,
 };
 use crate::duration::as_ms;
-use crate::loop_file;
 use crate::output::errors;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::{self, colour::Colour, time};
@@ -162,10 +161,7 @@ fn missed(missed: args::Missed) -> Missed {
 
 /// What each run will be; this environment is kept for all of them.
 fn template(world: &World, args: Run) -> Result<CreateRun, Problem> {
-    if args.command.is_empty() && args.file.is_none() {
-        let problem = Problem::refusal("usage", "there is no COMMAND to run and no loop file");
-        return Err(problem.hint(loop_file::hint(&world.current_dir()?)));
-    }
+    run::refuse_nothing(world, &args)?;
     Ok(CreateRun { id: None, ..run::body(world, args)? })
 }
 

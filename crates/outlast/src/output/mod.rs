@@ -1,5 +1,6 @@
 //! Everything that is printed goes through here; nothing here decides what to say.
 
+pub(crate) mod agent;
 pub(crate) mod bytes;
 pub(crate) mod colour;
 pub(crate) mod errors;

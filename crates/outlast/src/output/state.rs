@@ -1,9 +1,9 @@
 //! A run's state in a few words: `running (orphaned)`, `failed (exit 7)`, `completed (+2 survivors)`.
 
-use outlast_wire::api::{RunRow, RunView, Trouble, exit_status};
+use outlast_wire::api::{AgentRow, RunRow, RunView, Trouble, exit_status};
 use outlast_wire::words::{Code, Exit, Health, ReasonCode, StateName, TroubleCode, Word};
 
-use crate::output::figures;
+use crate::output::{agent, figures};
 
 /// The parts of a row or of a view that its state is told from.
 #[derive(Debug, Clone, Copy)]
@@ -55,10 +55,14 @@ impl Condition<'_> {
         format!("{} ({})", self.state, remarks.join(", "))
     }
 
-    /// The same, and what a loop is at if the state alone leaves that open.
-    pub(crate) fn words_at(&self, phase: Option<&str>) -> String {
+    /// The same, and what a loop or its agent is at if the state alone leaves that open.
+    pub(crate) fn words_at(&self, phase: Option<&str>, agent: Option<&AgentRow>) -> String {
         let words = self.words();
+        let doing = agent.and_then(|agent| agent::doing(&agent.activity));
         match phase {
+            _ if doing.is_some() && words == self.state.as_str() => {
+                format!("{words}: {}", doing.unwrap_or_default())
+            }
             // The turn is told by its number.
             Some(phase) if words == self.state.as_str() && !phase.starts_with("turn ") => {
                 format!("{words}: {}", spaced(phase))

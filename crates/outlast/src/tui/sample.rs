@@ -35,6 +35,7 @@ pub(crate) fn row(id: &str, state: &str, minutes: i64) -> RunRow {
         cost_usd: 0.0,
         tokens: 0,
         parent: None,
+        agent: None,
     }
 }
 

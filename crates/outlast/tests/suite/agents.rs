@@ -44,10 +44,12 @@ def call(blocks, given=100, taken=4):
         "usage": {"input_tokens": given, "output_tokens": taken}})
 def say(text, **usage):
     call([{"type": "text", "text": text}], **usage)
-def tool(command, **usage):
-    call([{"type": "tool_use", "id": "t%d" % calls, "name": "Bash", "input": {"command": command}}], **usage)
-def ask(command):
-    out(type="control_request", request_id="q%d" % n, request={"subtype": "can_use_tool", "tool_name": "Bash",
+def tool(command, name="Bash", **usage):
+    call([{"type": "tool_use", "id": "t%d" % calls, "name": name, "input": {"command": command}}], **usage)
+def ended(failed=False):
+    out(type="user", message={"content": [{"type": "tool_result", "tool_use_id": "t%d" % (calls - 1), "is_error": failed}]})
+def ask(command, name="Bash"):
+    out(type="control_request", request_id="q%d" % n, request={"subtype": "can_use_tool", "tool_name": name,
         "input": {"command": command}, "tool_use_id": "t"})
     return json.loads(sys.stdin.readline())["response"]["response"]["behavior"]
 def result(text, given=100, taken=4, cost=0.001, **more):
@@ -65,7 +67,7 @@ exec(open(os.path.join(here, "%d.py" % step)).read())
 
 pub(crate) struct Scripted<'h> {
     home: &'h Home,
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
 }
 
 impl<'h> Scripted<'h> {
@@ -117,7 +119,7 @@ pub(crate) fn child_of(pid: u32) -> u32 {
     first.parse().expect("a pid")
 }
 
-const ALLOW: &str = "approvals: {mode: allow}";
+pub(crate) const ALLOW: &str = "approvals: {mode: allow}";
 
 fn usage(home: &Home, id: &str) -> (u64, u64, bool) {
     let usage = &home.show(id)["usage"];

@@ -8,6 +8,7 @@
 mod adversaries;
 mod agents;
 mod agents_live;
+mod agents_shown;
 mod attach;
 mod audit;
 mod bad_config;

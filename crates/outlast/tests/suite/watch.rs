@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::harness::{Gate, Home, PATIENCE};
 
-struct Watch {
+pub(crate) struct Watch {
     lines: BufReader<UnixStream>,
 }
 
 impl Watch {
-    fn open(home: &Home, query: &str) -> Self {
+    pub(crate) fn open(home: &Home, query: &str) -> Self {
         let socket = home.path().join("run/daemon.sock");
         let mut stream = UnixStream::connect(socket).expect("a daemon listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("it is a socket");
@@ -44,11 +44,11 @@ impl Watch {
         }
     }
 
-    fn listed(&mut self) -> Vec<Value> {
+    pub(crate) fn listed(&mut self) -> Vec<Value> {
         self.until(|news| news["news"] == "listed")
     }
 
-    fn row(&mut self, id: &str, is: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn row(&mut self, id: &str, is: impl Fn(&Value) -> bool) -> Value {
         let seen = self.until(|news| news["run"]["id"] == id && is(&news["run"]));
         seen.last().expect("it was just seen")["run"].clone()
     }

@@ -74,6 +74,32 @@ pub struct CreateRun {
     /// How often new output is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_ms: Option<u64>,
+    /// For an agent that is driven, in place of what the file says.
+    #[serde(default, skip_serializing_if = "AskedDriving::is_nothing")]
+    pub driving: AskedDriving,
+}
+
+/// What a loop file says of an agent that is driven, as the command line has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AskedDriving {
+    /// `park`, `deny` or `allow`: what becomes of a question whether a tool may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<String>,
+    /// Tools that may be used without a question. A name may end in `*`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+}
+
+impl AskedDriving {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A loop file as its client found it.

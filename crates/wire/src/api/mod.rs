@@ -3,6 +3,7 @@
 //! Keys are stable. Readers skip what they do not know; nothing is renamed or removed, and what is added
 //! may be missing, since the other side may be older.
 
+mod agent;
 mod at_turn;
 mod budgets;
 mod control;
@@ -20,6 +21,7 @@ mod triggers;
 mod turns;
 mod watch;
 
+pub use agent::*;
 pub use at_turn::*;
 pub use budgets::*;
 pub use control::*;

@@ -61,6 +61,9 @@ pub struct RunRow {
     /// The number of the event that an answer or a resume would answer, while the run is blocked or paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks_seq: Option<u64>,
+    /// What its agent is at, while an agent is driven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<super::AgentRow>,
 }
 
 fn is_nothing(cost_usd: &f64) -> bool {
@@ -222,14 +225,17 @@ pub struct WorkflowView {
     pub sha256: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AgentView {
     pub kind: String,
     pub command: Vec<String>,
+    /// What it is at, while it is driven.
+    #[serde(flatten)]
+    pub activity: super::Activity,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Usage {
     pub input_tokens: u64,

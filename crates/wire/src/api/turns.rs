@@ -79,6 +79,9 @@ pub struct AttemptView {
     pub output_gone: bool,
     #[serde(default)]
     pub usage: Option<Usage>,
+    /// What an agent that is driven did in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<super::AgentAttempt>,
 }
 
 /// A command of the host: a hook, a check or a tool call.

@@ -16,8 +16,8 @@ mod workspace;
 use std::path::{Path, PathBuf};
 
 use outlast_engine::{
-    Agent, Checks, Driving, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Queue, Retain,
-    Retry, Strategy, Tool, Workflow,
+    Agent, Approvals, Checks, Driving, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Queue,
+    Retain, Retry, Strategy, Tool, Workflow,
 };
 use sha2::{Digest, Sha256};
 
@@ -49,6 +49,11 @@ pub struct Overrides {
     pub max_cost_usd_micros: Option<u64>,
     pub priority: Option<i32>,
     pub backoff_ms: Option<u64>,
+    /// For an agent that is driven.
+    pub approvals: Option<Approvals>,
+    pub allow: Option<Vec<String>>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
 }
 
 /// What of the world a file may refer to.
@@ -178,11 +183,12 @@ pub fn plain(config: &Config, overrides: &Overrides) -> Result<Loaded, Vec<Probl
 
 /// What does not depend on where the file is.
 fn settled(sheet: &mut Sheet<'_>, kind: String, defaults: &Defaults) -> Effective {
+    let driving = driving::driving(sheet, &kind);
     Effective {
         agent: agent::agent(sheet, kind),
         env: None,
         model_class: agent::model_class(sheet),
-        driving: driving::driving(sheet),
+        driving,
         strategy: Strategy::default(),
         root: None,
         retain: workspace::retain(sheet),

@@ -1,5 +1,6 @@
 //! `outlast show`: all that is known about a run, or about one of its turns.
 
+mod transcript;
 mod turn;
 
 use jiff::Timestamp;
@@ -18,7 +19,7 @@ use crate::output::page::{Page, shell_words};
 use crate::output::rest::{next_steps, question};
 use crate::output::state::{Condition, spaced};
 use crate::output::time::{both, ms_between};
-use crate::output::{self, colour, figures};
+use crate::output::{self, agent, colour, figures};
 use crate::world::World;
 
 pub(crate) async fn show(world: &World, args: Show) -> Answer {
@@ -59,6 +60,7 @@ fn page(view: &RunView, now: Timestamp, colours: bool) -> String {
     page.some("task", view.task.as_deref());
     work(&mut page, view);
     standing(&mut page, view);
+    agent_now(&mut page, view, now);
     times(&mut page, view, now);
     ending(&mut page, view);
     belonging(&mut page, view);
@@ -128,6 +130,32 @@ fn standing(page: &mut Page, view: &RunView) {
     }
     page.some("last line", view.last_line.as_deref());
     page.some("notices", notice_words(&view.notices).as_deref());
+}
+
+/// What a driven agent is at.
+fn agent_now(page: &mut Page, view: &RunView, now: Timestamp) {
+    let activity = &view.agent.activity;
+    page.some("model", activity.model.as_deref());
+    page.some("tool", agent::tool(activity, now).as_deref());
+    if activity.background > 0 {
+        page.line("background", &format!("{} at work beside the turn", activity.background));
+    }
+    page.some("context", agent::context(activity).as_deref());
+    page.some("this turn", activity.turn_usage.as_ref().and_then(spend_words).as_deref());
+    if let Some(asks) = &activity.asks {
+        page.line("asks", &format!("{}, {}", asks.text, both(&asks.since, now)));
+    }
+    if let Some(retrying) = &activity.retrying {
+        page.line("retries", &agent::retry(retrying, now));
+    }
+    if let Some(limit) = &activity.limit {
+        page.line("limited", &format!("{}, until {}", limit.why, limit.until));
+    }
+    page.some("unreadable", activity.unreadable.as_deref());
+    if activity.unread_bytes > 0 {
+        let bytes = figures::bytes(activity.unread_bytes);
+        page.line("not read", &format!("{bytes} of agent.jsonl, damaged or too much at once"));
+    }
 }
 
 /// `1 pending, 2 delivered: what went wrong`; nothing if there are no notices.

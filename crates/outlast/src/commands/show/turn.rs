@@ -6,7 +6,7 @@ use outlast_wire::shim::Exit;
 use outlast_workflow::duration::short;
 use serde_json::Value;
 
-use super::{exit_value, spend_words};
+use super::{exit_value, spend_words, transcript};
 use crate::output::figures;
 use crate::output::page::{Page, shell_words};
 use crate::output::state::spaced;
@@ -22,7 +22,7 @@ pub(super) fn page(view: &TurnView) -> String {
     if let Some(offered) = &view.tools {
         tools(&mut page, offered);
     }
-    view.attempts.iter().for_each(|view| attempt(&mut page, view));
+    view.attempts.iter().for_each(|one| attempt(&mut page, view, one));
     view.errands.iter().for_each(|view| errand(&mut page, view));
     page.0
 }
@@ -70,7 +70,7 @@ fn tools(page: &mut Page, offered: &ToolsView) {
     }
 }
 
-fn attempt(page: &mut Page, view: &AttemptView) {
+fn attempt(page: &mut Page, turn: &TurnView, view: &AttemptView) {
     page.heading(&format!("attempt {}", view.attempt));
     page.line("outcome", &ending(view.outcome.as_deref(), view.exit));
     page.some("started", view.started_at.as_deref());
@@ -79,11 +79,25 @@ fn attempt(page: &mut Page, view: &AttemptView) {
     page.line("output", &figures::bytes(view.output_bytes));
     page.text("note", &view.note.as_ref().map(note).unwrap_or_default());
     page.text("prompt", view.prompt.as_deref().unwrap_or_default());
+    if let Some(agent) = &view.agent {
+        let all =
+            format!("outlast logs {} --turn {} --attempt {}", turn.run, turn.turn, view.attempt);
+        let is_over = view.outcome.is_some();
+        page.text("transcript", &transcript::text(agent, &all, is_over));
+    }
     page.text("response", &view.response.as_ref().map(response).unwrap_or_default());
-    page.text("output ends with", &view.output_tail);
+    if !is_told(view) {
+        page.text("output ends with", &view.output_tail);
+    }
     if view.output_gone {
         page.line("output", "gone from the disk");
     }
+}
+
+/// True if the output of a driven agent has nothing that its transcript has not.
+fn is_told(view: &AttemptView) -> bool {
+    let has_events = view.agent.as_ref().is_some_and(|agent| !agent.events.is_empty());
+    has_events && matches!(view.exit, None | Some(Exit::Code(0)))
 }
 
 /// The attempts whose output is gone, as an error says it.

@@ -14,7 +14,7 @@ pub(crate) fn matches(row: &RunRow, filter: &str) -> bool {
 
 /// What of a run can be searched for.
 fn searched(row: &RunRow) -> String {
-    let state = Condition::from(row).words_at(row.phase.as_deref());
+    let state = Condition::from(row).words_at(row.phase.as_deref(), row.agent.as_ref());
     let mut text =
         [&row.id, row.name.as_deref().unwrap_or_default(), &state, row.health.as_str(), &row.what]
             .join(" ");

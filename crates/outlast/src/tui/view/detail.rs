@@ -11,7 +11,7 @@ use super::health::health;
 use super::{Frame, header, list};
 use crate::money::Micros;
 use crate::output::state::spaced;
-use crate::output::{figures, one_line, printable, rest, time};
+use crate::output::{self, figures, one_line, printable, rest, time};
 use crate::tui::model::{Detail, Model, Reading, Turn};
 
 pub(super) fn draw(model: &Model, detail: &Detail, frame: Frame, canvas: &mut Canvas<'_>) {
@@ -24,6 +24,10 @@ pub(super) fn draw(model: &Model, detail: &Detail, frame: Frame, canvas: &mut Ca
     }
     if let Some(text) = about(detail).filter(|_| bottom.saturating_sub(y) >= 3) {
         canvas.put(0, y, area.width, &text, canvas.theme.warning());
+        y += 1;
+    }
+    if let Some(text) = agent_line(model, detail).filter(|_| bottom.saturating_sub(y) >= 3) {
+        canvas.put(0, y, area.width, &text, canvas.theme.plain());
         y += 1;
     }
     let room = bottom.saturating_sub(y);
@@ -87,6 +91,23 @@ fn about(detail: &Detail) -> Option<String> {
         unwell.map(|unwell| format!("{}: {}", spaced(view.health.as_str()), one_line(unwell)));
     let why = unwell.or(why);
     why.or_else(|| view.task.as_deref().map(one_line))
+}
+
+/// `claude opus  Bash: cargo test, 12s  context 90k of 200k tokens (45%)  this turn $0.10`
+fn agent_line(model: &Model, detail: &Detail) -> Option<String> {
+    let agent = model.list.row(&detail.run)?.agent.as_ref()?;
+    let activity = &agent.activity;
+    let name = activity.model.iter().fold(agent.kind.clone(), |kind, it| format!("{kind} {it}"));
+    let asks = activity.asks.as_ref().map(|asks| format!("asks: {}", asks.text));
+    let retry = activity.retrying.as_ref().map(|it| output::agent::retry(it, model.now));
+    let tool = output::agent::tool(activity, model.now);
+    let context = output::agent::context(activity).map(|words| format!("context {words}"));
+    let spent = activity.turn_usage.as_ref().and_then(figures::spend);
+    let spent = spent.map(|words| format!("this turn {words}"));
+    let limit = activity.limit.as_ref().map(|limit| format!("limit: {}", limit.why));
+    let unreadable = activity.unreadable.as_ref().map(|why| format!("unreadable: {why}"));
+    let pieces = [Some(name), asks, retry, tool, context, spent, limit, unreadable];
+    Some(printable(&pieces.into_iter().flatten().collect::<Vec<_>>().join("  ")))
 }
 
 /// The newest turns, in order, and the one that is looked at among them.

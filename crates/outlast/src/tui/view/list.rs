@@ -12,18 +12,19 @@ use super::theme::Theme;
 use super::{Frame, header};
 use crate::attention::Group;
 use crate::output::state::Condition;
-use crate::output::{figures, printable, time};
+use crate::output::{agent, figures, printable, time};
 use crate::tui::model::{Line, Link, Model, group};
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column { title: "ID", narrowest: 6, enough: 12, widest: 28, rank: 0 },
     Column { title: "NAME", narrowest: 6, enough: 9, widest: 20, rank: 2 },
     Column { title: "STATE", narrowest: 9, enough: 16, widest: 26, rank: 1 },
     Column { title: "HEALTH", narrowest: 7, enough: 9, widest: 13, rank: 3 },
     Column { title: "TURN", narrowest: 4, enough: 6, widest: 8, rank: 4 },
     Column { title: "AGE", narrowest: 3, enough: 3, widest: 5, rank: 5 },
+    Column { title: "CTX", narrowest: 3, enough: 4, widest: 6, rank: 7 },
     Column { title: "SPEND", narrowest: 5, enough: 6, widest: 14, rank: 6 },
-    Column { title: "LAST LINE", narrowest: 10, enough: 10, widest: u16::MAX, rank: 7 },
+    Column { title: "LAST LINE", narrowest: 10, enough: 10, widest: u16::MAX, rank: 8 },
 ];
 
 /// Deeper than this all look the same.
@@ -98,6 +99,7 @@ fn cells(model: &Model, line: &Line, frame: Frame, theme: Theme) -> Vec<Shown> {
     let (word, loud) = health(row, theme);
     let age =
         time::ms_between(&row.created_at, model.now).map(duration::column).unwrap_or_default();
+    let fill = row.agent.as_ref().and_then(|it| agent::fill(&it.activity));
     let line_text = row.last_line.as_deref().unwrap_or(&row.what);
     vec![
         Shown { text: format!("{}{}", indent(line.depth), row.id), style: quiet },
@@ -106,6 +108,7 @@ fn cells(model: &Model, line: &Line, frame: Frame, theme: Theme) -> Vec<Shown> {
         Shown { text: word, style: loud },
         plain(figures::turn(row.turn, row.attempt, row.max_turns)),
         plain(age),
+        plain(fill.unwrap_or_default()),
         plain(spend(row, frame.is_narrow)),
         Shown { text: printable(line_text), style: quiet },
     ]
@@ -121,7 +124,7 @@ fn indent(depth: usize) -> String {
 /// Health has a column of its own.
 pub(super) fn state(row: &RunRow) -> String {
     let condition = Condition { health: &Word::Known(Health::Healthy), ..Condition::from(row) };
-    condition.words_at(row.phase.as_deref())
+    condition.words_at(row.phase.as_deref(), row.agent.as_ref())
 }
 
 /// `$0.42 15k`; where there is little room the one that says more.

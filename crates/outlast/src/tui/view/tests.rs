@@ -113,6 +113,41 @@ fn the_list_at_120_columns() {
         ");
 }
 
+fn at_work() -> RunRow {
+    let agent = r#"{"kind":"claude","model":"opus","tool":{"name":"Bash","about":"cargo test","since":"2026-11-15T11:59:48Z"},
+        "tools":1,"context":{"used":90000,"window":200000,"fill":0.45},
+        "turn_usage":{"input_tokens":900,"output_tokens":100,"cached_tokens":0,"cost_usd":0.0,"known":false}}"#;
+    RunRow {
+        phase: Some("turn 1 attempt 1".to_owned()),
+        tokens: 15_400,
+        last_line: Some("→ Bash: cargo test".to_owned()),
+        agent: Some(serde_json::from_str(agent).expect("an agent")),
+        ..sample::row("0a1b2c3d4e5f", "running", 5)
+    }
+}
+
+#[test]
+fn an_agent_at_work_shows_its_tool_its_context_and_its_spend() {
+    let mut model = model(vec![at_work(), sample::row("zzzzzzzzzzzz", "completed", 1)]);
+    insta::assert_snapshot!(shown(&mut model, 80, 6), @r"
+        outlast  1 running  1 ended  15k tokens                             daemon up 3h
+          ID           STATE         TURN AGE CTX SPEND LAST LINE
+        > 0a1b2c3d4e5f running: Bash 1    5m  45% 15k   → Bash: cargo test
+          zzzzzzzzzzzz completed     1    1m            make -j8
+
+        ? keys  enter open  / filter  a ended  s stop  p pause  A answer  m message  t …
+        ");
+    press(&mut model, "\r");
+    insta::assert_snapshot!(shown(&mut model, 100, 6), @r"
+        0a1b2c3d4e5f  running: Bash  turn 1  5m  15k                                            daemon up 3h
+        claude opus  Bash: cargo test, 12s  context 90k of 200k tokens (45%)  this turn 1k tokens
+        ── output, live ────────────────────────────────────────────────────────────────────────────────────
+
+
+        ? keys  esc back  ←→ turn  ↑↓ scroll  end live  s stop  A answer  m message  t attach
+        ");
+}
+
 #[test]
 fn the_list_at_40_columns() {
     insta::assert_snapshot!(shown(&mut model(some()), 40, 8), @r"

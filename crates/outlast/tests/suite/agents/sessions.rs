@@ -212,7 +212,7 @@ failed(429, 'rate_limit_error', 'limit', api_error='usage_limit_reached')";
     let asks = "say(ask('rm -r build'))";
     let hangs = "tool('work'); time.sleep(1000)";
     let agent = Scripted::new(&home, &[TURN, limited, asks, hangs, TURN]);
-    let lines = turns(2).replace("{mode: allow}", "{mode: park}");
+    let lines = turns(2).replace("{mode: allow}", "{mode: park, patience_ms: 0}");
     let id = start(&agent, "fresh", &lines);
     rests(&home, &id, "blocked", "needs_approval");
     home.ok(&["answer", &id, "--approve"]);
