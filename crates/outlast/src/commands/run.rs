@@ -26,7 +26,8 @@ use crate::{Answer, attached, loop_file, output, terminal, tty};
 const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
 
 pub(crate) async fn run(world: &World, args: Run) -> Answer {
-    if args.command.is_empty() && args.file.is_none() {
+    // Whether an agent needs a command, the daemon knows.
+    if args.command.is_empty() && args.file.is_none() && args.agent.is_none() {
         let problem = Problem::refusal("usage", "there is no COMMAND to run and no loop file");
         return Err(problem.hint(loop_file::hint(&world.current_dir()?)));
     }
