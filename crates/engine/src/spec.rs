@@ -75,6 +75,10 @@ pub struct Driving {
     /// Tools that it may use without a question; a name may end in `*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
+    /// The operator's table of this agent as it was when the run was made: JSON, as it was written. `None` is a kind
+    /// that is built in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
 }
 
 /// What happens when an agent asks whether it may do something.

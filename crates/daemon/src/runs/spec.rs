@@ -68,7 +68,7 @@ pub(crate) fn of(
     let loaded = load(supervisor, &config, asked)?;
     let effective = loaded.effective;
     workflow::runnable(&effective).map_err(|problem| refusal(&[problem]))?;
-    outlast_agents::check(&effective.agent).map_err(|error| {
+    outlast_agents::check(&effective.agent, &effective.driving).map_err(|error| {
         Refusal::new(Code::BadCommand, error.to_string()).hint("put the command after `--`")
     })?;
     let env = environment(asked, effective.env.as_deref());

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use outlast_agents::adapter::{
-    self, Caps, End, Ended, Orders, Session, Spent, Trouble, TroubleKind, Turn, driven, last_spent,
+    self, Caps, End, Ended, Orders, Session, Spent, Trouble, TroubleKind, Turn, last_spent,
 };
 use outlast_engine::{
     Answer, Approvals, Decision, Exit, Impediment, Outcome, Response, Run, RunSpec, Time,
@@ -52,6 +52,9 @@ pub(super) fn orders(
         session_file: run_dir.session(),
         heartbeat: Some(dir.heartbeat()),
         caps: caps(run),
+        // Trying again makes the same of it.
+        declared: outlast_agents::declared(driving)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?,
     })
 }
 
@@ -149,8 +152,9 @@ fn impeded(spec: &RunSpec, trouble: &Trouble) -> Answer {
             Answer::Impeded { by: Impediment::Provider, until, why }
         }
         TroubleKind::Auth => {
-            let login = driven(&spec.agent.kind).map_or("", |it| it.login);
-            let why = format!("{} has to log in again (run: {login}): {why}", spec.agent.kind);
+            let login = outlast_agents::login(spec);
+            let how = login.map_or(String::new(), |command| format!(" (run: {command})"));
+            let why = format!("{} has to log in again{how}: {why}", spec.agent.kind);
             Answer::Impeded { by: Impediment::Login, until: None, why }
         }
         TroubleKind::ContextFull

@@ -1,6 +1,8 @@
 //! Agents that speak a protocol, driven inside the step. The program here speaks Claude Code's stream-json as a script
 //! says, and cheats where the script does; `xtask agents` runs the real ones.
 
+mod declared;
+
 use std::fs;
 use std::path::PathBuf;
 
