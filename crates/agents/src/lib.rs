@@ -34,9 +34,9 @@ pub enum Error {
     ZeroByte,
 }
 
-/// True if a driver speaks to the agent of this run.
-pub fn is_driven(spec: &RunSpec) -> bool {
-    spec.driving.declared.is_some() || adapter::driven(&spec.agent.kind).is_some()
+/// True if a driver speaks to this agent.
+pub fn is_driven(agent: &Agent, driving: &Driving) -> bool {
+    driving.declared.is_some() || adapter::driven(&agent.kind).is_some()
 }
 
 /// The operator's table of the run's agent, as it was when the run was made; `None` if its kind is built in.
@@ -58,15 +58,14 @@ pub fn login(spec: &RunSpec) -> Option<String> {
 /// True if an attempt of this run that left no response has not answered, however it exited.
 pub fn must_answer(spec: &RunSpec) -> bool {
     let answers_by = kind(&spec.agent.kind).and_then(|kind| kind.answers_by);
-    is_driven(spec) || answers_by == Some(AnswersBy::ResponseFile)
+    is_driven(&spec.agent, &spec.driving) || answers_by == Some(AnswersBy::ResponseFile)
 }
 
 /// Refuses an agent that could not be started, whatever it is asked.
 pub fn check(agent: &Agent, driving: &Driving) -> Result<(), Error> {
     let built_in = adapter::driven(&agent.kind);
-    let is_driven = driving.declared.is_some() || built_in.is_some();
     let needs_command = driving.declared.is_none() && built_in.is_some_and(|it| it.needs_command);
-    match is_driven {
+    match is_driven(agent, driving) {
         true if agent.command.is_empty() && !needs_command => Ok(()),
         true => exec::plan(agent).map(|_| ()),
         false => plan(agent).map(|_| ()),

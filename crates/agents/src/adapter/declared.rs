@@ -91,6 +91,7 @@ impl Lines {
     fn line(&mut self, bytes: &[u8]) -> Vec<Act> {
         let Some(line) = object(bytes) else { return self.not_understood() };
         let mut acts = self.names(&line);
+        let is_named = !acts.is_empty();
         if !self.table.said.iter().any(|it| it.pieces && it.when.fits(&line)) {
             acts.extend(self.whole());
         }
@@ -103,7 +104,9 @@ impl Lines {
             self.trouble(&line),
             self.end(&line),
         ];
-        let is_known = known.iter().any(Option::is_some)
+        // A line that first names the conversation or the model has said that.
+        let is_known = is_named
+            || known.iter().any(Option::is_some)
             || self.table.ignore.iter().any(|when| when.fits(&line));
         acts.extend(known.into_iter().flatten().flatten());
         if !is_known {

@@ -22,7 +22,7 @@ pub(super) fn of(run: &Run) -> Option<Note> {
          Continue from the workspace as it is; do not start over."
     );
     // What an agent that is driven came to grief over is its provider's text, which no prompt has.
-    let is_own = !is_driven(&run.spec);
+    let is_own = !is_driven(&run.spec.agent, &run.spec.driving);
     if let Some(why) = wrong_with(after).filter(|_| is_own) {
         text.push_str(&format!(" What was wrong with the response: {why}."));
     }

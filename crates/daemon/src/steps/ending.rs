@@ -89,7 +89,9 @@ fn tail_size(run: &Run) -> usize {
 /// command is its answer.
 pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result<Answer> {
     let answer = match response::read(&dir.response())? {
-        Answer::None if is_driven(spec) && is_whole(dir) => driving::answer(spec, dir, exit)?,
+        Answer::None if is_driven(&spec.agent, &spec.driving) && is_whole(dir) => {
+            driving::answer(spec, dir, exit)?
+        }
         answer => answer,
     };
     Ok(match answer {

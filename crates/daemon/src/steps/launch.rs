@@ -188,7 +188,7 @@ impl Driver {
         }
         files::write(&self.dir.prompt(), request.prompt.as_bytes())?;
         files::write(&self.dir.request(), &request.json)?;
-        let argv = match is_driven(&run.spec) {
+        let argv = match is_driven(&run.spec.agent, &run.spec.driving) {
             true => self.agent_driver(request)?,
             false => outlast_agents::plan(&run.spec.agent).map_err(unusable)?.argv,
         };

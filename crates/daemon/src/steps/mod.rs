@@ -427,7 +427,7 @@ impl Driver {
         if let Some(watcher) = self.watcher.as_ref().filter(|_| is_over && is_live) {
             report.matched = watcher.last_words().await;
         }
-        if is_over && is_live && is_driven(&run.spec) {
+        if is_over && is_live && is_driven(&run.spec.agent, &run.spec.driving) {
             let has_left = matches!(report.end, Some(End::Exited { exit: Exit::Code(_), .. }));
             report.used = self.used(has_left).await;
         }

@@ -44,7 +44,7 @@ pub(crate) struct Run {
     /// Give the command a terminal
     #[arg(short, long)]
     pub(crate) tty: bool,
-    /// The kind of agent that executes the turns
+    /// The kind of agent that executes the turns: exec, file, or one that `outlast agents` lists
     #[arg(long, value_name = "KIND")]
     pub(crate) agent: Option<String>,
     /// Set an environment variable on top of the current environment

@@ -124,6 +124,8 @@ fn ten_lines_of_a_table_make_an_agent_that_loops_resumes_and_is_charged() {
     // What was killed is counted as far as it was heard, and its price is not known.
     assert_eq!(usage(&home, &id), (200, 20, false));
     assert_eq!(shown["usage"]["cost_usd"], 1.75);
+    let told = fs::read_to_string(home.attempt_dir(&id, 1, 1).join("agent.jsonl")).expect("events");
+    assert!(!told.contains("not_understood"), "ten lines know all of its lines: {told}");
     let logs = home.ok(&["logs", &id, "--turn", "1"]);
     assert!(logs.contains("one") && !logs.contains("conversation"), "{logs}");
 }
@@ -157,12 +159,13 @@ fn an_agent_that_is_like_claude_speaks_as_claude_does() {
     let home = Home::new().env("ANTHROPIC_API_KEY", "a-key-of-the-user");
     let asks = "allowed = ask('rm -r build')
 say(allowed + ' ' + os.environ['FLAVOUR'] + ' ' + os.environ['ANTHROPIC_API_KEY'][:5])
+say(os.environ['FLAVOUR_TOKEN'])
 result('asked')";
     let agent = Scripted::new(&home, &[asks]);
     let here = agent.dir.display();
     let table = format!(
         "[agents.cousin]\nlike = \"claude\"\ncommand = [\"python3\", \"{here}/agent.py\", \"{here}\"]\n\
-         set_env = {{ FLAVOUR = \"plain\" }}\n"
+         set_env = {{ FLAVOUR = \"plain\", FLAVOUR_TOKEN = \"not-for-eyes\" }}\n"
     );
     configure(&home, &table);
     let id = Loop::running(&home, "model: big").kind("cousin").start();
@@ -177,6 +180,7 @@ result('asked')";
     assert!(args.contains("\"--model\",\"big\"") && args.contains("stream-json"), "{args}");
     let logs = home.ok(&["logs", &id]);
     assert!(logs.contains("allow plain a-key"), "{logs}");
+    assert!(logs.contains("[FLAVOUR_TOKEN]") && !logs.contains("not-for-eyes"), "{logs}");
 }
 
 #[test]
@@ -190,7 +194,7 @@ fn a_run_keeps_its_table_when_the_config_changes_and_the_daemon_dies() {
     configure(&home, "[agents.other]\nlike = \"pi\"\n");
     let refused = home.fails(2, &["run", "-d", "--agent", "mine", "--task", "x"]);
     assert!(refused.contains("there is no kind \"mine\""), "{refused}");
-    assert!(refused.contains("acp, other;"), "{refused}");
+    assert!(refused.contains(", other;"), "{refused}");
     home.crash_daemon();
     fs::write(workspace(&home).join("go"), "").expect("the scratch directory is ours");
     let shown = rests(&home, &id, "completed", "done");
@@ -265,6 +269,8 @@ fn a_kind_that_is_not_known_is_refused_with_those_that_are() {
     assert!(said.contains("one of exec, file, claude") && said.contains(", mine;"), "{said}");
     let (code, said) = check("{kind: mine, model: big}");
     assert!(code == Some(2) && said.contains("agents.mine.model_flag"), "{said}");
+    let refused = home.fails(2, &["run", "-d", "--agent", "mine"]);
+    assert!(refused.contains("an agent of kind mine needs a task"), "{refused}");
     let refused = home.fails(2, &["run", "-d", "--agent", "nine", "--task", "x"]);
     assert!(refused.contains("there is no kind \"nine\"") && refused.contains("mine"), "{refused}");
     assert!(mine.processes().is_empty());
