@@ -6,7 +6,9 @@
 
 use std::path::Path;
 
-use outlast_agents::adapter::{Act, DRIVEN, Event as AgentEvent, Heard, Now, Turn};
+use outlast_agents::adapter::{
+    Act, Adapter, DRIVEN, Declared, Event as AgentEvent, Heard, Now, Turn,
+};
 use outlast_agents::{response, tool_input};
 use outlast_engine::Event;
 use outlast_wire::api::{
@@ -39,6 +41,17 @@ pub(crate) const ALL: [(&str, Entry); 13] = [
     ("workflow", workflow),
 ];
 
+/// An agent of an operator's, whose lines are those of `claude -p`.
+const DECLARED: &str = r#"{"command": ["agent"], "resume": ["{session}"], "session": "session_id",
+    "cannot_resume": ["No conversation"], "said": [{"when": {"type": "assistant"}, "text": "message.content.*.text"}],
+    "tool_started": [{"when": {"type": "*"}, "each": "message.content.*", "is": {"type": "tool_use"}, "id": "id",
+        "name": "name", "about": "input.*"}],
+    "usage": [{"when": {"type": "*"}, "scope": "session", "input": "message.usage.*", "cost": "*.*.costUSD"}],
+    "background": {"when": {"subtype": "*"}, "each": "tasks.*"},
+    "trouble": [{"when": {"type": "*"}, "kind": "quota", "until": "*.resetsAt"}],
+    "retry": [{"when": {"subtype": "*"}, "delay_ms": "*"}],
+    "result": {"completed": [{"type": "result"}], "failed": [{"is_error": true}]}}"#;
+
 /// What an agent prints, answers and pushes, to each adapter: a turn ends once. And lines of an `agent.jsonl`, of which
 /// little is held.
 pub(crate) fn agents(bytes: &[u8]) {
@@ -47,21 +60,27 @@ pub(crate) fn agents(bytes: &[u8]) {
         let _what = now.take(line);
     }
     assert!(now.tools.len() <= 64 && now.asked.len() <= 64);
+    let turn = Turn { command: vec!["agent".to_owned()], ..Turn::default() };
+    for kind in DRIVEN {
+        converse(kind.name, kind.adapter(turn.clone()), bytes);
+    }
+    let table: Declared = serde_json::from_str(DECLARED).expect("a table");
+    let resumed = Turn { session: Some("s".to_owned()), ..turn };
+    converse("a table", table.adapter(resumed).expect("it works"), bytes);
+}
+
+fn converse(name: &str, mut adapter: Box<dyn Adapter>, bytes: &[u8]) {
     let is_end = |act: &Act| matches!(act, Act::Tell(AgentEvent::Ended(_)));
     let ends = |acts: Vec<Act>| acts.iter().filter(|act| is_end(act)).count();
-    for kind in &DRIVEN {
-        let command = vec!["agent".to_owned()];
-        let mut adapter = kind.adapter(Turn { command, ..Turn::default() });
-        let mut ended = ends(adapter.begin());
-        for (call, line) in (0..).zip(bytes.split(|byte| *byte == b'\n')) {
-            ended += ends(adapter.hear(Heard::Line(line)));
-            ended += ends(adapter.hear(Heard::Pushed(line)));
-            ended += ends(adapter.hear(Heard::Answer { call, status: 200, body: line }));
-            ended += ends(adapter.hear_stderr(line));
-        }
-        ended += ends(adapter.hear(Heard::End));
-        assert_eq!(ended, 1, "{} ends a turn {ended} times", kind.name);
+    let mut ended = ends(adapter.begin());
+    for (call, line) in (0..).zip(bytes.split(|byte| *byte == b'\n')) {
+        ended += ends(adapter.hear(Heard::Line(line)));
+        ended += ends(adapter.hear(Heard::Pushed(line)));
+        ended += ends(adapter.hear(Heard::Answer { call, status: 200, body: line }));
+        ended += ends(adapter.hear_stderr(line));
     }
+    ended += ends(adapter.hear(Heard::End));
+    assert_eq!(ended, 1, "{name} ends a turn {ended} times");
 }
 
 /// What a shim and a daemon say to each other, in whatever pieces it comes.

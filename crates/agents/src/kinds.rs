@@ -3,6 +3,8 @@
 //! A kind that is known and not runnable yet is refused when a run is made, not when a file is read. `workflow`
 //! depends on this crate for this table and for the schemas of tools.
 
+use crate::adapter::DRIVEN_NAMES;
+use crate::silence::{OF_A_TALKER_MS, OF_A_WORKER_MS};
 use crate::{exec, file};
 
 /// A kind of agent, by the name that `agent.kind` gives it.
@@ -25,26 +27,31 @@ pub enum AnswersBy {
     Driver,
 }
 
-const MINUTE_MS: u64 = 60_000;
-
-/// An agent that reports on the way is silent for minutes only if it hangs.
-const OF_A_TALKER_MS: Option<u64> = Some(5 * MINUTE_MS);
-
-pub const KINDS: [Kind; 8] = [
+/// The kinds whose command is started as it is.
+const COMMANDS: [Kind; 2] = [
     // Silence must not kill a command that says nothing of itself.
     Kind { name: exec::KIND, answers_by: Some(AnswersBy::ExitStatus), stall_window_ms: None },
     Kind {
         name: file::KIND,
         answers_by: Some(AnswersBy::ResponseFile),
-        stall_window_ms: Some(30 * MINUTE_MS),
+        stall_window_ms: OF_A_WORKER_MS,
     },
-    driven("claude"),
-    driven("codex"),
-    driven("gemini"),
-    driven("opencode"),
-    driven("pi"),
-    driven("acp"),
 ];
+
+/// The commands, then a kind for each row of `DRIVEN`.
+pub const KINDS: [Kind; COMMANDS.len() + DRIVEN_NAMES.len()] = {
+    let mut kinds = [COMMANDS[0]; COMMANDS.len() + DRIVEN_NAMES.len()];
+    let mut at = 1;
+    while at < kinds.len() {
+        kinds[at] = if at < COMMANDS.len() {
+            COMMANDS[at]
+        } else {
+            driven(DRIVEN_NAMES[at - COMMANDS.len()])
+        };
+        at += 1;
+    }
+    kinds
+};
 
 const fn driven(name: &'static str) -> Kind {
     Kind { name, answers_by: Some(AnswersBy::Driver), stall_window_ms: OF_A_TALKER_MS }
@@ -57,5 +64,19 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
 impl Kind {
     pub const fn is_runnable(&self) -> bool {
         self.answers_by.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kinds_are_the_commands_and_each_row_of_the_driven() {
+        let names = KINDS.map(|kind| kind.name);
+        assert_eq!(names[..2], [exec::KIND, file::KIND]);
+        assert_eq!(names[2..], DRIVEN_NAMES);
+        let is_driven = |kind: &Kind| kind.answers_by == Some(AnswersBy::Driver);
+        assert!(KINDS[2..].iter().all(is_driven) && !KINDS[..2].iter().any(is_driven));
     }
 }

@@ -9,12 +9,14 @@ pub mod file;
 mod kinds;
 mod quote;
 pub mod response;
+mod silence;
 pub mod tool_input;
 pub mod tools;
 
 pub use kinds::{AnswersBy, KINDS, Kind, kind};
 
-use outlast_engine::Agent;
+use adapter::{Capabilities, Declared};
+use outlast_engine::{Agent, Driving, RunSpec};
 
 /// How an attempt of some kind is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,18 +34,51 @@ pub enum Error {
     ZeroByte,
 }
 
-/// True if an attempt of this kind that left no response has not answered, however it exited.
-pub fn must_answer(name: &str) -> bool {
-    let answers_by = kind(name).and_then(|kind| kind.answers_by);
-    matches!(answers_by, Some(AnswersBy::ResponseFile | AnswersBy::Driver))
+/// True if a driver speaks to this agent.
+pub fn is_driven(agent: &Agent, driving: &Driving) -> bool {
+    driving.declared.is_some() || adapter::driven(&agent.kind).is_some()
+}
+
+/// The operator's table of the run's agent, as it was when the run was made; `None` if its kind is built in.
+pub fn declared(driving: &Driving) -> Result<Option<Declared>, serde_json::Error> {
+    driving.declared.as_deref().map(serde_json::from_str).transpose()
+}
+
+/// What the run's agent can do, if it is driven.
+pub fn capabilities(spec: &RunSpec) -> Option<Capabilities> {
+    match declared(&spec.driving) {
+        Ok(Some(table)) => Some(table.capabilities()),
+        Ok(None) => adapter::driven(&spec.agent.kind).map(|built_in| built_in.capabilities),
+        // A table that cannot be read fails the attempt, which says so.
+        Err(_) => None,
+    }
+}
+
+/// How a person logs the run's agent in again, if that is known.
+pub fn login(spec: &RunSpec) -> Option<String> {
+    let of_table = |table: Declared| table.login().map(str::to_owned);
+    match declared(&spec.driving) {
+        Ok(Some(table)) => of_table(table),
+        Ok(None) => adapter::driven(&spec.agent.kind).map(|kind| kind.login.to_owned()),
+        // Such a run is not started, and needs no login.
+        Err(_) => None,
+    }
+}
+
+/// True if an attempt of this run that left no response has not answered, however it exited.
+pub fn must_answer(spec: &RunSpec) -> bool {
+    let answers_by = kind(&spec.agent.kind).and_then(|kind| kind.answers_by);
+    is_driven(&spec.agent, &spec.driving) || answers_by == Some(AnswersBy::ResponseFile)
 }
 
 /// Refuses an agent that could not be started, whatever it is asked.
-pub fn check(agent: &Agent) -> Result<(), Error> {
-    match adapter::driven(&agent.kind) {
-        Some(driven) if agent.command.is_empty() && !driven.needs_command => Ok(()),
-        Some(_) => exec::plan(agent).map(|_| ()),
-        None => plan(agent).map(|_| ()),
+pub fn check(agent: &Agent, driving: &Driving) -> Result<(), Error> {
+    let built_in = adapter::driven(&agent.kind);
+    let needs_command = driving.declared.is_none() && built_in.is_some_and(|it| it.needs_command);
+    match is_driven(agent, driving) {
+        true if agent.command.is_empty() && !needs_command => Ok(()),
+        true => exec::plan(agent).map(|_| ()),
+        false => plan(agent).map(|_| ()),
     }
 }
 
@@ -74,6 +109,40 @@ mod tests {
 
     #[test]
     fn an_exit_status_answers_for_exec_only() {
-        assert!(!must_answer("exec") && must_answer("file"));
+        let of = |kind: &str| {
+            RunSpec::command(Agent { kind: kind.to_owned(), command: Vec::new() }, String::new())
+        };
+        assert!(!must_answer(&of("exec")) && must_answer(&of("file")) && must_answer(&of("pi")));
+        let mut declared = of("exec");
+        declared.driving.declared = Some("{}".to_owned());
+        assert!(must_answer(&declared), "its table counts, whatever its name is");
+    }
+
+    #[test]
+    fn how_to_log_in_is_the_tables_word_or_that_of_the_agent_it_is_like() {
+        let mut spec =
+            RunSpec::command(Agent { kind: "pi".to_owned(), command: Vec::new() }, String::new());
+        let of_pi = login(&spec).expect("it is built in");
+        let mut by_table = |json: &str| {
+            spec.driving.declared = Some(json.to_owned());
+            login(&spec)
+        };
+        assert_eq!(by_table(r#"{"like":"pi"}"#), Some(of_pi));
+        assert_eq!(by_table(r#"{"like":"pi","login":"x login"}"#).as_deref(), Some("x login"));
+        assert_eq!(by_table(r#"{"command":["x"]}"#), None);
+        assert_eq!(by_table("{"), None);
+    }
+
+    #[test]
+    fn an_agent_with_a_table_needs_no_command_and_takes_no_zero_byte() {
+        let agent = |command: &[&str]| Agent {
+            kind: "mine".to_owned(),
+            command: command.iter().map(|&word| word.to_owned()).collect(),
+        };
+        let table = Driving { declared: Some("{}".to_owned()), ..Driving::default() };
+        assert_eq!(check(&agent(&[]), &table), Ok(()));
+        assert_eq!(check(&agent(&["a\0"]), &table), Err(Error::ZeroByte));
+        let unknown = Err(Error::UnknownKind { kind: "mine".to_owned() });
+        assert_eq!(check(&agent(&["a"]), &Driving::default()), unknown);
     }
 }

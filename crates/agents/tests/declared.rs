@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use outlast_agents::adapter::{
-    Act, Adapter, ApprovalMode, Approvals, Declared, End, Event, Heard, Spent, TroubleKind, Turn,
-    Unusable, driven,
+    Act, Adapter, ApprovalMode, Approvals, Caps, DRIVEN, Declared, End, Event, Heard, Orders,
+    Spent, TroubleKind, Turn, Unusable, driven,
 };
+use outlast_agents::kind;
 
 const CLAUDE: &str = include_str!("declared/claude.toml");
 const CODEX: &str = include_str!("declared/codex.toml");
@@ -296,14 +297,12 @@ fn a_table_that_cannot_work_is_refused_with_its_reason() {
     let refused = |text: &str| table(text).check().map_err(|reason| reason.to_string());
     assert_eq!(refused(SMALL), Ok(()));
     let cases = [
-        ("", "`command` is empty"),
-        (
-            "command = [\"agent\"]",
-            "`result.completed` is empty: no line could say that a turn has ended well",
-        ),
+        ("", "is empty: which program is it?"),
+        ("command = [\" \"]", "is empty: which program is it?"),
+        ("command = [\"agent\"]", "is empty: no line could say that a turn has ended well"),
         (
             "command = [\"agent\"]\nresult.completed = [{}]",
-            "a match of `result.completed` is empty and would fit each line",
+            "a match is empty and would fit each line",
         ),
     ];
     for (text, reason) in cases {
@@ -314,6 +313,13 @@ fn a_table_that_cannot_work_is_refused_with_its_reason() {
         ("resume = [\"{session}\"]", Unusable::NoSession),
         ("usage = [{ when.a = 1, scope = \"turn\" }]", Unusable::CountsNothing),
         ("ignore = [{}]", Unusable::FitsAll { of: "ignore" }),
+        ("allow_args = [\"a\\u0000\"]", Unusable::ZeroByte { key: "allow_args" }),
+        ("set_env = { A = \"a\\u0000\" }", Unusable::ZeroByte { key: "set_env" }),
+        ("env = [\"*\"]", Unusable::NoVariable { key: "env", name: "*".to_owned() }),
+        (
+            "set_env = { A-B = \"1\" }",
+            Unusable::NoVariable { key: "set_env", name: "A-B".to_owned() },
+        ),
     ];
     for (line, reason) in more {
         assert_eq!(table(&format!("{SMALL}{line}")).check(), Err(reason));
@@ -340,8 +346,6 @@ fn a_key_that_is_not_known_is_refused() {
 fn a_turn_that_the_table_has_no_flag_for_is_refused() {
     let refused = |turn: Turn| table(SMALL).adapter(turn).err();
     let some = Some("x".to_owned());
-    let session = Turn { session: some.clone(), ..turn() };
-    assert_eq!(refused(session), Some(Unusable::TurnNeeds { key: "resume" }));
     let model = Turn { model: some.clone(), ..turn() };
     assert_eq!(refused(model), Some(Unusable::TurnNeeds { key: "model_flag" }));
     let mode = Turn { permission_mode: some, ..turn() };
@@ -389,4 +393,78 @@ fn the_end_of_a_limit_is_read_in_its_unit() {
     assert_eq!(until("ms", "1794770590000"), Some(1_794_770_590_000));
     assert_eq!(until("rfc3339", "\"2026-11-15T19:23:10Z\""), Some(1_794_770_590_000));
     assert_eq!(until("rfc3339", "\"soon\""), None);
+}
+
+#[test]
+fn a_table_without_a_way_to_resume_begins_a_conversation_each_time() {
+    let session = Some("s1".to_owned());
+    let spent_before = Some(counts(100, 10, 0));
+    let resumed = Turn { session, spent_before, ..turn() };
+    let text = format!(
+        "{SMALL}session = \"id\"\n[[usage]]\nwhen.type = \"done\"\nscope = \"session\"\ninput = \"in\""
+    );
+    let adapter = table(&text).adapter(resumed).unwrap();
+    assert_eq!(adapter.launch().argv, ["agent"]);
+    let events = play(adapter, &[br#"{"type":"done","id":"s2","in":7}"#.to_vec()]);
+    assert_eq!(spent(&events).and_then(|it| it.input_tokens), Some(7), "nothing was before it");
+}
+
+#[test]
+fn a_table_that_is_like_an_agent_has_its_adapter_with_another_command() {
+    for built_in in DRIVEN {
+        let text = format!("like = \"{}\"\ncommand = [\"mine\", \"-x\"]", built_in.name);
+        let like = table(&text);
+        assert_eq!(like.check(), Ok(()));
+        assert_eq!(like.capabilities(), built_in.capabilities);
+        assert_eq!((like.env_names(), like.login()), (built_in.env.to_vec(), Some(built_in.login)));
+        let command = vec!["mine".to_owned(), "-x".to_owned()];
+        let same = built_in.adapter(Turn { command, ..turn() }).launch();
+        assert_eq!(like.adapter(turn()).unwrap().launch(), same, "{}", built_in.name);
+        let command = vec!["/opt/mine".to_owned()];
+        let argv = like.adapter(Turn { command, ..turn() }).unwrap().launch().argv;
+        assert_eq!(argv[..2], ["/opt/mine", "-x"], "a command of the run is the program");
+    }
+    assert_eq!(table("like = \"claude\"").check(), Ok(()), "it is on PATH");
+    assert_eq!(table("like = \"acp\"").check(), Err(Unusable::NoCommand));
+    let what = Unusable::LikeWhat { kind: "exec".to_owned() };
+    assert_eq!(table("like = \"exec\"").check(), Err(what));
+}
+
+#[test]
+fn orders_name_the_adapter_by_their_table_or_by_their_kind() {
+    let orders = |kind: &str, declared: Option<Declared>| Orders {
+        kind: kind.to_owned(),
+        turn: turn(),
+        session_file: PathBuf::new(),
+        heartbeat: None,
+        caps: Caps::default(),
+        turn_number: None,
+        begins: None,
+        patience_ms: 0,
+        refuses: false,
+        declared,
+    };
+    let program = |orders: &Orders| {
+        // As they come from a file.
+        let json = serde_json::to_string(orders).unwrap();
+        let read: Orders = serde_json::from_str(&json).unwrap();
+        assert_eq!(&read, orders);
+        read.adapter(turn()).map(|adapter| adapter.launch().argv[0].clone())
+    };
+    assert_eq!(program(&orders("claude", None)).as_deref(), Ok("claude"));
+    assert_eq!(program(&orders("claude", Some(table(SMALL)))).as_deref(), Ok("agent"));
+    let unknown = Unusable::NoDriver { kind: "mine".to_owned() };
+    assert_eq!(program(&orders("mine", None)), Err(unknown));
+    let old: Orders =
+        serde_json::from_str(r#"{"kind":"pi","turn":{},"session_file":"/s"}"#).unwrap();
+    assert_eq!(old.declared, None);
+}
+
+#[test]
+fn an_agent_that_tells_of_its_tools_may_be_silent_for_less() {
+    let window = |text: &str| table(text).stall_window_ms();
+    let of_kind = |name: &str| kind(name).and_then(|kind| kind.stall_window_ms);
+    assert_eq!(window(SMALL), of_kind("file"));
+    assert_eq!(window(CODEX), of_kind("codex"));
+    assert_eq!(window("like = \"codex\""), of_kind("codex"));
 }

@@ -17,7 +17,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use outlast_agents::adapter::{
-    Act, Adapter, ApprovalMode, Approvals, Decision, End, Event, Heard, Transport, Turn, driven,
+    Act, Adapter, ApprovalMode, Approvals, DRIVEN_NAMES, Decision, End, Event, Heard, Transport,
+    Turn, driven,
 };
 use serde_json::Value;
 
@@ -36,6 +37,22 @@ const RECORDED: [(&str, &str); 9] = [
 
 /// The kinds whose recordings have what their client said: it is done again in its place.
 const WITH_CLIENT: [&str; 3] = ["acp", "codex", "gemini"];
+
+/// Recordings of agents that a table describes, which `declared.rs` plays.
+const FOR_TABLES: [&str; 2] = ["codex-exec-0.166.0", "gemini-0.61.0"];
+
+#[test]
+fn every_directory_of_recordings_is_played_and_every_kind_has_one() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
+    for entry in fs::read_dir(root).expect("recordings") {
+        let name = entry.expect("a directory").file_name().into_string().expect("a text");
+        let is_played = RECORDED.iter().any(|(dir, _)| *dir == name);
+        assert!(is_played || FOR_TABLES.contains(&name.as_str()), "{name} is not in RECORDED");
+    }
+    for kind in DRIVEN_NAMES {
+        assert!(RECORDED.iter().any(|(_, of)| *of == kind), "{kind} has no recording");
+    }
+}
 
 struct Recording {
     kind: &'static str,

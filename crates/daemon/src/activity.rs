@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 
-use outlast_agents::adapter::{MOST_EVENTS, Now, Spent, Taken, driven, last_spent};
+use outlast_agents::adapter::{MOST_EVENTS, Now, Spent, Taken, last_spent};
 use outlast_engine::{Run, Time};
 use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::api::{Activity, ContextNow, LimitNow, QuestionNow, RetryNow, ToolNow, Usage};
@@ -58,7 +58,7 @@ impl AgentWatch {
 }
 
 pub(crate) fn is_driven(run: &Run) -> bool {
-    driven(&run.spec.agent.kind).is_some()
+    outlast_agents::is_driven(&run.spec.agent, &run.spec.driving)
 }
 
 /// How far the events of an attempt have been read, and what they came to.

@@ -6,7 +6,8 @@
 
 use std::io;
 
-use outlast_agents::adapter::{Session, driven};
+use outlast_agents::adapter::Session;
+use outlast_agents::is_driven;
 use outlast_engine::{Run, SessionRules};
 use outlast_home::layout::RunDir;
 
@@ -38,7 +39,9 @@ pub(crate) enum Past {
 /// later.
 pub(crate) fn of(run: &Run, dir: &RunDir) -> io::Result<Conversation> {
     let kind = &run.spec.agent.kind;
-    let Some(attempt) = run.attempt.as_ref().filter(|_| driven(kind).is_some()) else {
+    let Some(attempt) =
+        run.attempt.as_ref().filter(|_| is_driven(&run.spec.agent, &run.spec.driving))
+    else {
         return Ok(Conversation::default());
     };
     let bytes = match files::read_regular(&dir.session(), LARGEST) {

@@ -128,7 +128,8 @@ impl<'a> Conversation<'a> {
     }
 
     pub(crate) fn run(mut self) -> io::Result<Over> {
-        let launch = self.adapter.launch();
+        let mut launch = self.adapter.launch();
+        launch.env.extend(self.orders.set_env().map(|(name, value)| (name.clone(), value.clone())));
         let (mut agent, send, news) = Agent::start(&launch)?;
         self.desk = self.around.daemon.and_then(|it| Desk::open(it.clone(), send.clone()));
         (self.is_server, self.send) = (launch.transport == Transport::Http, Some(send));

@@ -27,7 +27,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use outlast_agents::adapter::{End, Ended, Event, Orders, Trouble, TroubleKind, driven};
+use outlast_agents::adapter::{End, Ended, Event, Orders, Trouble, TroubleKind};
 use outlast_home::layout::AttemptDir;
 
 use crate::conversation::{Around, Conversation, Over};
@@ -48,15 +48,14 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         Ok(orders) => orders,
         Err(why) => return refuse(&why),
     };
-    let Some(agent) = driven(&orders.kind) else {
-        return refuse(&format!("there is no driver for agents of kind {}", orders.kind));
-    };
     let mut turn = orders.turn.clone();
     turn.secret = match secret() {
         Ok(secret) => secret,
         Err(error) => return refuse(&format!("no random bytes: {error}")),
     };
-    let secrets = Secrets::new(env, &[&turn.secret]);
+    let set_env = orders.set_env().map(|(name, value)| (name.into(), value.into()));
+    let all_env: Vec<(OsString, OsString)> = env.iter().cloned().chain(set_env).collect();
+    let secrets = Secrets::new(&all_env, &[&turn.secret]);
     let mut record = match Record::open(&dir, &orders, secrets) {
         Ok(record) => record,
         Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),
@@ -71,7 +70,10 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
     let over = loop {
         turn.spent_before = record.spent_before(turn.session.as_deref());
         turn.session_cost_usd_micros = turn.spent_before.and_then(|spent| spent.cost_usd_micros);
-        let adapter = agent.adapter(turn.clone());
+        let adapter = match orders.adapter(turn.clone()) {
+            Ok(adapter) => adapter,
+            Err(why) => return refuse(&format!("agents.{}: {why}", orders.kind)),
+        };
         let around =
             Around { secret: turn.secret.clone(), meter: meter.as_ref(), daemon: daemon.as_ref() };
         match Conversation::new(adapter, &orders, &mut record, around).run() {

@@ -83,6 +83,10 @@ pub struct Driving {
     pub timeout_ms: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
     pub session: SessionRules,
+    /// The operator's table of this agent as it was when the run was made: JSON, as it was written. `None` is a kind
+    /// that is built in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
 }
 
 /// When an agent begins a new conversation, between two turns; with neither rule it never does.

@@ -1,11 +1,12 @@
 //! The operator's `config.toml`: what a loop file may not go beyond.
 //!
-//! Reads no file. Tables that belong to later parts (agents, secrets, retention) are known and left alone.
+//! Reads no file. Tables that belong to later parts (secrets, retention) are known and left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_engine::HealthRules;
 
+use crate::agents::{self, AgentTable};
 use crate::budgets::{self, SharedBudget};
 use crate::keys::CONFIG;
 use crate::node::Node;
@@ -33,6 +34,8 @@ pub struct Config {
     pub notify: notify::Settings,
     pub budgets: Vec<SharedBudget>,
     pub health: HealthRules,
+    /// The agents that the operator has declared, by their names.
+    pub agents: BTreeMap<String, AgentTable>,
 }
 
 /// The most that each limit may be, by the limit's own name.
@@ -128,15 +131,17 @@ impl Config {
         let root = tables::parse(text).map_err(|found| {
             vec![Problem::new(Code::ConfigParseError, &file, found.message).at(found.line)]
         })?;
-        let found = verify::verify(&file, &root, CONFIG);
+        let mut found = verify::verify(&file, &root, CONFIG);
+        agents::refuse_unknown_keys(&mut found);
         if !found.errors.is_empty() {
             return Err(found.errors);
         }
         let sinks = notify::sinks(&file, &root)?;
         let notify = notify::settings(&file, &root, &sinks)?;
+        let agents = agents::agents(&file, &root)?;
         let mut warnings = found.warnings;
         warnings.extend(budgets::remarks(&file, &root));
-        Ok((Self { sinks, notify, ..Self::read(file, &root) }, warnings))
+        Ok((Self { sinks, notify, agents, ..Self::read(file, &root) }, warnings))
     }
 
     fn read(file: String, root: &Node) -> Self {
@@ -327,7 +332,7 @@ mod tests {
 
     #[test]
     fn tables_of_later_parts_never_warn_of_unknown_keys() {
-        let text = "[agents.x]\na = 1\n[secrets]\nb = 2\n[retention]\nc = 3\n";
+        let text = "[secrets]\nb = 2\n[retention]\nc = 3\n";
         let (_, warnings) = parse(text).unwrap();
         assert!(warnings.iter().all(|warning| warning.code.word() == "no_effect"), "{warnings:?}");
     }

@@ -28,6 +28,7 @@ mod schema;
 mod values;
 mod verify;
 
+mod agents;
 mod budgets;
 mod config;
 mod last_good;
@@ -39,6 +40,7 @@ pub mod money;
 pub mod notify;
 pub mod template;
 
+pub use agents::AgentTable;
 pub use budgets::{Period, SharedBudget};
 pub use config::{
     Approvals, Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision,

@@ -108,7 +108,9 @@ fn typed(kind: Kind) -> Value {
             { "const": 0 },
             { "type": "string", "pattern": "^(forever|never|0|([0-9]+(ms|[smhdw]))+)$" },
         ] }),
-        Kind::Map => json!({ "type": "object" }),
+        Kind::Map | Kind::Match => json!({ "type": "object" }),
+        Kind::Paths => json!({ "anyOf": [{ "type": "string" }, texts()] }),
+        Kind::Matches => json!({ "type": "array", "items": { "type": "object" } }),
         Kind::Any => json!({}),
     }
 }

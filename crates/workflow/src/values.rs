@@ -50,7 +50,42 @@ pub(crate) fn check(node: &Node, kind: Kind) -> Result<(), (Code, String)> {
             )),
         },
         Kind::Map => wanted(matches!(node.value, Value::Map(_)), node, "a map"),
+        Kind::Paths => {
+            wanted(is_paths(node), node, "a path such as \"message.text\", or a list of paths")
+        }
+        Kind::Match => wanted(is_match(node), node, MATCH),
+        Kind::Matches => {
+            let is_list = matches!(&node.value, Value::List(items) if items.iter().all(is_match));
+            wanted(is_list, node, "a list of matches such as [{ type = \"result\" }]")
+        }
         Kind::Any => Ok(()),
+    }
+}
+
+const MATCH: &str =
+    "a match such as { type = \"result\" }, with texts, whole numbers, true or false";
+
+fn is_paths(node: &Node) -> bool {
+    let is_path =
+        |node: &Node| node.text().is_some_and(|it| it.split('.').all(|key| !key.is_empty()));
+    match &node.value {
+        Value::List(items) => items.iter().all(is_path),
+        _ => is_path(node),
+    }
+}
+
+fn is_match(node: &Node) -> bool {
+    let Value::Map(entries) = &node.value else { return false };
+    entries.iter().all(|entry| is_matched(&entry.node))
+}
+
+/// What may stand at a path of a match.
+fn is_matched(node: &Node) -> bool {
+    match &node.value {
+        Value::Bool(_) | Value::Whole(_) | Value::Text(_) => true,
+        Value::List(items) => items.iter().all(is_matched),
+        Value::Map(_) => is_match(node),
+        Value::Null | Value::Decimal(_) => false,
     }
 }
 

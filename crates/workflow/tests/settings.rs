@@ -4,7 +4,7 @@ mod support;
 
 use outlast_engine::{ModelClass, OnInterrupt, SessionRules, Strategy, ToolClass, ToolCost};
 use outlast_workflow::{Config, Loaded, Origin, Overrides, plain};
-use support::{config, effective, exec, load_with, loaded};
+use support::{config, effective, exec, load_with, loaded, told};
 
 fn explained(loaded: &Loaded, key: &str) -> (String, Origin) {
     let found = loaded.explained.iter().find(|explained| explained.key == key);
@@ -229,4 +229,60 @@ fn the_same_text_has_the_same_hash_and_another_has_another() {
     let hash = |text: &str| effective(text).workflow.unwrap().sha256;
     assert_eq!(hash(&exec("")), hash(&exec("")));
     assert_ne!(hash(&exec("")), hash(&exec("# a comment\n")));
+}
+
+/// An agent of the operator's that prints lines, and one that is like Claude.
+const DECLARED: &str = "[env]\nallow = [\"PATH\", \"MINE_*\", \"ANTHROPIC_*\"]\n\
+    [agents.mine]\ncommand = [\"mine\", \"--json\"]\nenv = [\"MINE_*\", \"THEIRS\"]\nmodel_flag = \"-m\"\n\
+    result.completed = [{ type = \"done\" }]\n\
+    [agents.cousin]\nlike = \"claude\"\nenv = [\"MINE_KEY\"]\n";
+
+#[test]
+fn a_declared_kind_is_settled_by_its_table_which_the_run_keeps() {
+    let config = config(DECLARED);
+    let of = |text: &str| load_with(text, &config, &Overrides::default()).map_err(|it| told(&it));
+    let mine = of("---\nagent: { kind: mine, model: big }\n---\nhi\n").unwrap();
+    assert_eq!(mine.warnings, []);
+    let found = &mine.effective;
+    assert_eq!((found.agent.kind.as_str(), found.agent.command.len()), ("mine", 0));
+    assert_eq!(found.env.as_deref(), Some(&["PATH".to_owned(), "MINE_*".to_owned()][..]));
+    assert_eq!(found.limits.stall_window_ms, Some(1_800_000));
+    assert_eq!(found.driving.declared.as_ref(), Some(&config.agents["mine"].json));
+    assert!(outlast_workflow::runnable(found).is_ok());
+    let command = ("mine --json".to_owned(), Origin::Config { line: 3 });
+    assert_eq!(explained(&mine, "agent.command"), command);
+
+    let cousin = of("---\nagent: { kind: cousin, effort: high }\n---\nhi\n").unwrap().effective;
+    let env = cousin.env.unwrap();
+    assert!(env.contains(&"ANTHROPIC_*".to_owned()) && env.contains(&"MINE_KEY".to_owned()));
+    assert_eq!(cousin.limits.stall_window_ms, Some(300_000));
+
+    let effort = of("---\nagent:\n  kind: mine\n  effort: high\n---\nhi\n").unwrap_err();
+    assert_eq!(effort, "/repo/WORKFLOW.md:4: agent.effort: agents of kind mine take none");
+    let unknown = of("---\nagent: { kind: nine }\n---\nhi\n").unwrap_err();
+    assert_eq!(unknown, "/repo/WORKFLOW.md:2: agent.kind: there is no kind \"nine\"");
+}
+
+#[test]
+fn an_agent_that_asks_nothing_is_not_held_back_by_a_policy_and_that_is_said() {
+    let config = config(DECLARED);
+    let remarks = |approvals: &str, kind: &str| {
+        let text = format!("---\nagent: {{ kind: {kind} }}\napprovals: {approvals}\n---\nhi\n");
+        let found = load_with(&text, &config, &Overrides::default()).unwrap();
+        found.warnings.iter().filter_map(|it| it.key.clone()).collect::<Vec<String>>()
+    };
+    let both = ["approvals.mode", "approvals.allow"];
+    assert_eq!(remarks("{ mode: deny, allow: [Read] }", "mine"), both);
+    assert!(remarks("{ mode: allow }", "mine").is_empty());
+    assert!(remarks("{ mode: deny, allow: [Read] }", "cousin").is_empty());
+}
+
+#[test]
+fn a_declared_agent_without_a_file_has_the_limits_of_a_loop() {
+    let config = config(DECLARED);
+    let flags = Overrides { agent_kind: Some("mine".to_owned()), ..Overrides::default() };
+    let found = plain(&config, &flags).unwrap().effective;
+    assert_eq!((found.limits.max_turns, found.retry.max_attempts), (Some(20), 5));
+    assert_eq!(found.driving.declared.as_ref(), Some(&config.agents["mine"].json));
+    assert_eq!(found.on_interrupt, OnInterrupt::Resume);
 }

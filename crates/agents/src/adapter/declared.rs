@@ -1,4 +1,5 @@
-//! Any agent that takes a prompt, prints lines of JSON and exits, by a table that an operator writes.
+//! Any agent that takes a prompt, prints lines of JSON and exits, by a table that an operator writes. A table that is
+//! `like` a built-in agent has the adapter of that agent instead.
 //!
 //! One process a turn, and one direction: it cannot be steered, asks nothing, and is cancelled by its end. So what it may
 //! do is what the table's command lets it do. `allow_args` are for runs that allow everything; the command without them
@@ -30,8 +31,21 @@ const MOST_SAID: usize = 1 << 20;
 impl Declared {
     pub fn adapter(&self, turn: Turn) -> Result<Box<dyn Adapter>, Unusable> {
         self.check()?;
+        let command = self.command_of(&turn);
+        let turn = Turn { command, ..turn };
+        if let Some(base) = self.base()? {
+            return Ok(base.adapter(turn));
+        }
         self.check_turn(&turn)?;
-        Ok(Box::new(Lines::new(self.clone(), turn)))
+        Ok(Box::new(Lines::new(self.clone(), self.resumable(turn))))
+    }
+
+    /// A table that does not say how to resume begins a conversation in each attempt.
+    fn resumable(&self, turn: Turn) -> Turn {
+        if self.resume.is_empty() {
+            return Turn { session: None, spent_before: None, ..turn };
+        }
+        turn
     }
 }
 
@@ -77,6 +91,7 @@ impl Lines {
     fn line(&mut self, bytes: &[u8]) -> Vec<Act> {
         let Some(line) = object(bytes) else { return self.not_understood() };
         let mut acts = self.names(&line);
+        let is_named = !acts.is_empty();
         if !self.table.said.iter().any(|it| it.pieces && it.when.fits(&line)) {
             acts.extend(self.whole());
         }
@@ -89,7 +104,9 @@ impl Lines {
             self.trouble(&line),
             self.end(&line),
         ];
-        let is_known = known.iter().any(Option::is_some)
+        // A line that first names the conversation or the model has said that.
+        let is_known = is_named
+            || known.iter().any(Option::is_some)
             || self.table.ignore.iter().any(|when| when.fits(&line));
         acts.extend(known.into_iter().flatten().flatten());
         if !is_known {
@@ -241,9 +258,7 @@ impl Lines {
 impl Adapter for Lines {
     fn launch(&self) -> Launch {
         let (table, turn) = (&self.table, &self.turn);
-        let (program, rest) = table.command.split_at(table.command.len().min(1));
-        let mut argv = if turn.command.is_empty() { program } else { &turn.command }.to_vec();
-        argv.extend_from_slice(rest);
+        let mut argv = turn.command.clone();
         let mut flag = |name: &Option<String>, value: &Option<String>| {
             argv.extend(name.iter().zip(value).flat_map(|(name, it)| [name.clone(), it.clone()]));
         };
@@ -263,8 +278,7 @@ impl Adapter for Lines {
             Prompt::Arg => argv.push(turn.prompt.clone()),
             Prompt::File => argv.extend(turn.prompt_file.clone()),
         }
-        let env = table.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        Launch { argv, env, transport: Transport::Lines }
+        Launch { argv, env: Vec::new(), transport: Transport::Lines }
     }
 
     fn begin(&mut self) -> Vec<Act> {

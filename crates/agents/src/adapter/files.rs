@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{End, Question, Spent, Turn};
+use super::{Adapter, Declared, End, Question, Spent, Turn, Unusable, driven};
 
 /// `drive.json`: what the daemon has the driver do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,25 @@ pub struct Orders {
     /// True if a question that no person has answered by then is refused, and the process goes on.
     #[serde(default)]
     pub refuses: bool,
+    /// The operator's table of this agent; `None` is a kind that is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<Declared>,
+}
+
+impl Orders {
+    /// The adapter of the agent, for one conversation.
+    pub fn adapter(&self, turn: Turn) -> Result<Box<dyn Adapter>, Unusable> {
+        match (&self.declared, driven(&self.kind)) {
+            (Some(table), _) => table.adapter(turn),
+            (None, Some(built_in)) => Ok(built_in.adapter(turn)),
+            (None, None) => Err(Unusable::NoDriver { kind: self.kind.clone() }),
+        }
+    }
+
+    /// Variables of the agent on top of the run's own.
+    pub fn set_env(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.declared.iter().flat_map(|table| &table.set_env)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -243,8 +243,20 @@ pub struct Driven {
     make: fn(Turn) -> Box<dyn Adapter>,
 }
 
-pub const DRIVEN: [Driven; 6] =
-    [claude::DRIVEN, codex::DRIVEN, gemini::DRIVEN, opencode::DRIVEN, pi::DRIVEN, acp::DRIVEN];
+/// The table of agents that are built in: a row is all that the kinds, the config and `outlast agents` know of one.
+pub const DRIVEN: &[Driven] =
+    &[claude::DRIVEN, codex::DRIVEN, gemini::DRIVEN, opencode::DRIVEN, pi::DRIVEN, acp::DRIVEN];
+
+/// The names of these, in the same order.
+pub const DRIVEN_NAMES: [&str; DRIVEN.len()] = {
+    let mut names = [""; DRIVEN.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = DRIVEN[at].name;
+        at += 1;
+    }
+    names
+};
 
 pub fn driven(name: &str) -> Option<&'static Driven> {
     DRIVEN.iter().find(|driven| driven.name == name)

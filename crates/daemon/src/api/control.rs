@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use outlast_agents::adapter::driven;
+use outlast_agents::capabilities;
 use outlast_engine::{Input, Run, RunId};
 use outlast_wire::api::{Reaches, ReportUsage, SendMessage, Sent, Usage};
 use outlast_wire::codes::Code;
@@ -78,8 +78,8 @@ async fn reaches(
     let is_taken =
         |run: &Run| seq(run).is_none_or(|seq| run.live().is_some_and(|live| live.has_taken(seq)));
     let run = snapshot_of(supervisor, id).await?.run;
-    let Some(agent) = driven(&run.spec.agent.kind) else { return Ok(None) };
-    let can_steer = agent.capabilities.steer;
+    let Some(can) = capabilities(&run.spec) else { return Ok(None) };
+    let can_steer = can.steer;
     if can_steer
         && run.live().is_some()
         && let Some(handle) = supervisor.handle(id)

@@ -2,7 +2,7 @@
 //!
 //! Built from the journal; the cause is one neutral word, and no provider's error text is passed on.
 
-use outlast_agents::adapter::driven;
+use outlast_agents::is_driven;
 use outlast_engine::{
     AgentAnswer, AgentQuestion, Attempt, Decision, Impediment, Outcome, Run, Verdict,
 };
@@ -24,7 +24,7 @@ pub(super) fn of(run: &Run) -> Option<Note> {
          Continue from the workspace as it is; do not start over."
     );
     // What an agent that is driven came to grief over is its provider's text, which no prompt has.
-    let is_own = driven(&run.spec.agent.kind).is_none();
+    let is_own = !is_driven(&run.spec.agent, &run.spec.driving);
     if let Some(why) = wrong_with(after).filter(|_| is_own) {
         text.push_str(&format!(" What was wrong with the response: {why}."));
     }

@@ -73,10 +73,11 @@ pub(crate) fn of(
     let loaded = load(supervisor, &config, asked)?;
     let effective = loaded.effective;
     workflow::runnable(&effective).map_err(|problem| refusal(&[problem]))?;
-    outlast_agents::check(&effective.agent).map_err(|error| {
+    outlast_agents::check(&effective.agent, &effective.driving).map_err(|error| {
         Refusal::new(Code::BadCommand, error.to_string()).hint("put the command after `--`")
     })?;
     let env = environment(asked, effective.env.as_deref());
+    check_prompt(asked, &effective)?;
     let mut spec = RunSpec { parent, ..spec(supervisor, &config, id, asked, effective)? };
     match occasion {
         Occasion::Asked => try_prompt(supervisor, id, &spec, None)?,
@@ -329,6 +330,17 @@ fn check_task(task: Option<&str>) -> Answer<()> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// An agent that is driven has a prompt: that of its file, or its task.
+fn check_prompt(asked: &CreateRun, effective: &Effective) -> Answer<()> {
+    let is_driven = outlast_agents::is_driven(&effective.agent, &effective.driving);
+    let has_task = asked.task.as_ref().is_some_and(|task| !task.trim().is_empty());
+    if !is_driven || effective.workflow.is_some() || has_task {
+        return Ok(());
+    }
+    let message = format!("an agent of kind {} needs a task", effective.agent.kind);
+    Err(Refusal::new(Code::BadRequest, message).hint("--task TEXT, or a loop file with -f"))
 }
 
 fn check_watches(asked: &CreateRun) -> Answer<()> {

@@ -2,7 +2,7 @@
 
 use std::path::Path as FilePath;
 
-use outlast_agents::adapter::driven;
+use outlast_agents::is_driven;
 use outlast_engine::{Charge, Event, Fact, Purpose, RunId, TurnOutcome};
 use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::api::{
@@ -58,7 +58,7 @@ pub(crate) fn look(supervisor: &Supervisor, id: &RunId, turn: u32) -> Answer<Tur
 }
 
 fn is_of_driven(fact: &Fact) -> bool {
-    matches!(fact, Fact::RunCreated { spec, .. } if driven(&spec.agent.kind).is_some())
+    matches!(fact, Fact::RunCreated { spec, .. } if is_driven(&spec.agent, &spec.driving))
 }
 
 fn empty(id: &RunId, turn: u32) -> TurnView {

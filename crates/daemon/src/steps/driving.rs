@@ -3,7 +3,7 @@
 use std::io;
 
 use outlast_agents::adapter::{
-    self, Caps, End, Ended, Orders, Spent, Trouble, TroubleKind, Turn, decided_questions, driven,
+    self, Caps, End, Ended, Orders, Spent, Trouble, TroubleKind, Turn, decided_questions,
     last_spent,
 };
 use outlast_engine::{
@@ -65,6 +65,9 @@ pub(super) fn orders(
         caps: caps(run),
         patience_ms: driving.timeout_ms.or(driving.patience_ms).unwrap_or(PATIENCE_MS),
         refuses: driving.timeout_ms.is_some(),
+        // Trying again makes the same of it.
+        declared: outlast_agents::declared(driving)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?,
     })
 }
 
@@ -178,8 +181,9 @@ fn impeded(spec: &RunSpec, trouble: &Trouble) -> Answer {
             Answer::Impeded { by: Impediment::Provider, until, why, question: None }
         }
         TroubleKind::Auth => {
-            let login = driven(&spec.agent.kind).map_or("", |it| it.login);
-            let why = format!("{} has to log in again (run: {login}): {why}", spec.agent.kind);
+            let login = outlast_agents::login(spec);
+            let how = login.map_or(String::new(), |command| format!(" (run: {command})"));
+            let why = format!("{} has to log in again{how}: {why}", spec.agent.kind);
             Answer::Impeded { by: Impediment::Login, until: None, why, question: None }
         }
         TroubleKind::ContextFull

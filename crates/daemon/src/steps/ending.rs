@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_agents::adapter::driven;
-use outlast_agents::{must_answer, tools};
+use outlast_agents::{is_driven, must_answer, tools};
 use outlast_conduct::steps::{Ending, Trouble};
 use outlast_engine::{Answer, Exit, RefusedCall, Run, RunSpec, Step};
 use outlast_home::layout::AttemptDir;
@@ -89,9 +88,10 @@ fn tail_size(run: &Run) -> usize {
 /// it says itself that it failed. A turn whose files are gone may have answered anything; the exit of a single
 /// command is its answer.
 pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result<Answer> {
-    let is_driven = driven(&spec.agent.kind).is_some();
     let answer = match response::read(&dir.response())? {
-        Answer::None if is_driven && is_whole(dir) => driving::answer(spec, dir, exit)?,
+        Answer::None if is_driven(&spec.agent, &spec.driving) && is_whole(dir) => {
+            driving::answer(spec, dir, exit)?
+        }
         answer => answer,
     };
     Ok(match answer {
@@ -99,7 +99,7 @@ pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result
             let why = "the attempt's files are gone, and what it answered with them".to_owned();
             Answer::Bad { why }
         }
-        Answer::None if must_answer(&spec.agent.kind) && exit == Exit::Code(0) => {
+        Answer::None if must_answer(spec) && exit == Exit::Code(0) => {
             Answer::Bad { why: "no response was written".to_owned() }
         }
         answer => answer,

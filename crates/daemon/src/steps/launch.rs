@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::PathBuf;
 
-use outlast_agents::adapter::driven;
+use outlast_agents::is_driven;
 use outlast_conduct::records as meaning;
 use outlast_conduct::steps::{Launched, Say, Trouble};
 use outlast_engine::{Run, Step, WorkspaceState};
@@ -194,9 +194,9 @@ impl Driver {
         }
         files::write(&self.dir.prompt(), request.prompt.as_bytes())?;
         files::write(&self.dir.request(), &request.json)?;
-        let argv = match driven(&run.spec.agent.kind) {
-            Some(_) => self.agent_driver(request)?,
-            None => outlast_agents::plan(&run.spec.agent).map_err(unusable)?.argv,
+        let argv = match is_driven(&run.spec.agent, &run.spec.driving) {
+            true => self.agent_driver(request)?,
+            false => outlast_agents::plan(&run.spec.agent).map_err(unusable)?.argv,
         };
         Ok(StepCommand {
             argv,

@@ -14,7 +14,7 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_agents::adapter::driven;
+use outlast_agents::is_driven;
 use outlast_conduct::steps::{
     Effect, Greeting, Hello, Left, News, Owner, Say, StepMonitor, Surroundings, Task, Trouble,
     Unreadable, UnreadableKind,
@@ -427,7 +427,7 @@ impl Driver {
         if let Some(watcher) = self.watcher.as_ref().filter(|_| is_over && is_live) {
             report.matched = watcher.last_words().await;
         }
-        if is_over && is_live && driven(&run.spec.agent.kind).is_some() {
+        if is_over && is_live && is_driven(&run.spec.agent, &run.spec.driving) {
             let has_left = matches!(report.end, Some(End::Exited { exit: Exit::Code(_), .. }));
             report.used = self.used(has_left).await;
         }

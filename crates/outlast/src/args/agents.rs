@@ -11,6 +11,7 @@ Examples:
   outlast agents --json
   outlast agents test claude     one real turn, and what it cost
 
+An [agents.NAME] of config.toml is listed below those that are built in.
 Whether an agent is logged in cannot be told without asking its provider: `test` does.")]
 pub(crate) struct Agents {
     /// Print JSON
@@ -27,8 +28,10 @@ pub(crate) enum AgentsCommand {
 
 /// Have an agent take one real turn, in a directory of its own
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outlast agents test claude\n  outlast agents test codex")]
+#[command(
+    after_help = "Examples:\n  outlast agents test claude\n  outlast agents test mine       [agents.mine] in config.toml"
+)]
 pub(crate) struct TestAgent {
-    /// The kind: claude, codex, gemini, opencode or pi
+    /// A kind that `outlast agents` lists: built in, or an [agents.NAME] of config.toml
     pub(crate) kind: String,
 }

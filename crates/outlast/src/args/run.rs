@@ -45,7 +45,7 @@ pub(crate) struct Run {
     /// Give the command a terminal
     #[arg(short, long)]
     pub(crate) tty: bool,
-    /// The kind of agent that executes the turns
+    /// The kind of agent that executes the turns: exec, file, or one that `outlast agents` lists
     #[arg(long, value_name = "KIND")]
     pub(crate) agent: Option<String>,
     /// What becomes of an agent's question whether it may use a tool: a person decides, no, or yes

@@ -1,6 +1,7 @@
 //! Agents that speak a protocol, driven inside the step. The program here speaks Claude Code's stream-json as a script
 //! says, and cheats where the script does; `xtask agents` runs the real ones.
 
+mod declared;
 mod sessions;
 
 use std::fs;

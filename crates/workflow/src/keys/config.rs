@@ -1,5 +1,7 @@
 //! The keys of the operator's `config.toml`.
 
+use outlast_agents::adapter::DRIVEN_NAMES;
+
 use super::{Key, Kind, idle, key};
 use crate::notify::{KINDS, LEVELS};
 
@@ -8,6 +10,26 @@ const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 const EXCEEDED: Kind = Kind::Word(&["wait", "end"]);
 const PERIOD: Kind = Kind::Word(&["day", "total"]);
+
+const LIKE: Kind = Kind::Word(&DRIVEN_NAMES);
+const SCOPE: Kind = Kind::Word(&["message", "turn", "session"]);
+
+/// What the operator may say that a failure is.
+pub(crate) const TROUBLES: [&str; 13] = [
+    "quota",
+    "throttle",
+    "overload",
+    "auth",
+    "context_full",
+    "refusal",
+    "no_model",
+    "silent",
+    "cannot_resume",
+    "session_busy",
+    "own_cap",
+    "cancelled",
+    "other",
+];
 
 pub(crate) const CONFIG: &[Key] = &[
     key(
@@ -203,7 +225,106 @@ pub(crate) const CONFIG: &[Key] = &[
         "wait by the day, end for good",
         "what becomes of its runs when it is spent",
     ),
-    idle("agents.*", Kind::Map, "", "settings of an agent kind"),
+    key("agents.*.like", LIKE, "", "the built-in kind whose protocol it speaks"),
+    key("agents.*.command", Kind::Texts, "", "the program and its arguments"),
+    key(
+        "agents.*.env",
+        Kind::Texts,
+        "",
+        "environment variables that it needs; a name may end in *",
+    ),
+    key("agents.*.set_env.*", Kind::Text, "", "variables that it gets, with their values"),
+    key("agents.*.login", Kind::Text, "", "how a person logs in again"),
+    key(
+        "agents.*.prompt",
+        Kind::Word(&["stdin", "arg", "file"]),
+        "stdin",
+        "how it gets the prompt: on its standard input, as the last argument, or as the path of a file",
+    ),
+    key("agents.*.prompt_flag", Kind::Text, "", "the argument before the prompt, or the last one"),
+    key(
+        "agents.*.resume",
+        Kind::Texts,
+        "each turn begins a conversation",
+        "arguments that go on with a conversation; {session} is its id",
+    ),
+    key(
+        "agents.*.cannot_resume",
+        Kind::Texts,
+        "",
+        "parts of lines on standard error that say there is no such conversation",
+    ),
+    key("agents.*.allow_args", Kind::Texts, "", "arguments for runs with approvals.mode: allow"),
+    key("agents.*.model_flag", Kind::Text, "", "the flag before agent.model"),
+    key("agents.*.effort_flag", Kind::Text, "", "the flag before agent.effort"),
+    key("agents.*.permission_flag", Kind::Text, "", "the flag before agent.permission_mode"),
+    key("agents.*.session", Kind::Paths, "", "where a line has the conversation's id"),
+    key("agents.*.model", Kind::Paths, "", "where a line has the model's name"),
+    key("agents.*.said[].when", Kind::Match, "", "lines with what it says"),
+    key("agents.*.said[].text", Kind::Paths, "", "where the text is"),
+    key(
+        "agents.*.said[].pieces",
+        Kind::Flag,
+        "false",
+        "whether a text comes in pieces, a line each",
+    ),
+    key("agents.*.tool_started[].when", Kind::Match, "", "lines that say that a tool starts"),
+    key("agents.*.tool_started[].each", Kind::Text, "the line", "the parts of it that are tools"),
+    key("agents.*.tool_started[].is", Kind::Match, "all", "which of these parts"),
+    key("agents.*.tool_started[].id", Kind::Paths, "", "where the tool call's id is"),
+    key("agents.*.tool_started[].name", Kind::Paths, "", "where the tool's name is"),
+    key("agents.*.tool_started[].about", Kind::Paths, "", "where it says what the tool is used on"),
+    key("agents.*.tool_ended[].when", Kind::Match, "", "lines that say that a tool has ended"),
+    key("agents.*.tool_ended[].each", Kind::Text, "the line", "the parts of it that are tools"),
+    key("agents.*.tool_ended[].is", Kind::Match, "all", "which of these parts"),
+    key("agents.*.tool_ended[].id", Kind::Paths, "", "where the tool call's id is"),
+    key("agents.*.tool_ended[].failed", Kind::Match, "", "what a part has if the tool failed"),
+    key("agents.*.usage[].when", Kind::Match, "", "lines that say what was used"),
+    key(
+        "agents.*.usage[].scope",
+        SCOPE,
+        "",
+        "of what: one message, this process, or the conversation",
+    ),
+    key("agents.*.usage[].id", Kind::Paths, "", "of a message that comes more than once, its id"),
+    key(
+        "agents.*.usage[].input",
+        Kind::Paths,
+        "",
+        "where the input tokens are; several are added up",
+    ),
+    key("agents.*.usage[].output", Kind::Paths, "", "where the output tokens are"),
+    key("agents.*.usage[].cached", Kind::Paths, "", "where the tokens read from a cache are"),
+    key("agents.*.usage[].cost", Kind::Paths, "", "where the price in US dollars is"),
+    key(
+        "agents.*.usage[].input_includes_cached",
+        Kind::Flag,
+        "false",
+        "whether input has the cached tokens in it",
+    ),
+    key("agents.*.usage[].floor", Kind::Flag, "false", "whether better figures may come"),
+    key("agents.*.background.when", Kind::Match, "", "lines that list work beside the turn"),
+    key("agents.*.background.each", Kind::Paths, "", "what finds a value for each piece of work"),
+    key("agents.*.result.completed", Kind::Matches, "", "the line that ends a turn well"),
+    key("agents.*.result.failed", Kind::Matches, "", "the line that ends a turn that failed"),
+    key("agents.*.result.text", Kind::Paths, "what was said last", "where the answer is"),
+    key("agents.*.result.error", Kind::Paths, "", "where it says why it failed"),
+    key("agents.*.trouble[].when", Kind::Match, "", "lines that say what a failure is"),
+    key("agents.*.trouble[].kind", Kind::Word(&TROUBLES), "", "what it is"),
+    key("agents.*.trouble[].until", Kind::Paths, "", "where it says when a limit ends"),
+    key(
+        "agents.*.trouble[].unit",
+        Kind::Word(&["s", "ms", "rfc3339"]),
+        "s",
+        "what that is written in",
+    ),
+    key("agents.*.trouble[].text", Kind::Paths, "", "where it says why"),
+    key("agents.*.retry[].when", Kind::Match, "", "lines that say that it tries again by itself"),
+    key("agents.*.retry[].attempt", Kind::Paths, "counted", "where the number of the try is"),
+    key("agents.*.retry[].most", Kind::Paths, "", "where the most tries are"),
+    key("agents.*.retry[].delay_ms", Kind::Paths, "", "where the milliseconds until then are"),
+    key("agents.*.retry[].text", Kind::Paths, "", "where it says why"),
+    key("agents.*.ignore", Kind::Matches, "", "lines that are known and not needed"),
     idle("secrets", Kind::Map, "", "values that are kept out of every output"),
     idle("retention", Kind::Map, "", "how long ended runs are kept"),
 ];

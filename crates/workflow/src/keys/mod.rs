@@ -8,6 +8,8 @@ mod find;
 mod workflow;
 
 pub(crate) use config::CONFIG;
+#[cfg(test)]
+pub(crate) use config::TROUBLES;
 pub(crate) use find::{below, below_any, is_section, lookup, names, nearest};
 pub(crate) use workflow::WORKFLOW;
 
@@ -61,6 +63,11 @@ pub(crate) enum Kind {
     Path,
     /// A map that belongs to another program.
     Map,
+    /// Where something is in a line of JSON, such as `message.usage`; or a list of such.
+    Paths,
+    /// What a line of JSON has where, such as `{ type = "result", ok = true }`.
+    Match,
+    Matches,
     Any,
 }
 

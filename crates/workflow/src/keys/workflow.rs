@@ -9,7 +9,7 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "agent.kind",
         Kind::Text,
         "exec",
-        "what executes a turn: exec, file, claude, codex, gemini, opencode, pi or acp",
+        "what executes a turn: exec, file, a kind that `outlast agents` lists, or the name of an [agents.NAME] of config.toml",
     ),
     key(
         "agent.command",

@@ -1,11 +1,13 @@
 //! What executes a turn, and what it gets of the environment.
 
+use outlast_agents::adapter::driven;
 use outlast_agents::{KINDS, Kind};
 use outlast_engine::{Agent, ModelClass};
 
 use super::defaults::ENV;
 use super::sheet::Sheet;
 use super::{Origin, symphony};
+use crate::agents::AgentTable;
 use crate::node::{Node, Value};
 use crate::problem::Code;
 
@@ -19,11 +21,16 @@ pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
         }
         (None, None) => ("exec".to_owned(), Origin::Default),
     };
-    if outlast_agents::kind(&kind).is_none() {
+    if outlast_agents::kind(&kind).is_none() && declared(sheet, &kind).is_none() {
         let problem =
             sheet.problem(Code::UnknownKind, key, format_args!("there is no kind {kind:?}"));
-        let names = KINDS.map(|kind| kind.name);
-        let problem = problem.hint(format_args!("one of {}", names.join(", ")));
+        let names = KINDS.iter().map(|kind| kind.name);
+        let names: Vec<&str> =
+            names.chain(sheet.config.agents.keys().map(String::as_str)).collect();
+        let problem = problem.hint(format_args!(
+            "one of {}; config.toml may have another as [agents.NAME]",
+            names.join(", ")
+        ));
         sheet.errors.push(match origin {
             Origin::Workflow { line } => problem.at(line),
             _ => problem,
@@ -36,14 +43,39 @@ pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
 pub(super) fn agent(sheet: &mut Sheet<'_>, kind: String) -> Agent {
     let (command, origin) = command(sheet, &kind);
     let is_blank = command.iter().all(|word| word.trim().is_empty());
-    let knows_its_own = outlast_agents::adapter::driven(&kind).is_some_and(|it| !it.needs_command);
+    let is_declared = declared(sheet, &kind).is_some();
+    let knows_its_own = is_declared || driven(&kind).is_some_and(|it| !it.needs_command);
     if is_blank && is_runnable(&kind) && !knows_its_own {
         let message = format!("an agent of kind {kind} needs a command");
         let problem = sheet.problem(Code::MissingCommand, "agent.command", message);
         sheet.errors.push(problem.hint("give it in the file, or on the command line after --"));
     }
-    sheet.note("agent.command", shown(&command), origin);
+    match declared(sheet, &kind).filter(|_| is_blank) {
+        Some(table) => {
+            let (words, line) = (shown(&table.declared.command), table.line);
+            sheet.note("agent.command", words, Origin::Config { line });
+        }
+        None => sheet.note("agent.command", shown(&command), origin),
+    }
     Agent { kind, command }
+}
+
+/// The operator's table of this kind. A name that is built in is none of the operator's.
+pub(super) fn declared<'a>(sheet: &Sheet<'a>, kind: &str) -> Option<&'a AgentTable> {
+    sheet.config.agents.get(kind)
+}
+
+/// True if a driver speaks to agents of this kind.
+pub(super) fn is_driven(sheet: &Sheet<'_>, kind: &str) -> bool {
+    declared(sheet, kind).is_some() || driven(kind).is_some()
+}
+
+/// How long an attempt may be silent if the file does not say.
+pub(super) fn stall_window_ms(sheet: &Sheet<'_>, kind: &str) -> Option<u64> {
+    match declared(sheet, kind) {
+        Some(table) => table.declared.stall_window_ms(),
+        None => outlast_agents::kind(kind).and_then(|kind| kind.stall_window_ms),
+    }
 }
 
 pub(super) fn is_runnable(kind: &str) -> bool {
@@ -58,10 +90,9 @@ fn command(sheet: &Sheet<'_>, kind: &str) -> (Vec<String>, Origin) {
     let is_symphony = kind == symphony::KIND;
     let given = sheet.given("agent.command");
     let given = given.or_else(|| sheet.given("codex.command").filter(|_| is_symphony));
-    let is_driven = outlast_agents::adapter::driven(kind).is_some();
     match given {
         // Its own arguments come after the line's.
-        Some(node) if is_driven && sheet.given("agent.command").is_some() => {
+        Some(node) if is_driven(sheet, kind) && sheet.given("agent.command").is_some() => {
             (with_arguments(argv(node)), Origin::Workflow { line: node.line })
         }
         Some(node) => (argv(node), Origin::Workflow { line: node.line }),
@@ -130,11 +161,14 @@ pub(super) fn model_class(sheet: &mut Sheet<'_>) -> ModelClass {
 pub(super) fn env(sheet: &mut Sheet<'_>, kind: &str) -> Vec<String> {
     let key = "agent.env";
     // What an agent that speaks a protocol needs to find its login and its provider.
-    let of_kind = outlast_agents::adapter::driven(kind).map_or(&[][..], |driven| driven.env);
+    let of_kind = match declared(sheet, kind) {
+        Some(table) => table.declared.env_names(),
+        None => driven(kind).map_or(Vec::new(), |driven| driven.env.to_vec()),
+    };
     let Some(node) = sheet.given(key) else {
         let names: Vec<_> = ENV
             .into_iter()
-            .chain(of_kind.iter().copied())
+            .chain(of_kind)
             .filter(|name| is_allowed(sheet, name))
             .map(str::to_owned)
             .collect();

@@ -1,16 +1,21 @@
 //! How an agent that speaks a protocol is driven: the vendor's own names, and who decides when it asks.
 
-use outlast_agents::adapter::{DRIVEN, driven};
+use outlast_agents::adapter::{DRIVEN, Declared};
 use outlast_engine::{Approvals, Driving, SessionRules};
 
-use super::Origin;
 use super::sheet::Sheet;
+use super::{Origin, agent};
 use crate::node::Value;
 use crate::problem::{Code, Problem};
 use crate::values;
 
 pub(super) fn driving(sheet: &mut Sheet<'_>, kind: &str) -> Driving {
     refuse_flags(sheet, kind);
+    let table = agent::declared(sheet, kind);
+    if let Some(table) = table.filter(|table| table.declared.like.is_none()) {
+        refuse_without_flag(sheet, kind, &table.declared);
+        remark_on_approvals(sheet);
+    }
     let (flags, args) = (sheet.overrides, texts(sheet, "agent.args", None));
     Driving {
         model: text(sheet, "agent.model", flags.model.as_ref()),
@@ -22,12 +27,45 @@ pub(super) fn driving(sheet: &mut Sheet<'_>, kind: &str) -> Driving {
         patience_ms: patience(sheet),
         timeout_ms: timeout(sheet),
         session: session(sheet),
+        declared: table.map(|table| table.json.clone()),
+    }
+}
+
+/// What the agent's program has no flag for cannot be asked of it.
+fn refuse_without_flag(sheet: &mut Sheet<'_>, kind: &str, table: &Declared) {
+    let flags = sheet.overrides;
+    for (key, name, flag, given) in [
+        ("agent.model", "model_flag", &table.model_flag, flags.model.is_some()),
+        ("agent.effort", "effort_flag", &table.effort_flag, flags.effort.is_some()),
+        ("agent.permission_mode", "permission_flag", &table.permission_flag, false),
+    ] {
+        let node = sheet.given(key);
+        if flag.is_some() || (node.is_none() && !given) {
+            continue;
+        }
+        let message = format!("agents of kind {kind} take none");
+        let problem = sheet.problem(Code::BadValue, key, message);
+        let problem = if let Some(node) = node { problem.at(node.line) } else { problem };
+        let hint = format!("agents.{kind}.{name} in {} would say how", sheet.config.file);
+        sheet.errors.push(problem.hint(hint));
+    }
+}
+
+/// It asks nothing, so no answer holds it back.
+fn remark_on_approvals(sheet: &mut Sheet<'_>) {
+    let mode = sheet.given("approvals.mode").filter(|node| node.text() != Some("allow"));
+    let given = [("approvals.mode", mode), ("approvals.allow", sheet.given("approvals.allow"))];
+    for (key, node) in given {
+        let Some(node) = node else { continue };
+        let message =
+            "has no effect on an agent that asks nothing: it may do what its command lets it do";
+        sheet.warnings.push(sheet.problem(Code::NoEffect, key, message).at(node.line));
     }
 }
 
 /// A command takes no part in any of this, and what a flag asks for is not passed over in silence.
 fn refuse_flags(sheet: &mut Sheet<'_>, kind: &str) {
-    if driven(kind).is_some() {
+    if agent::is_driven(sheet, kind) {
         return;
     }
     let flags = sheet.overrides;
@@ -37,7 +75,8 @@ fn refuse_flags(sheet: &mut Sheet<'_>, kind: &str) {
         ("--model", flags.model.is_some()),
         ("--effort", flags.effort.is_some()),
     ];
-    let kinds = DRIVEN.map(|driven| driven.name).join(", ");
+    let kinds: Vec<&str> = DRIVEN.iter().map(|driven| driven.name).collect();
+    let kinds = kinds.join(", ");
     for (flag, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
         let message =
             format!("{flag} is for an agent that is driven; an agent of kind {kind} is a command");

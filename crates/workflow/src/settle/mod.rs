@@ -151,7 +151,7 @@ pub fn load(
         sheet.errors.push(in_file(problem, &file, document.prompt_line));
     }
     let kind = agent::kind(&mut sheet);
-    let defaults = Defaults::of_kind(&kind);
+    let defaults = Defaults::of_loop(agent::stall_window_ms(&sheet, &kind));
     let (strategy, root) = workspace::place(&mut sheet, workflow.path, around);
     let effective = Effective {
         env: Some(agent::env(&mut sheet, &kind)),
@@ -171,8 +171,11 @@ pub fn plain(config: &Config, overrides: &Overrides) -> Result<Loaded, Vec<Probl
         Sheet::new("command line", &nothing, config, overrides, verify::Findings::default());
     let kind = agent::kind(&mut sheet);
     // An agent that speaks a protocol goes on with its conversation; a command may have done its work.
-    let is_driven = outlast_agents::adapter::driven(&kind).is_some();
-    let defaults = if is_driven { Defaults::of_kind(&kind) } else { Defaults::plain() };
+    let is_driven = agent::is_driven(&sheet, &kind);
+    let defaults = match is_driven {
+        true => Defaults::of_loop(agent::stall_window_ms(&sheet, &kind)),
+        false => Defaults::plain(),
+    };
     let mut effective = settled(&mut sheet, kind, &defaults);
     effective.strategy = overrides.workspace.unwrap_or_default();
     if !is_driven {
@@ -185,10 +188,10 @@ pub fn plain(config: &Config, overrides: &Overrides) -> Result<Loaded, Vec<Probl
 fn settled(sheet: &mut Sheet<'_>, kind: String, defaults: &Defaults) -> Effective {
     let driving = driving::driving(sheet, &kind);
     Effective {
+        driving,
         agent: agent::agent(sheet, kind),
         env: None,
         model_class: agent::model_class(sheet),
-        driving,
         strategy: Strategy::default(),
         root: None,
         retain: workspace::retain(sheet),
@@ -208,7 +211,7 @@ fn settled(sheet: &mut Sheet<'_>, kind: String, defaults: &Defaults) -> Effectiv
 /// Refuses what this version cannot execute, though it knows the word.
 pub fn runnable(effective: &Effective) -> Result<(), Problem> {
     let kind = effective.agent.kind.as_str();
-    if agent::is_runnable(kind) {
+    if effective.driving.declared.is_some() || agent::is_runnable(kind) {
         return Ok(());
     }
     let file = effective.workflow.as_ref().map_or("command line", |workflow| &workflow.path);

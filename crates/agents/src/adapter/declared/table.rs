@@ -1,4 +1,5 @@
-//! The table that describes an agent, `[agents.NAME]`: how it is started, and what its lines say where.
+//! The table that describes an agent, `[agents.NAME]`: how it is started, and what its lines say where, or which built-in
+//! agent it speaks like.
 //!
 //! A path is `message.usage.input_tokens`, with `*` for each of a list. A match is `{ type = "result", is_error = false }`.
 //! A key that is not known is refused.
@@ -8,16 +9,23 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::find::{Paths, When};
-use crate::adapter::{Capabilities, Cost, TroubleKind, Turn};
+use crate::adapter::{Capabilities, Cost, Driven, TroubleKind, Turn, driven};
+use crate::silence::{OF_A_TALKER_MS, OF_A_WORKER_MS};
 
-/// An agent that takes a prompt, prints lines of JSON and exits.
+/// An agent that speaks the protocol of a built-in one, or that takes a prompt, prints lines of JSON and exits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Declared {
+    /// The built-in kind whose protocol it speaks. What stands below `login` is then known.
+    pub like: Option<String>,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// Names of variables that the CLI needs and that a loop file need not name; a name may end in `*`.
+    pub env: Vec<String>,
     /// Variables on top of the run's own.
-    pub env: BTreeMap<String, String>,
+    pub set_env: BTreeMap<String, String>,
+    /// How a person logs in again.
+    pub login: Option<String>,
     pub prompt: Prompt,
     /// The last argument, before a prompt that is one.
     pub prompt_flag: Option<String>,
@@ -198,27 +206,96 @@ pub struct Retry {
 /// Why a table, or a turn by it, cannot work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    #[error("`command` is empty")]
+    #[error("is empty: which program is it?")]
     NoCommand,
-    #[error("`result.completed` is empty: no line could say that a turn has ended well")]
+    #[error("there is no agent {kind:?} to be like")]
+    LikeWhat { kind: String },
+    #[error("has a zero byte, which no program can be given")]
+    ZeroByte { key: &'static str },
+    #[error("{name:?} is not the name of a variable")]
+    NoVariable { key: &'static str, name: String },
+    #[error("is empty: no line could say that a turn has ended well")]
     NoResult,
-    #[error("a match of `{of}` is empty and would fit each line")]
+    #[error("a match is empty and would fit each line")]
     FitsAll { of: &'static str },
-    #[error("a table of `usage` names none of input, output, cached, cost")]
+    #[error("names none of input, output, cached, cost")]
     CountsNothing,
-    #[error("`resume` does not have {{session}}, the place of the conversation's id")]
+    #[error("does not have {{session}}, the place of the conversation's id")]
     ResumesNothing,
-    #[error("`resume` needs `session`, the path of the conversation's id")]
+    #[error("is missing: `resume` needs the path of the conversation's id")]
     NoSession,
     #[error("the table has no `{key}`, which this turn needs")]
     TurnNeeds { key: &'static str },
     #[error("the prompt is to be a file, and there is none")]
     NoPromptFile,
+    #[error("there is no driver for agents of kind {kind}")]
+    NoDriver { kind: String },
+}
+
+impl Unusable {
+    /// The key of the table that it is about, if it is about one.
+    pub fn key(&self) -> Option<&'static str> {
+        match self {
+            Self::NoCommand => Some("command"),
+            Self::LikeWhat { .. } => Some("like"),
+            Self::ZeroByte { key } | Self::NoVariable { key, .. } | Self::TurnNeeds { key } => {
+                Some(key)
+            }
+            Self::NoResult => Some("result.completed"),
+            Self::FitsAll { of } => Some(of),
+            Self::CountsNothing => Some("usage"),
+            Self::ResumesNothing => Some("resume"),
+            Self::NoSession => Some("session"),
+            Self::NoPromptFile | Self::NoDriver { .. } => None,
+        }
+    }
 }
 
 impl Declared {
     pub fn check(&self) -> Result<(), Unusable> {
-        if self.command.is_empty() {
+        self.check_launch()?;
+        match self.base()? {
+            Some(base) if base.needs_command && self.has_no_program() => Err(Unusable::NoCommand),
+            Some(_) => Ok(()),
+            None => self.check_lines(),
+        }
+    }
+
+    /// The built-in agent that it is like.
+    pub(super) fn base(&self) -> Result<Option<&'static Driven>, Unusable> {
+        let Some(kind) = &self.like else { return Ok(None) };
+        driven(kind).map(Some).ok_or_else(|| Unusable::LikeWhat { kind: kind.clone() })
+    }
+
+    fn check_launch(&self) -> Result<(), Unusable> {
+        let flags = [
+            ("prompt_flag", &self.prompt_flag),
+            ("model_flag", &self.model_flag),
+            ("effort_flag", &self.effort_flag),
+            ("permission_flag", &self.permission_flag),
+        ];
+        let lists = [
+            ("command", &self.command),
+            ("resume", &self.resume),
+            ("allow_args", &self.allow_args),
+        ];
+        let flags = flags.into_iter().flat_map(|(key, flag)| flag.iter().map(move |it| (key, it)));
+        let lists = lists.into_iter().flat_map(|(key, list)| list.iter().map(move |it| (key, it)));
+        let values = self.set_env.values().map(|value| ("set_env", value));
+        if let Some((key, _)) = flags.chain(lists).chain(values).find(|(_, it)| it.contains('\0')) {
+            return Err(Unusable::ZeroByte { key });
+        }
+        let names = self.env.iter().map(|name| ("env", name));
+        let stems = names.map(|(key, name)| (key, name, name.strip_suffix('*').unwrap_or(name)));
+        let set = self.set_env.keys().map(|name| ("set_env", name, name.as_str()));
+        match stems.chain(set).find(|(_, _, stem)| !is_variable(stem)) {
+            Some((key, name, _)) => Err(Unusable::NoVariable { key, name: name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_lines(&self) -> Result<(), Unusable> {
+        if self.has_no_program() {
             return Err(Unusable::NoCommand);
         }
         if self.result.completed.is_empty() {
@@ -240,9 +317,12 @@ impl Declared {
         }
     }
 
+    fn has_no_program(&self) -> bool {
+        self.command.first().is_none_or(|program| program.trim().is_empty())
+    }
+
     pub(super) fn check_turn(&self, turn: &Turn) -> Result<(), Unusable> {
         let needed = [
-            ("resume", turn.session.is_some() && self.resume.is_empty()),
             ("model_flag", turn.model.is_some() && self.model_flag.is_none()),
             ("effort_flag", turn.effort.is_some() && self.effort_flag.is_none()),
             ("permission_flag", turn.permission_mode.is_some() && self.permission_flag.is_none()),
@@ -257,6 +337,9 @@ impl Declared {
     }
 
     pub fn capabilities(&self) -> Capabilities {
+        if let Ok(Some(base)) = self.base() {
+            return base.capabilities;
+        }
         let has_cost = self.usage.iter().any(|usage| !usage.cost.is_empty());
         Capabilities {
             resume: !self.resume.is_empty(),
@@ -268,6 +351,32 @@ impl Declared {
             mcp: false,
             structured_end: false,
         }
+    }
+
+    /// All variables that the CLI needs and that a loop file need not name.
+    pub fn env_names(&self) -> Vec<&str> {
+        let of_base = self.base().ok().flatten().map_or(&[][..], |base| base.env);
+        of_base.iter().copied().chain(self.env.iter().map(String::as_str)).collect()
+    }
+
+    /// How a person logs in again, if that is known.
+    pub fn login(&self) -> Option<&str> {
+        let of_base = self.base().ok().flatten().map(|base| base.login);
+        self.login.as_deref().or(of_base)
+    }
+
+    /// How long an attempt may be silent if the loop file does not say. Without lines about tools, a tool that runs is
+    /// silence.
+    pub fn stall_window_ms(&self) -> Option<u64> {
+        let tells_of_tools = self.like.is_some() || !self.tool_started.is_empty();
+        if tells_of_tools { OF_A_TALKER_MS } else { OF_A_WORKER_MS }
+    }
+
+    /// The program, and arguments before ours. A command of the run stands in for the program.
+    pub(super) fn command_of(&self, turn: &Turn) -> Vec<String> {
+        let (program, rest) = self.command.split_at(self.command.len().min(1));
+        let program = if turn.command.is_empty() { program } else { &turn.command };
+        [program, rest].concat()
     }
 
     fn matches(&self) -> Vec<(&'static str, &When)> {
@@ -284,4 +393,9 @@ impl Declared {
         all.extend(self.ignore.iter().map(|it| ("ignore", it)));
         all
     }
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_word = name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
+    !name.is_empty() && !name.starts_with(|first: char| first.is_ascii_digit()) && is_word
 }
