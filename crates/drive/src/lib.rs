@@ -20,7 +20,6 @@ mod lines;
 mod meter;
 mod record;
 mod screen;
-mod secrets;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -28,11 +27,11 @@ use std::process::ExitCode;
 
 use outlast_agents::adapter::{End, Ended, Orders, Trouble, TroubleKind, driven};
 use outlast_home::layout::AttemptDir;
+use outlast_secrets::Secrets;
 
 use crate::conversation::{Conversation, Over};
 use crate::meter::Meter;
 use crate::record::Record;
-use crate::secrets::Secrets;
 
 /// The attempt's own files could not be read or made; nothing was started.
 const EXIT_BAD_FILES: u8 = 65;
@@ -54,7 +53,8 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         Ok(secret) => secret,
         Err(error) => return refuse(&format!("no random bytes: {error}")),
     };
-    let secrets = Secrets::new(env, &[&turn.secret]);
+    let vars = env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+    let secrets = Secrets::of(&orders.secrets, vars, &[&turn.secret]);
     let mut record = match Record::open(&dir, &orders, secrets) {
         Ok(record) => record,
         Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),

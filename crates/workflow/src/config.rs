@@ -1,17 +1,17 @@
 //! The operator's `config.toml`: what a loop file may not go beyond.
 //!
-//! Reads no file. Tables that belong to later parts (agents, secrets, retention) are known and left alone.
+//! Reads no file. Tables that belong to later parts (agents, retention) are known and left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_engine::HealthRules;
+use outlast_engine::{HealthRules, SecretRules};
 
 use crate::budgets::{self, SharedBudget};
 use crate::keys::CONFIG;
 use crate::node::Node;
 use crate::problem::{Code, Problem};
 use crate::source::{LARGEST_FILE, Source, too_big};
-use crate::{notify, tables, values, verify};
+use crate::{notify, secrets, tables, values, verify};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
@@ -33,6 +33,7 @@ pub struct Config {
     pub notify: notify::Settings,
     pub budgets: Vec<SharedBudget>,
     pub health: HealthRules,
+    pub secrets: SecretRules,
 }
 
 /// The most that each limit may be, by the limit's own name.
@@ -134,9 +135,10 @@ impl Config {
         }
         let sinks = notify::sinks(&file, &root)?;
         let notify = notify::settings(&file, &root, &sinks)?;
+        let secrets = secrets::rules(&file, &root)?;
         let mut warnings = found.warnings;
         warnings.extend(budgets::remarks(&file, &root));
-        Ok((Self { sinks, notify, ..Self::read(file, &root) }, warnings))
+        Ok((Self { sinks, notify, secrets, ..Self::read(file, &root) }, warnings))
     }
 
     fn read(file: String, root: &Node) -> Self {
@@ -327,7 +329,7 @@ mod tests {
 
     #[test]
     fn tables_of_later_parts_never_warn_of_unknown_keys() {
-        let text = "[agents.x]\na = 1\n[secrets]\nb = 2\n[retention]\nc = 3\n";
+        let text = "[agents.x]\na = 1\n[retention]\nc = 3\n";
         let (_, warnings) = parse(text).unwrap();
         assert!(warnings.iter().all(|warning| warning.code.word() == "no_effect"), "{warnings:?}");
     }

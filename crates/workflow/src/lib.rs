@@ -32,6 +32,7 @@ mod budgets;
 mod config;
 mod last_good;
 mod outline;
+mod secrets;
 mod settle;
 
 pub mod import;

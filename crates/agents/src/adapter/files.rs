@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use outlast_engine::SecretRules;
 use serde::{Deserialize, Serialize};
 
 use super::{End, Question, Spent, Turn};
@@ -20,6 +21,9 @@ pub struct Orders {
     /// What the attempt may use up before it is ended.
     #[serde(default)]
     pub caps: Caps,
+    /// Which variables of the environment are secret.
+    #[serde(default)]
+    pub secrets: SecretRules,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -52,6 +52,7 @@ pub(super) fn orders(
         session_file: run_dir.session(),
         heartbeat: Some(dir.heartbeat()),
         caps: caps(run),
+        secrets: spec.secrets.clone(),
     })
 }
 

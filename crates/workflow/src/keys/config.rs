@@ -89,6 +89,24 @@ pub(crate) const CONFIG: &[Key] = &[
         "everything",
         "environment variables that a loop file may ask for; a name may end in *",
     ),
+    key(
+        "secrets.redact",
+        Kind::Flag,
+        "true",
+        "whether values of secret variables are kept out of output, journal, notices and screens",
+    ),
+    key(
+        "secrets.names",
+        Kind::Texts,
+        "",
+        "variables that are secret whatever they are called; a name may end in *",
+    ),
+    key(
+        "secrets.off",
+        Kind::Texts,
+        "",
+        "variables whose names look secret and that are not; a name may end in *",
+    ),
     key("tools.deny", Kind::Texts, "", "tools that no run may use"),
     key(
         "listen.address",
@@ -204,6 +222,5 @@ pub(crate) const CONFIG: &[Key] = &[
         "what becomes of its runs when it is spent",
     ),
     idle("agents.*", Kind::Map, "", "settings of an agent kind"),
-    idle("secrets", Kind::Map, "", "values that are kept out of every output"),
     idle("retention", Kind::Map, "", "how long ended runs are kept"),
 ];
