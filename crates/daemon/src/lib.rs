@@ -26,6 +26,7 @@ mod workspace_op;
 mod directory;
 mod output;
 mod records;
+mod redaction;
 mod request;
 mod response;
 mod silence;

@@ -3,15 +3,18 @@
 //! Follows no link, waits for nothing, and reads no more than the largest response. Decides nothing about what the
 //! answer means.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use outlast_agents::response::{self, BadResponse};
 use outlast_engine::Answer;
+use outlast_secrets::Secrets;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::world::files::{self, Lasting};
 use crate::world::host;
 
 /// Fails only for what the host lacks, such as a descriptor: then it is to be read again.
@@ -24,6 +27,22 @@ pub(crate) fn read(path: &Path) -> io::Result<Answer> {
         }),
         Err(Refused::Io(error)) if host::failure(&error).is_some() => Err(error),
         Err(refused) => Ok(Answer::Bad { why: refused.to_string() }),
+    }
+}
+
+/// Writes the response file anew if there are secrets in it. What is refused as a response stays as it is.
+pub(crate) fn hide(path: &Path, secrets: &Secrets) -> io::Result<()> {
+    if secrets.is_empty() {
+        return Ok(());
+    }
+    let bytes = match whole(path) {
+        Ok(Some(bytes)) => bytes,
+        Err(Refused::Io(error)) => return Err(error),
+        Ok(None) | Err(Refused::Symlink | Refused::NotAFile | Refused::Bad(_)) => return Ok(()),
+    };
+    match secrets.hide_json(&bytes) {
+        Cow::Borrowed(_) => Ok(()),
+        Cow::Owned(hidden) => files::write_whole(path, &hidden, Lasting::Power),
     }
 }
 
