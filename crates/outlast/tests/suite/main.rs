@@ -61,6 +61,7 @@ mod run;
 mod scale;
 mod scenarios;
 mod schedules;
+mod secrets;
 mod service;
 mod shortage;
 mod side_files;
