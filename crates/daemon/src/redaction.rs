@@ -241,7 +241,7 @@ mod tests {
         hide_in_report(Some(&secrets()), &mut hidden);
         let told = format!("{hidden:?}");
         assert!(!told.contains(SECRET) && !told.contains(&SECRET[1..]), "{told}");
-        assert_eq!(told.matches("[A_TOKEN]").count(), 8, "{told}");
+        assert_eq!(told.matches("[A_TOKEN]").count(), 9, "{told}");
         let Answer::Given(response) = hidden.answer else { panic!("{told}") };
         assert_eq!(response.tool_calls[0].input, r#"{"a":"[A_TOKEN]","n":1}"#);
     }

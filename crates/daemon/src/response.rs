@@ -167,6 +167,41 @@ mod tests {
         assert_done(&read(&path));
     }
 
+    fn secrets() -> Secrets {
+        let rules = outlast_secrets::SecretRules::default();
+        let (name, value) = ("A_TOKEN".as_ref(), "s3cr3t-Xq7vT2".as_ref());
+        Secrets::of(&rules, [(name, value)], &[])
+    }
+
+    #[test]
+    fn secrets_are_taken_out_of_the_file_and_of_none_that_it_shares() {
+        let (dir, path) = place();
+        let shared = dir.path().join("shared.json");
+        put(&shared, br#"{"status":"done","summary":"\u00733cr3t-Xq7vT2", "summary" : 1}"#);
+        std::fs::hard_link(&shared, &path).expect("a link");
+        hide(&path, &secrets()).expect("hidden");
+        let expected = br#"{"status":"done","summary":"[A_TOKEN]", "summary" : 1}"#;
+        assert_eq!(std::fs::read(&path).expect("read"), expected);
+        assert_ne!(std::fs::read(&shared).expect("read"), expected, "it is another's too");
+        put(&path, b"no JSON: s3cr3t-Xq7vT2");
+        hide(&path, &secrets()).expect("hidden");
+        assert_eq!(std::fs::read(&path).expect("read"), b"no JSON: [A_TOKEN]");
+    }
+
+    #[test]
+    fn what_is_no_file_of_the_attempt_is_not_written_to() {
+        let (dir, path) = place();
+        let real = dir.path().join("real.json");
+        put(&real, b"s3cr3t-Xq7vT2");
+        symlink(&real, &path).expect("a link");
+        hide(&path, &secrets()).expect("nothing to do");
+        assert_eq!(std::fs::read(&real).expect("read"), b"s3cr3t-Xq7vT2");
+        assert!(path.symlink_metadata().expect("there").is_symlink());
+        std::fs::remove_file(&path).expect("removed");
+        hide(&path, &secrets()).expect("nothing there");
+        assert!(!path.exists());
+    }
+
     #[test]
     fn no_file_is_no_answer() {
         let (dir, path) = place();

@@ -161,6 +161,29 @@ proptest! {
         prop_assert!(held.is_empty() || forms.clone().any(|form| is_start(&form)), "{held:?}");
     }
 
+    /// Only strings change, whatever the rest of a document is; what is no document is read as text.
+    #[test]
+    fn a_document_means_the_same_without_its_secrets(
+        strings in prop::collection::vec(text(), 1..4),
+        broken in text(),
+    ) {
+        let secrets = secrets();
+        let strings: Vec<String> =
+            strings.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+        let document = |strings: &[String]| {
+            serde_json::json!({ "all": strings, "n": [1.5, null, true], "last": strings.last() })
+        };
+        let written = document(&strings).to_string();
+        let hidden: Vec<String> =
+            strings.iter().map(|text| secrets.hide(text).into_owned()).collect();
+        let read: serde_json::Value =
+            serde_json::from_slice(&secrets.hide_json(written.as_bytes())).expect("still JSON");
+        prop_assert_eq!(read, document(&hidden));
+        if serde_json::from_slice::<serde_json::Value>(&broken).is_err() {
+            prop_assert_eq!(secrets.hide_json(&broken), secrets.hide_bytes(&broken));
+        }
+    }
+
     #[test]
     fn without_secrets_the_bytes_are_passed_on_where_they_are(text in text()) {
         let mut redactor = Secrets::default().redactor();

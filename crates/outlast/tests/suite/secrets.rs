@@ -240,8 +240,11 @@ fn a_key_is_in_no_word_about_a_start_or_an_end_that_failed() {
     assert!(logs(&home, &failed).contains("no login with [MY_TOKEN]"));
     // One that outlives its main process is named by its command line.
     let mut gate = Gate::new(&home, "gate");
-    let script = format!("sh -c \"{}\" \"$MY_TOKEN\" & exit 0", gate.pass());
-    let left = run(&home, &[], &script);
+    let script = format!(
+        "sh -c \": >left; {}\" \"$MY_TOKEN\" & until [ -e left ]; do sleep 0.01; done; exit 0",
+        gate.pass()
+    );
+    let left = run(&home, &["--dir", &home.scratch().display().to_string()], &script);
     until("what is left is told", || {
         Value::Array(home.events(&left)).to_string().contains("[MY_TOKEN]").then_some(())
     });

@@ -123,7 +123,9 @@ fn no_record_has_a_secret_in_it() {
     let hidden = "[MY_TOKEN]: command not found".to_owned();
     assert_eq!(why, Some((NeverStarted::CommandNotFound, hidden)));
 
-    let attempt = with_secret(r#"sh -c 'read go <"$T/fifo"' "$MY_TOKEN" & exit 0"#);
+    let attempt = with_secret(
+        r#"sh -c ': >"$T/up"; read go <"$T/fifo"' "$MY_TOKEN" & until [ -e "$T/up" ]; do :; done"#,
+    );
     let fifo = attempt.fifo();
     let mut shim = attempt.start();
     shim.peer.until(|record| format!("{record:?}").contains("[MY_TOKEN]"));
