@@ -442,6 +442,7 @@ fn orders_name_the_adapter_by_their_table_or_by_their_kind() {
         begins: None,
         patience_ms: 0,
         refuses: false,
+        secrets: Default::default(),
         declared,
     };
     let program = |orders: &Orders| {

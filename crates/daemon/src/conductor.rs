@@ -22,6 +22,7 @@ use crate::ended;
 use crate::leaving::Leaving;
 use crate::mailbox::{Handle, Message, Snapshot};
 use crate::notify::Words;
+use crate::redaction;
 use crate::reserve;
 use crate::silence::SilenceProbe;
 use crate::steps::StepTask;
@@ -32,6 +33,9 @@ use crate::world::files;
 
 /// Between two looks at the memory that a waiting run needs.
 const MEMORY_LOOK: Duration = Duration::from_secs(5);
+
+/// Between two tries to read a run's environment while the host lacks something.
+const ENVIRONMENT_AGAIN: Duration = Duration::from_millis(500);
 
 /// How much news can wait for one run; a task that brings more waits.
 const MAILBOX: usize = 64;
@@ -239,6 +243,7 @@ impl Driver {
 
     /// Has the journal take what follows from `input`, however long the disk takes to let us.
     async fn take(&mut self, input: Input) -> Result<(), Over> {
+        let input = self.without_secrets(input).await;
         let mut next = self.ask(|conductor, shared| conductor.take(input, shared));
         loop {
             next = match next {
@@ -258,6 +263,16 @@ impl Driver {
                 Next::Over(why) => return Err(self.give_up(why)),
             }
         }
+    }
+
+    /// The input without the run's secrets, however long the host keeps us from knowing them.
+    async fn without_secrets(&self, mut input: Input) -> Input {
+        let (ground, run) = (&self.supervisor.ground, self.conductor.run());
+        while let Err(error) = redaction::hide_in_input(ground, run, &mut input) {
+            tracing::error!(run = %run.id, %error, "cannot read the run's environment; trying again");
+            tokio::time::sleep(ENVIRONMENT_AGAIN).await;
+        }
+        input
     }
 
     fn ask(&mut self, what: impl FnOnce(&mut Conductor, &mut dyn Shared) -> Next) -> Next {

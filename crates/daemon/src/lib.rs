@@ -28,6 +28,7 @@ mod conversation;
 mod directory;
 mod output;
 mod records;
+mod redaction;
 mod request;
 mod response;
 mod silence;

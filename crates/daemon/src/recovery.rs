@@ -22,6 +22,7 @@ use crate::directory::{Contents, word};
 use crate::ended;
 use crate::lanes::Lane;
 use crate::records;
+use crate::redaction;
 use crate::refusal::Refusal;
 use crate::steps;
 use crate::supervisor::Supervisor;
@@ -141,9 +142,17 @@ impl Supervisor {
         spec: &RunSpec,
         mut missing: Vec<String>,
     ) -> Found {
+        let secrets = redaction::secrets(&self.ground, dir, spec, None);
+        if let Err(error) = &secrets {
+            missing.push(format!("env.json, so that what its turns said is withheld: {error}"));
+        }
         let look = |&(turn, attempt): &(u32, u32)| {
             let step = Step::Attempt { turn, attempt };
-            look(&self.ground.world, &dir.attempt(turn, attempt), step, spec, &mut missing)
+            let mut found =
+                look(&self.ground.world, &dir.attempt(turn, attempt), step, spec, &mut missing);
+            redaction::hide_in_report(secrets.as_ref().ok(), &mut found.report);
+            note_answer(&found.report.answer, step, &mut missing);
+            found
         };
         let mut attempts: Vec<FoundAttempt> = contents.attempts.iter().map(look).collect();
         let errands = contents.errands.last().copied().unwrap_or(0);
@@ -330,7 +339,6 @@ fn look(
     if let Some(End::Exited { exit, cause: None, .. }) = report.end {
         report.answer = steps::answer(spec, dir, exit)
             .unwrap_or_else(|error| Answer::Bad { why: error.to_string() });
-        note_answer(&report.answer, step, missing);
     }
     // A line of time is that of one boot.
     let line = meaning::line(&records).filter(|_| is_of_this_boot);

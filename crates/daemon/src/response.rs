@@ -3,15 +3,18 @@
 //! Follows no link, waits for nothing, and reads no more than the largest response. Decides nothing about what the
 //! answer means.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use outlast_agents::response::{self, BadResponse};
 use outlast_engine::Answer;
+use outlast_secrets::Secrets;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::world::files::{self, Lasting};
 use crate::world::host;
 
 /// Fails only for what the host lacks, such as a descriptor: then it is to be read again.
@@ -24,6 +27,22 @@ pub(crate) fn read(path: &Path) -> io::Result<Answer> {
         }),
         Err(Refused::Io(error)) if host::failure(&error).is_some() => Err(error),
         Err(refused) => Ok(Answer::Bad { why: refused.to_string() }),
+    }
+}
+
+/// Writes the response file anew if there are secrets in it. What is refused as a response stays as it is.
+pub(crate) fn hide(path: &Path, secrets: &Secrets) -> io::Result<()> {
+    if secrets.is_empty() {
+        return Ok(());
+    }
+    let bytes = match whole(path) {
+        Ok(Some(bytes)) => bytes,
+        Err(Refused::Io(error)) => return Err(error),
+        Ok(None) | Err(Refused::Symlink | Refused::NotAFile | Refused::Bad(_)) => return Ok(()),
+    };
+    match secrets.hide_json(&bytes) {
+        Cow::Borrowed(_) => Ok(()),
+        Cow::Owned(hidden) => files::write_whole(path, &hidden, Lasting::Power),
     }
 }
 
@@ -146,6 +165,41 @@ mod tests {
         assert_done(&read(&path));
         std::fs::hard_link(&path, dir.path().join("also.json")).expect("a link");
         assert_done(&read(&path));
+    }
+
+    fn secrets() -> Secrets {
+        let rules = outlast_secrets::SecretRules::default();
+        let (name, value) = ("A_TOKEN".as_ref(), "s3cr3t-Xq7vT2".as_ref());
+        Secrets::of(&rules, [(name, value)], &[])
+    }
+
+    #[test]
+    fn secrets_are_taken_out_of_the_file_and_of_none_that_it_shares() {
+        let (dir, path) = place();
+        let shared = dir.path().join("shared.json");
+        put(&shared, br#"{"status":"done","summary":"\u00733cr3t-Xq7vT2", "summary" : 1}"#);
+        std::fs::hard_link(&shared, &path).expect("a link");
+        hide(&path, &secrets()).expect("hidden");
+        let expected = br#"{"status":"done","summary":"[A_TOKEN]", "summary" : 1}"#;
+        assert_eq!(std::fs::read(&path).expect("read"), expected);
+        assert_ne!(std::fs::read(&shared).expect("read"), expected, "it is another's too");
+        put(&path, b"no JSON: s3cr3t-Xq7vT2");
+        hide(&path, &secrets()).expect("hidden");
+        assert_eq!(std::fs::read(&path).expect("read"), b"no JSON: [A_TOKEN]");
+    }
+
+    #[test]
+    fn what_is_no_file_of_the_attempt_is_not_written_to() {
+        let (dir, path) = place();
+        let real = dir.path().join("real.json");
+        put(&real, b"s3cr3t-Xq7vT2");
+        symlink(&real, &path).expect("a link");
+        hide(&path, &secrets()).expect("nothing to do");
+        assert_eq!(std::fs::read(&real).expect("read"), b"s3cr3t-Xq7vT2");
+        assert!(path.symlink_metadata().expect("there").is_symlink());
+        std::fs::remove_file(&path).expect("removed");
+        hide(&path, &secrets()).expect("nothing there");
+        assert!(!path.exists());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use outlast_engine::SecretRules;
 use outlast_workflow::{Config, LastGood, News, Problem, Source, Stamp};
 use tokio::sync::watch;
 
@@ -45,6 +46,11 @@ impl Settings {
             self.reload(&mut loaded, stamp);
         }
         loaded.config.good().cloned().ok_or_else(|| loaded.config.problems().to_vec())
+    }
+
+    /// Which variables are secret now; the rule that is built in while no config was valid.
+    pub(crate) fn secret_rules(&self) -> SecretRules {
+        self.current().map(|config| config.secrets.clone()).unwrap_or_default()
     }
 
     fn reload(&self, loaded: &mut Loaded, stamp: io::Result<Stamp>) {

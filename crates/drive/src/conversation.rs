@@ -375,8 +375,24 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
+    /// A question with a secret in it was granted in the words that the journal has.
+    fn keep_what_was_granted(&mut self, agent: &mut Agent) -> io::Result<()> {
+        let granted = &self.orders.turn.approvals.granted;
+        let is_granted = |question: &Question| {
+            question.tool.is_some()
+                && granted.iter().any(|it| *it == self.record.hide(&question.text))
+        };
+        let open = self.questions.iter().map(|(question, _)| question);
+        let ids: Vec<String> = open.filter(|it| is_granted(it)).map(|it| it.id.clone()).collect();
+        for id in ids {
+            self.decide(&id, &Decision::Allow, agent)?;
+        }
+        Ok(())
+    }
+
     /// Gives the agent the messages that it can take now, and tells the daemon what is open.
     fn pass_on(&mut self, agent: &mut Agent) -> io::Result<()> {
+        self.keep_what_was_granted(agent)?;
         if self.desk.is_none() {
             return Ok(());
         }

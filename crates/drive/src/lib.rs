@@ -21,20 +21,19 @@ mod lines;
 mod meter;
 mod record;
 mod screen;
-mod secrets;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
 use outlast_agents::adapter::{End, Ended, Event, Orders, Trouble, TroubleKind};
 use outlast_home::layout::AttemptDir;
+use outlast_secrets::Secrets;
 
 use crate::conversation::{Around, Conversation, Over};
 use crate::daemon::Daemon;
 use crate::meter::Meter;
 use crate::record::Record;
-use crate::secrets::Secrets;
 
 /// The attempt's own files could not be read or made; nothing was started.
 const EXIT_BAD_FILES: u8 = 65;
@@ -53,9 +52,10 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         Ok(secret) => secret,
         Err(error) => return refuse(&format!("no random bytes: {error}")),
     };
-    let set_env = orders.set_env().map(|(name, value)| (name.into(), value.into()));
-    let all_env: Vec<(OsString, OsString)> = env.iter().cloned().chain(set_env).collect();
-    let secrets = Secrets::new(&all_env, &[&turn.secret]);
+    let set_env = orders.set_env().map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
+    let vars = env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+    let vars = vars.chain(set_env);
+    let secrets = Secrets::of(&orders.secrets, vars, &[&turn.secret]);
     let mut record = match Record::open(&dir, &orders, secrets) {
         Ok(record) => record,
         Err(error) => return refuse(&format!("the attempt's files cannot be written: {error}")),

@@ -11,9 +11,8 @@ use outlast_agents::adapter::{
     Context, Ended, Event, MOST_EVENTS, Orders, Session, Spent, Stamped,
 };
 use outlast_home::layout::AttemptDir;
+use outlast_secrets::Secrets;
 use serde::Serialize;
-
-use crate::secrets::Secrets;
 
 /// Of a transcript so much is kept; the events go on.
 const MOST_TRANSCRIPT: u64 = 256 << 20;
@@ -99,9 +98,9 @@ impl Record {
         let stamped = Stamped { at_ms: now_ms(), event: event.clone() };
         let mut line = serde_json::to_string(&stamped).map_err(io::Error::other)?;
         line.push('\n');
-        let line = self.secrets.hide(&line);
+        let line = self.secrets.hide_json(line.as_bytes());
         self.event_bytes += line.len() as u64;
-        self.events.write_all(line.as_bytes())?;
+        self.events.write_all(&line)?;
         if let Event::Session { id } = event {
             self.converse(id)?;
         }
@@ -153,8 +152,8 @@ impl Record {
         if self.transcript_bytes > MOST_TRANSCRIPT {
             return Ok(());
         }
-        let text = String::from_utf8_lossy(line);
-        let line = Line { at_ms: now_ms(), dir, line: self.secrets.hide(&text) };
+        let hidden = self.secrets.hide_json(line);
+        let line = Line { at_ms: now_ms(), dir, line: String::from_utf8_lossy(&hidden) };
         let mut bytes = serde_json::to_vec(&line).map_err(io::Error::other)?;
         bytes.push(b'\n');
         self.transcript_bytes += bytes.len() as u64;
@@ -184,7 +183,7 @@ impl Record {
         // What the next turn decides by is not older than the end of this one.
         self.keep_session(Lasting::Power)?;
         let ended = serde_json::to_string(ended).map_err(io::Error::other)?;
-        write_whole(&self.end, self.secrets.hide(&ended).as_bytes(), Lasting::Power)
+        write_whole(&self.end, &self.secrets.hide_json(ended.as_bytes()), Lasting::Power)
     }
 }
 

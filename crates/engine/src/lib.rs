@@ -90,7 +90,8 @@ pub use order::{Asked, By, LONGEST_ORDER_ID, Order, Orders, Question, Taken, Ver
 pub use outcome::Outcome;
 pub use outlast_words::{
     BlockReason, BootId, Code, EndCause, Exit, Health, Impediment, Limit, NeverStarted, ReasonCode,
-    RunId, StateName, Strategy, Survivor, Time, Verdict, WaitCause, WaitWord, Wants, Window, Word,
+    RunId, SecretRules, StateName, Strategy, Survivor, Time, Verdict, WaitCause, WaitWord, Wants,
+    Window, Word,
 };
 pub use question::{AgentAnswer, AgentQuestion, AgentQuestions, LONGEST_QUESTION};
 pub use response::{Answer, Response, ToolCall, Usage, Wait};

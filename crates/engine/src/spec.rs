@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Hook, RunId, Strategy, Window};
+use crate::{Hook, RunId, SecretRules, Strategy, Window};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -56,6 +56,9 @@ pub struct RunSpec {
     pub health: HealthRules,
     #[serde(default, skip_serializing_if = "is_default")]
     pub driving: Driving,
+    /// Which variables of its environment are secret. Their values are in no spec.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub secrets: SecretRules,
 }
 
 /// How an agent that speaks a protocol is driven. Names of models and modes are the vendor's own, passed through.
@@ -186,6 +189,7 @@ impl RunSpec {
             origin: None,
             health: HealthRules::default(),
             driving: Driving::default(),
+            secrets: SecretRules::default(),
         }
     }
 

@@ -152,7 +152,11 @@ impl Attempt {
     pub(crate) fn wake_at(&self, now: Instant) -> Option<Instant> {
         let stage = match &self.stage {
             Stage::Gate | Stage::Bygone => self.alone_since.map(|since| since + GATE),
-            Stage::Live(live) => earlier(self.ending.wake_at(), self.limits_wake_at(live)),
+            Stage::Live(live) => {
+                let limits = earlier(self.ending.wake_at(), self.limits_wake_at(live));
+                // While the disk takes nothing, what is held back cannot leave.
+                earlier(limits, live.flush_at().filter(|_| self.disk.is_fine()))
+            }
             // Until the last record is saved, only the disk's next try matters.
             Stage::Over { .. } if !self.records.is_saved() => None,
             Stage::Over { since, .. } if now < *since + FLUSH_WITHIN => Some(*since + FLUSH_WITHIN),
@@ -332,7 +336,8 @@ impl Attempt {
         if !self.disk.is_fine() {
             return;
         }
-        let settled = live.spool.settle();
+        let flushed = live.flush_due(&mut self.control, now);
+        let settled = flushed.and_then(|()| live.spool.settle());
         if settled.is_ok() {
             self.control.tell_output(live.spool.total());
         }

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use outlast_secrets::Secrets;
 use outlast_wire::shim::{EnvVar, NeverStarted, Spec};
 use rustix::fs::Access;
 use rustix::io::Errno;
@@ -25,6 +26,11 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(code: NeverStarted, why: impl Into<String>) -> Self {
         Self { code, why: why.into() }
+    }
+
+    /// The same without the secrets in it, which a name on the command line may be.
+    pub(crate) fn without(self, secrets: &Secrets) -> Self {
+        Self { why: secrets.hide(&self.why).into_owned(), ..self }
     }
 
     /// A file that cannot be used. What the host lacks now may be there for the next attempt.
@@ -52,10 +58,6 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    pub(crate) fn prepare(spec: &Spec) -> Result<Self, Failure> {
-        Self::new(&spec.argv, &spec.dir, &environment(spec)?)
-    }
-
     pub(crate) fn new(argv: &[String], dir: &Path, env: &[EnvVar]) -> Result<Self, Failure> {
         if !dir.is_dir() {
             let why = format!("{}: no such directory", dir.display());
@@ -80,8 +82,15 @@ impl Command {
 pub(crate) fn read_env(path: &Path) -> Result<Vec<EnvVar>, Failure> {
     let shown = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|error| Failure::of_files(&error, &shown))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Failure::new(NeverStarted::BadSpec, format!("{shown}: {error}")))
+    // What is wrong is said without the parser's words, which quote values.
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let why = format!(
+            "{shown}: no list of variables, at line {} column {}",
+            error.line(),
+            error.column()
+        );
+        Failure::new(NeverStarted::BadSpec, why)
+    })
 }
 
 /// `NAME=value` strings for `execve`.
@@ -97,11 +106,18 @@ fn assignment(var: &EnvVar) -> Result<CString, Failure> {
     c_string(&text)
 }
 
-fn environment(spec: &Spec) -> Result<Vec<EnvVar>, Failure> {
+/// What the child finds in its environment.
+pub(crate) fn environment(spec: &Spec) -> Result<Vec<EnvVar>, Failure> {
     let mut env = read_env(&spec.env_file)?;
     env.retain(|var| !spec.env.iter().any(|own| own.name == var.name));
     env.extend(spec.env.iter().cloned());
     Ok(env)
+}
+
+/// The secrets among it, which stay out of the output.
+pub(crate) fn secrets(spec: &Spec, env: &[EnvVar]) -> Secrets {
+    let env = env.iter().map(|var| (var.name.as_os_str(), var.value.as_os_str()));
+    Secrets::of(&spec.secrets, env, &[])
 }
 
 /// Finds the program as `execvp` would, with the run's PATH instead of ours.

@@ -5,8 +5,10 @@
 
 use std::time::{Duration, Instant};
 
+use outlast_home::process::Who;
+use outlast_secrets::Secrets;
 use outlast_wire::hook;
-use outlast_wire::shim::{EndCause, News, Record};
+use outlast_wire::shim::{EndCause, News, Record, Survivor};
 use rustix::process::Signal;
 
 use crate::attempt::{Attempt, Stage};
@@ -79,7 +81,7 @@ impl Attempt {
     }
 
     fn admit_survivors(&mut self, now: Instant) {
-        let survivors = tree::survivors(&tree::descendants());
+        let survivors = self.survivors(&tree::descendants());
         if survivors.is_empty() {
             return;
         }
@@ -94,6 +96,14 @@ impl Attempt {
             self.control.tell_daemons(&News::Record { record });
         } else {
             self.fact(record, now);
+        }
+    }
+
+    fn survivors(&self, left: &[Who]) -> Vec<Survivor> {
+        let survivors = tree::survivors(left);
+        match &self.stage {
+            Stage::Live(live) => without_secrets(survivors, &live.secrets),
+            Stage::Gate | Stage::Bygone | Stage::Over { .. } => survivors,
         }
     }
 
@@ -124,6 +134,7 @@ impl Attempt {
             return false;
         }
         if let Some(failure) = report.failure(&self.spec.argv[0]) {
+            let failure = failure.without(&live.secrets);
             self.never_start(failure, now);
             return false;
         }
@@ -140,7 +151,7 @@ impl Attempt {
         live.main = Main::Gone;
         let output_bytes = live.spool.total();
         let left = if live.tree == Tree::Alive { tree::descendants() } else { Vec::new() };
-        let survivors = tree::survivors(&left);
+        let survivors = without_secrets(tree::survivors(&left), &live.secrets);
         self.fact(Record::Exited { at_ms: clock::wall_ms(), exit, output_bytes, survivors }, now);
         self.control.tell_output(output_bytes);
         hook!("shim.exited");
@@ -170,4 +181,10 @@ impl Attempt {
         hook!("shim.tree-empty");
         true
     }
+}
+
+/// Command lines may have secrets in them.
+fn without_secrets(mut survivors: Vec<Survivor>, secrets: &Secrets) -> Vec<Survivor> {
+    survivors.iter_mut().for_each(|survivor| secrets.hide_in(&mut survivor.command));
+    survivors
 }

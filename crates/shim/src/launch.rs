@@ -4,16 +4,18 @@
 
 use std::time::Instant;
 
+use outlast_secrets::Secrets;
 use outlast_wire::hook;
 use outlast_wire::output::Stream;
-use outlast_wire::shim::Record;
+use outlast_wire::shim::{EnvVar, Record};
 
 use crate::attempt::Attempt;
 use crate::clock;
-use crate::command::{Command, Failure};
+use crate::command::{self, Command, Failure};
 use crate::heartbeat::Heartbeat;
 use crate::limits::Limits;
-use crate::live::{Live, Main, Output};
+use crate::live::{Live, Main};
+use crate::output::Output;
 use crate::reap::Tree;
 use crate::spawn::{self, Stdio};
 use crate::spool::Spool;
@@ -44,9 +46,20 @@ impl Attempt {
     }
 
     fn launch(&mut self, now: Instant) -> Result<Live, Failure> {
-        let command = Command::prepare(&self.spec)?;
+        let env = command::environment(&self.spec)?;
+        let secrets = command::secrets(&self.spec, &env);
+        self.launch_with(&env, &secrets, now).map_err(|failure| failure.without(&secrets))
+    }
+
+    fn launch_with(
+        &mut self,
+        env: &[EnvVar],
+        secrets: &Secrets,
+        now: Instant,
+    ) -> Result<Live, Failure> {
+        let command = Command::new(&self.spec.argv, &self.spec.dir, env)?;
         let spool = Spool::create(&self.dir, self.spec.spool).map_err(bad_files)?;
-        let Plumbing { childs, ours, terminal } = self.plumb()?;
+        let Plumbing { childs, ours, terminal } = self.plumb(secrets)?;
         let child = spawn::fork_to_barrier(&command, &childs, self.umask)?;
         hook!("shim.forked");
         // Dropping `held` on the way out closes the barrier, and the child exits.
@@ -66,23 +79,24 @@ impl Attempt {
             spool,
             outputs: ours,
             terminal,
+            secrets: secrets.clone(),
         })
     }
 
-    fn plumb(&self) -> Result<Plumbing, Failure> {
+    fn plumb(&self, secrets: &Secrets) -> Result<Plumbing, Failure> {
         let Some(window) = self.window else {
             let stdin = spawn::input(self.spec.stdin.as_deref())?;
             let (stdout_in, stdout) = spawn::output_pipe()?;
             let (stderr_in, stderr) = spawn::output_pipe()?;
             let ours = vec![
-                Output::new(Stream::Stdout, stdout_in),
-                Output::new(Stream::Stderr, stderr_in),
+                Output::new(Stream::Stdout, stdout_in, secrets),
+                Output::new(Stream::Stderr, stderr_in, secrets),
             ];
             let childs = Stdio::Plain { stdin, stdout, stderr };
             return Ok(Plumbing { childs, ours, terminal: None });
         };
         let (terminal, slave) = Terminal::open(window)?;
-        let ours = vec![Output::new(Stream::Tty, terminal.reader()?)];
+        let ours = vec![Output::new(Stream::Tty, terminal.reader()?, secrets)];
         Ok(Plumbing { childs: Stdio::Terminal(slave), ours, terminal: Some(terminal) })
     }
 }

@@ -22,6 +22,7 @@ mod live;
 mod orders;
 
 mod answer;
+mod output;
 mod records;
 mod sparse_file;
 mod spool;

@@ -3,18 +3,18 @@
 //! Moves bytes and keeps what is known about the tree; what follows from it is decided in `attempt`.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use outlast_secrets::Secrets;
 use outlast_wire::output::Stream;
 use outlast_wire::shim::Exit;
-use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::clock;
+use crate::clock::{self, earlier};
 use crate::control::Control;
 use crate::heartbeat::Heartbeat;
 use crate::limits::Limits;
+use crate::output::{Output, Step};
 use crate::reap::Tree;
 use crate::spawn::Report;
 use crate::spool::Spool;
@@ -24,10 +24,6 @@ use crate::terminal::{Answers, Terminal};
 pub(crate) const READ_BYTES: usize = 64 << 10;
 /// What is moved from one stream in one round, so that orders are heard in between.
 pub(crate) const ROUND_BYTES: usize = 1 << 20;
-/// What is read of a terminal after its program has ended, at most.
-const DRAIN_BYTES: usize = 4 << 20;
-/// What a pipe is enlarged to once it was found full. Modest, because a user's pipes share one allowance.
-const PIPE_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Live {
@@ -38,6 +34,8 @@ pub(crate) struct Live {
     pub(crate) spool: Spool,
     pub(crate) outputs: Vec<Output>,
     pub(crate) terminal: Option<Terminal>,
+    /// What is kept out of the output, and of every word about it.
+    pub(crate) secrets: Secrets,
 }
 
 #[derive(Debug)]
@@ -53,73 +51,6 @@ pub(crate) enum Main {
     },
     /// Its end is written down.
     Gone,
-}
-
-/// A descriptor that output comes from.
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) stream: Stream,
-    pub(crate) fd: OwnedFd,
-    capacity: Capacity,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Capacity {
-    AsMade,
-    Enlarged,
-}
-
-/// How far a read got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Moved(usize),
-    Empty,
-    Ended,
-}
-
-impl Output {
-    pub(crate) fn new(stream: Stream, fd: OwnedFd) -> Self {
-        Self { stream, fd, capacity: Capacity::AsMade }
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> Step {
-        loop {
-            match rustix::io::read(&self.fd, &mut *buffer) {
-                Ok(0) => return Step::Ended,
-                Ok(count) => {
-                    if count == buffer.len() {
-                        self.enlarge();
-                    }
-                    return Step::Moved(count);
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Step::Empty,
-                // A terminal that nothing has open any more says EIO, which is after its program has ended.
-                Err(_) => return Step::Ended,
-            }
-        }
-    }
-
-    /// A pipe found full belongs to a child that writes fast: fewer, larger turns serve it better.
-    fn enlarge(&mut self) {
-        if self.capacity == Capacity::AsMade && self.stream != Stream::Tty {
-            self.capacity = Capacity::Enlarged;
-            #[cfg(target_os = "linux")]
-            crate::tolerate(rustix::pipe::fcntl_setpipe_size(&self.fd, PIPE_BYTES));
-        }
-    }
-
-    /// Everything that was written before now, which a drain must not stop short of.
-    fn pending(&self) -> usize {
-        match self.stream {
-            // The kernel hands a terminal's bytes over in steps and does not say how many there are.
-            Stream::Tty => DRAIN_BYTES,
-            Stream::Stdout | Stream::Stderr => rustix::io::ioctl_fionread(&self.fd)
-                .ok()
-                .and_then(|bytes| usize::try_from(bytes).ok())
-                .unwrap_or(PIPE_BYTES),
-        }
-    }
 }
 
 impl Live {
@@ -151,7 +82,7 @@ impl Live {
         }
     }
 
-    /// Moves up to `budget` bytes of one stream to the spool and to the viewers.
+    /// Moves up to `budget` bytes of one stream to the spool and to the viewers, without the secrets in them.
     pub(crate) fn pump(
         &mut self,
         stream: Stream,
@@ -169,15 +100,40 @@ impl Live {
                 Step::Moved(count) => {
                     left = left.saturating_sub(count);
                     self.limits.heard(now);
-                    self.show(&buffer[..count], control);
-                    self.spool.append(stream, &buffer[..count], clock::wall_ms())?;
+                    let Self { outputs, spool, terminal, .. } = self;
+                    keep(
+                        stream,
+                        outputs[at].take(&buffer[..count], now),
+                        spool,
+                        terminal,
+                        control,
+                    )?;
                 }
                 Step::Empty => return Ok(()),
                 Step::Ended => {
-                    self.outputs.swap_remove(at);
-                    return Ok(());
+                    let mut ended = self.outputs.swap_remove(at);
+                    let Self { spool, terminal, .. } = self;
+                    return keep(stream, ended.flush(), spool, terminal, control);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// When what is held back, because it may become a secret, has to leave.
+    pub(crate) fn flush_at(&self) -> Option<Instant> {
+        self.outputs.iter().map(Output::flush_at).fold(None, earlier)
+    }
+
+    /// Lets leave what has been held back for long enough.
+    pub(crate) fn flush_due(&mut self, control: &mut Control, now: Instant) -> io::Result<()> {
+        self.flush(control, |output| output.flush_at().is_some_and(|at| now >= at))
+    }
+
+    fn flush(&mut self, control: &mut Control, is_due: impl Fn(&Output) -> bool) -> io::Result<()> {
+        let Self { outputs, spool, terminal, .. } = self;
+        for output in outputs.iter_mut().filter(|output| is_due(output)) {
+            keep(output.stream, output.flush(), spool, terminal, control)?;
         }
         Ok(())
     }
@@ -194,14 +150,26 @@ impl Live {
         for (stream, bytes) in pending {
             self.pump(stream, bytes, buffer, control, now)?;
         }
+        self.flush(control, |_| true)?;
         self.spool.settle()
     }
+}
 
-    fn show(&mut self, bytes: &[u8], control: &mut Control) {
-        if let Some(terminal) = &mut self.terminal {
-            let answers = if control.has_viewers() { Answers::Viewers } else { Answers::Ours };
-            terminal.show(bytes, answers);
-            control.show(bytes);
-        }
+/// Puts output down, and shows it.
+fn keep(
+    stream: Stream,
+    bytes: &[u8],
+    spool: &mut Spool,
+    terminal: &mut Option<Terminal>,
+    control: &mut Control,
+) -> io::Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
     }
+    if let Some(terminal) = terminal {
+        let answers = if control.has_viewers() { Answers::Viewers } else { Answers::Ours };
+        terminal.show(bytes, answers);
+        control.show(bytes);
+    }
+    spool.append(stream, bytes, clock::wall_ms())
 }

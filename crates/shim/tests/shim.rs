@@ -4,6 +4,7 @@
 
 mod harness;
 mod life;
+mod secrets;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::OsText;
 
-pub use outlast_words::{EndCause, Exit, NeverStarted, Survivor, Window};
+pub use outlast_words::{EndCause, Exit, NeverStarted, SecretRules, Survivor, Window};
 
 /// A frame's payload is never longer than this, in either direction.
 pub const FRAME_MAX: usize = 1 << 20;
@@ -47,6 +47,9 @@ pub struct Spec {
     /// clock that is set meanwhile stamps nothing wrongly. Without it they are the wall's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub booted_at_ms: Option<i64>,
+    /// Which variables of the environment are secret, so that their values are kept out of the output.
+    #[serde(default, skip_serializing_if = "SecretRules::is_default")]
+    pub secrets: SecretRules,
 }
 
 /// Soft limits as they were before the daemon raised its own; `None` for one that was not raised.

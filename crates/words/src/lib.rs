@@ -20,6 +20,8 @@ pub mod codes;
 
 mod process;
 
+mod secrets;
+
 mod workspace;
 
 mod ids;
@@ -29,6 +31,7 @@ pub use health::Health;
 pub use ids::{BootId, RunId, Time};
 pub use process::{EndCause, Exit, NeverStarted, Survivor, Window};
 pub use reason::{BlockReason, Impediment, Limit, ReasonCode, Wants};
+pub use secrets::SecretRules;
 pub use state::{StateName, Verdict, WaitCause, WaitWord};
 pub use trouble::TroubleCode;
 pub use vocabulary::{Vocabulary, Word};

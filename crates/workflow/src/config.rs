@@ -1,10 +1,10 @@
 //! The operator's `config.toml`: what a loop file may not go beyond.
 //!
-//! Reads no file. Tables that belong to later parts (secrets, retention) are known and left alone.
+//! Reads no file. Tables that belong to later parts (retention) are known and left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_engine::HealthRules;
+use outlast_engine::{HealthRules, SecretRules};
 
 use crate::agents::{self, AgentTable};
 use crate::budgets::{self, SharedBudget};
@@ -12,7 +12,7 @@ use crate::keys::CONFIG;
 use crate::node::Node;
 use crate::problem::{Code, Problem};
 use crate::source::{LARGEST_FILE, Source, too_big};
-use crate::{notify, tables, values, verify};
+use crate::{notify, secrets, tables, values, verify};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
@@ -36,6 +36,7 @@ pub struct Config {
     pub health: HealthRules,
     /// The agents that the operator has declared, by their names.
     pub agents: BTreeMap<String, AgentTable>,
+    pub secrets: SecretRules,
 }
 
 /// The most that each limit may be, by the limit's own name.
@@ -139,9 +140,10 @@ impl Config {
         let sinks = notify::sinks(&file, &root)?;
         let notify = notify::settings(&file, &root, &sinks)?;
         let agents = agents::agents(&file, &root)?;
+        let secrets = secrets::rules(&file, &root)?;
         let mut warnings = found.warnings;
         warnings.extend(budgets::remarks(&file, &root));
-        Ok((Self { sinks, notify, agents, ..Self::read(file, &root) }, warnings))
+        Ok((Self { sinks, notify, agents, secrets, ..Self::read(file, &root) }, warnings))
     }
 
     fn read(file: String, root: &Node) -> Self {
@@ -332,7 +334,7 @@ mod tests {
 
     #[test]
     fn tables_of_later_parts_never_warn_of_unknown_keys() {
-        let text = "[secrets]\nb = 2\n[retention]\nc = 3\n";
+        let text = "[retention]\nc = 3\n";
         let (_, warnings) = parse(text).unwrap();
         assert!(warnings.iter().all(|warning| warning.code.word() == "no_effect"), "{warnings:?}");
     }

@@ -33,6 +33,7 @@ mod budgets;
 mod config;
 mod last_good;
 mod outline;
+mod secrets;
 mod settle;
 
 pub mod import;

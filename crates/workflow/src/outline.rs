@@ -79,7 +79,7 @@ mod tests {
             "log": {"level": "debug"},
             "ping": {"every": "5m", "url": "[left out]"},
             "sinks": {"(name 1)": "[1 entries left out]"},
-            "secrets": "[1 entries left out]",
+            "secrets": {"(name 1)": "[left out]"},
             "concurrency": {"per_label": {"(name 1)": 3}},
             "env": {"allow": "[1 items left out]"},
             "(name 1)": "[1 entries left out]",

@@ -65,7 +65,7 @@ const GROUPS: [Group; 9] = [
     (&["ps-10k", "memory-10k"], lists::measure),
     (&["memory-idle", "idle", "memory-live", "memory-shim", "idle-live", "adopt"], live::measure),
     (&["idle-triggers", "memory-triggers"], triggers::measure),
-    (&["output", "output-memory", "attach", "attach-history"], history::measure),
+    (&["output", "output-secrets", "output-memory", "attach", "attach-history"], history::measure),
     (&["tty"], terminal::measure),
 ];
 

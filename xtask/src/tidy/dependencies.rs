@@ -5,24 +5,28 @@ use super::manifest::{Section, dependencies};
 use super::tree::File;
 
 /// Our crates, and those of ours that each may be built upon.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     (
         "outlast",
         &["agents", "wire", "home", "program", "client", "daemon", "drive", "shim", "workflow"],
     ),
     ("client", &["wire", "home"]),
-    ("daemon", &["conduct", "engine", "store", "agents", "wire", "home", "program", "workflow"]),
+    (
+        "daemon",
+        &["conduct", "engine", "store", "agents", "wire", "home", "program", "secrets", "workflow"],
+    ),
     ("conduct", &["engine", "store", "wire", "workflow"]),
     ("workflow", &["engine", "agents"]),
     ("store", &["engine"]),
     ("agents", &["engine"]),
-    ("drive", &["agents", "wire", "home"]),
-    ("shim", &["wire", "home"]),
+    ("drive", &["agents", "wire", "home", "secrets"]),
+    ("shim", &["wire", "home", "secrets"]),
     ("sim", &["conduct", "engine", "store", "wire", "workflow"]),
     ("program", &[]),
     ("home", &["wire"]),
     ("engine", &["words"]),
     ("wire", &["words"]),
+    ("secrets", &["words"]),
     ("words", &[]),
 ];
 
@@ -57,7 +61,7 @@ fn between(name: &str, file: &File) -> Vec<Finding> {
 
 pub(super) fn kept_out(files: &[File]) -> Vec<Finding> {
     let is_kept_out = |name: &str, used: &str| match name {
-        "shim" | "drive" | "home" | "wire" => NOT_IN_SHIM.contains(&used),
+        "shim" | "drive" | "home" | "wire" | "secrets" => NOT_IN_SHIM.contains(&used),
         "engine" => !ONLY_IN_ENGINE.contains(&used),
         "words" => !ONLY_IN_WORDS.contains(&used),
         "conduct" => !used.starts_with("outlast-"),

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use outlast_engine::SecretRules;
 use serde::{Deserialize, Serialize};
 
 use super::{Adapter, Declared, End, Question, Spent, Turn, Unusable, driven};
@@ -35,6 +36,9 @@ pub struct Orders {
     /// The operator's table of this agent; `None` is a kind that is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<Declared>,
+    /// Which variables of the environment are secret.
+    #[serde(default)]
+    pub secrets: SecretRules,
 }
 
 impl Orders {

@@ -1,17 +1,17 @@
 //! A command that is told on its standard input, and says by its exit whether it has understood.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::body::Telling;
 use super::{Outcome, text};
+use crate::ground::Ground;
 use crate::world::command::{self, Around, Call, Ended};
 
 /// What is told of what a command says.
 const MOST_TOLD: usize = 200;
 
 pub(super) async fn send(
-    program: &Path,
+    ground: &Ground,
     line: &str,
     telling: &Telling,
     within: Duration,
@@ -20,9 +20,10 @@ pub(super) async fn send(
         argv: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()],
         stdin: format!("{}\n", telling.body).into_bytes(),
         around: named(telling),
+        rules: ground.settings.secret_rules(),
         most_stdout: 0,
     };
-    outcome(command::call(program, call, within).await)
+    outcome(command::call(&ground.exe, call, within).await)
 }
 
 /// What a command finds in its environment.

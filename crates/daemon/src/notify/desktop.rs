@@ -1,24 +1,20 @@
 //! A notice on this machine's screen, by the program that the system has for it.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::body::Telling;
 use super::{Outcome, command, text};
+use crate::ground::Ground;
 use crate::world::command::{Call, call};
 
 const LONGEST: usize = 500;
 
-pub(super) async fn send(name: &Path, telling: &Telling, within: Duration) -> Outcome {
+pub(super) async fn send(ground: &Ground, telling: &Telling, within: Duration) -> Outcome {
     let argv = argv(telling);
     let program = argv[0].clone();
-    match call(
-        name,
-        Call { argv, stdin: Vec::new(), around: command::named(telling), most_stdout: 0 },
-        within,
-    )
-    .await
-    {
+    let (around, rules) = (command::named(telling), ground.settings.secret_rules());
+    let asked = Call { argv, stdin: Vec::new(), around, rules, most_stdout: 0 };
+    match call(&ground.exe, asked, within).await {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Outcome::failed(format!(
             "there is no {program} on the daemon's PATH, which shows notices on a desktop"
         )),

@@ -2,7 +2,6 @@
 //!
 //! Nothing that a run writes gets into the head of a message but encoded, so that it can add no line to it.
 
-use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::Time;
@@ -10,6 +9,7 @@ use outlast_workflow::notify::base64;
 
 use super::body::Telling;
 use super::{Outcome, command, text};
+use crate::ground::Ground;
 use crate::world;
 use crate::world::command::Call;
 
@@ -25,7 +25,7 @@ pub(super) struct Letter<'a> {
 }
 
 pub(super) async fn send(
-    program: &Path,
+    ground: &Ground,
     line: &str,
     letter: &Letter<'_>,
     telling: &Telling,
@@ -33,8 +33,9 @@ pub(super) async fn send(
 ) -> Outcome {
     let argv = ["sh", "-c", line].map(str::to_owned).to_vec();
     let stdin = message(letter, telling).into_bytes();
-    let call = Call { argv, stdin, around: command::named(telling), most_stdout: 0 };
-    command::outcome(world::command::call(program, call, within).await)
+    let (around, rules) = (command::named(telling), ground.settings.secret_rules());
+    let call = Call { argv, stdin, around, rules, most_stdout: 0 };
+    command::outcome(world::command::call(&ground.exe, call, within).await)
 }
 
 fn message(letter: &Letter<'_>, telling: &Telling) -> String {

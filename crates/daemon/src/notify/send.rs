@@ -16,9 +16,7 @@ pub(super) async fn send(workers: &SinkWorkers, sink: &Sink, telling: &Telling) 
     let within = Duration::from_millis(sink.timeout_ms);
     let time = (workers.ground.world.now(), within);
     match &sink.way {
-        Way::Command { command } => {
-            command::send(&workers.ground.exe, command, telling, within).await
-        }
+        Way::Command { command } => command::send(&workers.ground, command, telling, within).await,
         Way::Webhook { url, secrets, headers } => {
             webhook::send(&webhook::To { url, secrets, headers }, telling, time).await
         }
@@ -31,9 +29,9 @@ pub(super) async fn send(workers: &SinkWorkers, sink: &Sink, telling: &Telling) 
         Way::Email { command, to, from } => {
             let letter =
                 email::Letter { to, from: from.as_deref(), now: workers.ground.world.now() };
-            email::send(&workers.ground.exe, command, &letter, telling, within).await
+            email::send(&workers.ground, command, &letter, telling, within).await
         }
-        Way::Desktop => desktop::send(&workers.ground.exe, telling, within).await,
+        Way::Desktop => desktop::send(&workers.ground, telling, within).await,
         Way::Run { run } => other_run::send(workers, run, telling, within).await,
     }
 }

@@ -251,6 +251,7 @@ fn spec(
         origin: None,
         health: config.health,
         driving: effective.driving,
+        secrets: config.secrets.clone(),
     })
 }
 

@@ -1,10 +1,12 @@
 //! One turn, as it can be looked into afterwards: from the journal, and from the files of its attempts.
 
+use std::io;
 use std::path::Path as FilePath;
 
 use outlast_agents::is_driven;
 use outlast_engine::{Charge, Event, Fact, Purpose, RunId, TurnOutcome};
 use outlast_home::layout::{AttemptDir, RunDir};
+use outlast_secrets::Secrets;
 use outlast_wire::api::{
     AttemptView, CommittedView, ErrandView, RefusedCall, ToolsView, TurnView, UnavailableTool,
     Usage,
@@ -14,6 +16,8 @@ use serde_json::{Value, json};
 
 use super::heard::Heard;
 use super::transcript::{self, Room};
+use crate::ground::Ground;
+use crate::redaction;
 use crate::refusal::Answer;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
@@ -33,7 +37,8 @@ pub(crate) fn look(supervisor: &Supervisor, id: &RunId, turn: u32) -> Answer<Tur
     let dir = supervisor.ground.layout.run(id.as_str());
     let mut heard = Heard::default();
     let mut is_driven = false;
-    let looking = Looking { turn, dir: &dir, view: empty(id, turn) };
+    let (secrets, ground) = (Ok(Secrets::default()), &supervisor.ground);
+    let looking = Looking { turn, dir: &dir, view: empty(id, turn), ground, secrets };
     let mut view = looking.through(|after| {
         let page = supervisor.ground.store.events(id, after, PAGE)?;
         page.iter().for_each(|event| heard.hear(&event.fact));
@@ -69,6 +74,9 @@ struct Looking<'a> {
     turn: u32,
     dir: &'a RunDir,
     view: TurnView,
+    ground: &'a Ground,
+    /// What is not shown of a live attempt; the files of one that has ended have none.
+    secrets: io::Result<Secrets>,
 }
 
 impl Looking<'_> {
@@ -93,9 +101,12 @@ impl Looking<'_> {
     fn see(&mut self, event: &Event, workspace: &mut Option<String>) {
         let at = view::rfc3339(event.at);
         match &event.fact {
+            Fact::RunCreated { spec, .. } => {
+                self.secrets = redaction::secrets(self.ground, self.dir, spec, None);
+            }
             Fact::TurnStarted { turn, attempt, .. } if *turn == self.turn => {
                 let dir = self.dir.attempt(*turn, *attempt);
-                self.view.attempts.push(attempt_view(*attempt, &dir));
+                self.view.attempts.push(attempt_view(*attempt, &dir, &self.secrets));
             }
             Fact::ToolsOffered { turn, model_class, allowed, unavailable, .. }
                 if *turn == self.turn =>
@@ -202,10 +213,13 @@ impl Looking<'_> {
     }
 }
 
-fn attempt_view(attempt: u32, dir: &AttemptDir) -> AttemptView {
+fn attempt_view(attempt: u32, dir: &AttemptDir, secrets: &io::Result<Secrets>) -> AttemptView {
     let request = text(&dir.request()).and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    let response = text(&dir.response())
-        .map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text)));
+    let response = text(&dir.response()).map(|text| match secrets {
+        Ok(secrets) => String::from_utf8_lossy(&secrets.hide_json(text.as_bytes())).into_owned(),
+        Err(error) => format!("(not shown: what is secret in it cannot be read: {error})"),
+    });
+    let response = response.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text)));
     AttemptView {
         attempt,
         note: request.as_ref().map(|request| request["note"].clone()).filter(|it| !it.is_null()),

@@ -68,6 +68,7 @@ pub(super) fn orders(
         // Trying again makes the same of it.
         declared: outlast_agents::declared(driving)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?,
+        secrets: spec.secrets.clone(),
     })
 }
 

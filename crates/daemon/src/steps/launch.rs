@@ -184,6 +184,7 @@ impl Driver {
             heartbeat: command.heartbeat,
             revive: self.ground.revive(),
             booted_at_ms: Some(self.ground.world.booted_at_ms()),
+            secrets: run.spec.secrets.clone(),
         })
     }
 

@@ -32,6 +32,7 @@ use crate::ground::Ground;
 use crate::lanes::Lane;
 use crate::mailbox::{Handle, Message};
 use crate::records;
+use crate::redaction;
 use crate::restarts::Restarts;
 use crate::silence;
 use crate::watch::Watcher;
@@ -412,6 +413,9 @@ impl Driver {
     /// Posts a report in our time, with the last that the watches have found if there will be no more of them.
     async fn post_report(&mut self, mut report: Report, line: Option<i64>) {
         self.look_at_output(&mut report).await;
+        if is_over(&report) && matches!(report.step, Step::Attempt { .. }) {
+            redaction::hide_in_files(&self.ground, &self.task.run, &self.dir, report.step);
+        }
         // Times of another boot are the wall's of then: there is no line from that boot to this.
         let line = line.filter(|_| self.task.boot == self.ground.world.boot);
         records::in_our_time(&mut report, line, &self.ground.world);
@@ -420,8 +424,7 @@ impl Driver {
     }
 
     async fn look_at_output(&self, report: &mut Report) {
-        let is_over = report.end.is_some()
-            || matches!(report.custody, Custody::Nobody | Custody::Rebooted | Custody::NeverHeld);
+        let is_over = is_over(report);
         let run = self.handle.snapshot.borrow().run.clone();
         let is_live = run.live().is_some_and(|live| live.step() == report.step);
         if let Some(watcher) = self.watcher.as_ref().filter(|_| is_over && is_live) {
@@ -483,6 +486,12 @@ async fn connect(ground: &Arc<Ground>, dir: &AttemptDir) -> std::io::Result<Sess
         }
     }
     Err(std::io::Error::other("the shim has met a higher epoch than could be reached"))
+}
+
+/// True if the main process is gone, or its end will not be heard of.
+fn is_over(report: &Report) -> bool {
+    report.end.is_some()
+        || matches!(report.custody, Custody::Nobody | Custody::Rebooted | Custody::NeverHeld)
 }
 
 /// Comes back after so long, or never.

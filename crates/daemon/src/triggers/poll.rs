@@ -1,6 +1,5 @@
 //! What a poll prints: JSON objects with an `id`, as one array or one a line. All of it is taken, or nothing.
 
-use std::path::Path;
 use std::time::Duration;
 
 use outlast_engine::Time;
@@ -9,6 +8,7 @@ use outlast_wire::api::CreateRun;
 use serde_json::{Value, json};
 
 use super::webhook::sha256;
+use crate::ground::Ground;
 use crate::world::command::{self, Around, Call, Ended};
 
 const MOST_STDOUT: usize = 1024 * 1024;
@@ -19,7 +19,7 @@ const LONGEST_ID: usize = 200;
 
 /// What the command prints, if it succeeds within that time.
 pub(crate) async fn ask(
-    program: &Path,
+    ground: &Ground,
     command: &str,
     run: &CreateRun,
     within: Duration,
@@ -28,9 +28,10 @@ pub(crate) async fn ask(
         argv: vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()],
         stdin: Vec::new(),
         around: Around::Given { dir: run.dir.clone(), env: run.env.clone() },
+        rules: ground.settings.secret_rules(),
         most_stdout: MOST_STDOUT,
     };
-    let ended = command::call(program, call, within).await;
+    let ended = command::call(&ground.exe, call, within).await;
     match ended.map_err(|error| format!("it could not be run: {error}"))? {
         Ended::TooSlow { after } => {
             Err(format!("it took longer than {} s and was killed", after.as_secs()))

@@ -91,7 +91,7 @@ async fn ask(triggers: &Arc<Triggers>, entry: &Entry, now: Time) -> Result<Progr
     };
     let within = Duration::from_millis(timeout_ms.unwrap_or(POLL_TIMEOUT_MS));
     let spec = spec_of(triggers, entry.name()).await?;
-    let printed = poll::ask(&triggers.ground.exe, command, &spec.run, within).await;
+    let printed = poll::ask(&triggers.ground, command, &spec.run, within).await;
     // A command takes its time. What it says is for the trigger that asked, and not for one that has its name now.
     if !is_there(triggers, entry) {
         return Ok(entry.progress);

@@ -13,6 +13,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use outlast_program::{self as program, Beyond, Bound, Limits, Printed, Tree};
+use outlast_secrets::{SecretRules, Secrets};
 use outlast_wire::environment::{GUARD_NAME, not_inherited};
 use outlast_wire::guard::{Ended as Told, Guarded};
 use outlast_wire::shim::{EnvVar, Exit, NeverStarted};
@@ -36,6 +37,8 @@ pub(crate) struct Call {
     pub(crate) argv: Vec<String>,
     pub(crate) stdin: Vec<u8>,
     pub(crate) around: Around,
+    /// Which variables of its environment are secret: their values are not in what is heard of it.
+    pub(crate) rules: SecretRules,
     /// How much of what it prints is wanted, if any.
     pub(crate) most_stdout: usize,
 }
@@ -73,17 +76,22 @@ pub(crate) async fn call(name: &Path, call: Call, within: Duration) -> io::Resul
     };
     let mut guard = spawn::guard(name, outputs)?;
     let (stdout, stderr) = (guard.stdout.take(), guard.stderr.take());
+    let env = call.around.env();
+    let vars = env.iter().map(|var| (var.name.as_os_str(), var.value.as_os_str()));
+    let secrets = Secrets::of(&call.rules, vars, &[]);
     let order = Guarded {
         argv: call.argv,
         dir: call.around.dir().into(),
-        env: call.around.env(),
+        env,
         soft_limits: limits::before(),
         stdin_bytes: call.stdin.len() as u64,
     };
     let tree = Guard { stream: guard.stream, order: order.encode()?, stdin: call.stdin };
     Ok(match program::attend(tree, stdout, stderr, limits).await? {
         program::Ended::Exited { status: Some(status), stdout, stderr } => {
-            Ended::Exited { status, stdout, stderr: stderr.text() }
+            let bytes = secrets.hide_bytes(&stdout.bytes).into_owned();
+            let stderr = secrets.hide(&stderr.text()).into_owned();
+            Ended::Exited { status, stdout: Printed { bytes, ..stdout }, stderr }
         }
         program::Ended::Exited { status: None, .. } => Ended::Unseen,
         program::Ended::Stopped { bound: Bound::Time | Bound::Output, trouble } => {

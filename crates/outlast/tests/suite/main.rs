@@ -63,6 +63,7 @@ mod run;
 mod scale;
 mod scenarios;
 mod schedules;
+mod secrets;
 mod service;
 mod shortage;
 mod side_files;

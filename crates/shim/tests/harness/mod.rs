@@ -12,7 +12,7 @@ use outlast_home::layout::AttemptDir;
 use outlast_wire::output::{Chunk, HEADER_BYTES, Header, Stream};
 use outlast_wire::shim::{
     Decoder, EnvVar, Exit, Frame, Limits, NeverStarted, News, Order, Record, Revive, Role,
-    SoftLimits, Spec, Spool,
+    SecretRules, SoftLimits, Spec, Spool,
 };
 
 /// Longer than anything here takes; a test that meets it has failed.
@@ -74,6 +74,7 @@ impl Attempt {
                 soft_limits: SoftLimits::default(),
             },
             booted_at_ms: None,
+            secrets: SecretRules::default(),
         };
         Self { temp, dir, spec, vars: Vec::new(), lock: std::cell::OnceCell::new() }
     }

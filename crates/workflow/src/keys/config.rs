@@ -111,6 +111,24 @@ pub(crate) const CONFIG: &[Key] = &[
         "everything",
         "environment variables that a loop file may ask for; a name may end in *",
     ),
+    key(
+        "secrets.redact",
+        Kind::Flag,
+        "true",
+        "whether values of secret variables are kept out of output, journal, notices and screens",
+    ),
+    key(
+        "secrets.names",
+        Kind::Texts,
+        "",
+        "variables that are secret whatever they are called; a name may end in *",
+    ),
+    key(
+        "secrets.off",
+        Kind::Texts,
+        "",
+        "variables whose names look secret and that are not; a name may end in *",
+    ),
     key("tools.deny", Kind::Texts, "", "tools that no run may use"),
     key(
         "listen.address",
@@ -325,6 +343,5 @@ pub(crate) const CONFIG: &[Key] = &[
     key("agents.*.retry[].delay_ms", Kind::Paths, "", "where the milliseconds until then are"),
     key("agents.*.retry[].text", Kind::Paths, "", "where it says why"),
     key("agents.*.ignore", Kind::Matches, "", "lines that are known and not needed"),
-    idle("secrets", Kind::Map, "", "values that are kept out of every output"),
     idle("retention", Kind::Map, "", "how long ended runs are kept"),
 ];

@@ -66,6 +66,17 @@ fn on_disk(supervisor: &Supervisor) -> Option<Identity> {
     Some((metadata.dev(), metadata.ino()))
 }
 
+/// Says so if the operator wants everything as it is.
+pub(super) fn secrets(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    if supervisor.ground.settings.secret_rules().redact {
+        return Vec::new();
+    }
+    let message =
+        "values of secret variables are kept and shown as they are, for runs that start now";
+    let hint = "`secrets.redact = false` in config.toml says so; without it they are hidden";
+    vec![finding(Level::Warning, "secrets", message, Some(hint))]
+}
+
 pub(super) fn listener(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     use listen::ListenerStatus;
 

@@ -41,7 +41,7 @@ pub(crate) fn examine(supervisor: &Arc<Supervisor>) -> DoctorReport {
 type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;
 
 /// Who looks, in the order in which it is told. Each says nothing where there is nothing to look at.
-const EXAMINERS: [Examiner; 15] = [
+const EXAMINERS: [Examiner; 16] = [
     runs,
     storm,
     pause_all,
@@ -50,6 +50,7 @@ const EXAMINERS: [Examiner; 15] = [
     lineage,
     leftovers,
     config,
+    around::secrets,
     sinks,
     triggers,
     disk,

@@ -237,6 +237,7 @@ fn spec(is_full: bool) -> Spec {
             soft_limits: shim::SoftLimits::default(),
         },
         booted_at_ms: None,
+        secrets: shim::SecretRules::default(),
     }
 }
 
