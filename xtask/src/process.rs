@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -156,6 +157,18 @@ fn rollup<const N: usize>(pid: u32, keys: [&str; N]) -> Result<[u64; N]> {
         *place = field(&rollup, key).with_context(|| format!("{path} has no {key}"))?;
     }
     Ok(found)
+}
+
+/// What a process and all that it has reaped have used of the processors.
+pub(crate) fn processor_time(pid: u32) -> Result<Duration> {
+    /// What the kernel counts in for programs, on every platform that Linux has.
+    const TICKS_A_SECOND: u32 = 100;
+    let path = format!("/proc/{pid}/stat");
+    let stat = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace());
+    let ticks = fields.with_context(|| format!("{path} has no name"))?.skip(11).take(4);
+    let ticks = ticks.map(str::parse::<u32>).sum::<Result<u32, _>>()?;
+    Ok(Duration::from_secs(ticks.into()) / TICKS_A_SECOND)
 }
 
 /// How often each thread of a process has gone to sleep.

@@ -176,7 +176,9 @@ impl Vendor {
         match self {
             Self::Claude | Self::AcpClaude => "Bash",
             Self::Codex => "commandExecution",
-            Self::Opencode | Self::Pi | Self::AcpOpencode => "bash",
+            Self::Opencode | Self::Pi => "bash",
+            // On a busy machine the question comes before the name.
+            Self::AcpOpencode => "bash, execute",
             Self::Gemini | Self::AcpGemini => "run_shell_command, execute",
             Self::AcpCodex => "execute",
         }

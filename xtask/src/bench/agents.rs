@@ -45,10 +45,11 @@ pub(super) fn measure(context: &Context) -> Result<Vec<Row>> {
 fn turns(own: &Race, codex: Option<&Race>) -> Vec<Row> {
     let beside = |race: &Race| {
         format!(
-            "{} driven, {} alone, {} rounds by turns",
+            "{} driven, {} alone, {} rounds by turns; {} of processors for a driven turn with all of it",
             shown(race.driven),
             shown(race.alone),
-            race.rounds
+            race.rounds,
+            shown(race.processors)
         )
     };
     let Some(codex) = codex else {
@@ -92,6 +93,8 @@ struct Race {
     /// What a turn costs more when it is driven than in the same round alone.
     more_ms: f64,
     rounds: usize,
+    /// What the processors did for a driven turn: the daemon, the shim, the driver and the agent.
+    processors: Duration,
 }
 
 impl Lane {
@@ -150,6 +153,8 @@ impl Lane {
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
         let rounds = context.rounds();
         alone.turn()?;
+        let daemon = self.outlast.daemon_pid()?.context("the daemon was started")?;
+        let before = process::processor_time(daemon)?;
         for round in 0..rounds {
             interrupt::check()?;
             if round % 2 == 0 {
@@ -162,7 +167,9 @@ impl Lane {
         }
         let more = ours.iter().zip(&theirs).map(|(ours, theirs)| ms(*ours) - ms(*theirs));
         let more_ms = median(more.collect());
-        Ok(Race { driven: median(ours), alone: median(theirs), more_ms, rounds })
+        let used = process::processor_time(daemon)?.saturating_sub(before);
+        let processors = used / u32::try_from(rounds)?;
+        Ok(Race { driven: median(ours), alone: median(theirs), more_ms, rounds, processors })
     }
 
     /// One turn by Outlast, from the decision to start it to the decision to commit it: launch, driver, files, and the

@@ -179,7 +179,15 @@ impl Shared {
             fate: Fate::Open,
             tokens: Tokens::default(),
         });
+        let answer = match &part {
+            Part::Step(step @ Step::Answer { .. }) => Some(step.clone()),
+            _ => None,
+        };
         let played = play(stream, number, &request, part);
+        if let (Err(_), Some(turn), Some(answer)) = (&played, turn, answer) {
+            let mut script = self.script.lock().expect("no holder of the script panics");
+            script.give_back(turn, answer);
+        }
         let (fate, tokens) = *played.as_ref().unwrap_or(&(Fate::Gone, Tokens::default()));
         let asked = &mut self.asked()[number];
         (asked.fate, asked.tokens) = (fate, tokens);

@@ -136,6 +136,14 @@ impl Script {
         (self.part(now), self.turn)
     }
 
+    /// An answer that its client did not wait for is the next one again: the model has said nothing.
+    pub(super) fn give_back(&mut self, turn: usize, step: Step) {
+        let steps = turn.checked_sub(1).and_then(|index| self.turns.get_mut(index));
+        if let Some(steps) = steps.filter(|steps| steps.front() != Some(&step)) {
+            steps.push_front(step);
+        }
+    }
+
     fn part(&mut self, now: Instant) -> Part {
         let steps = self.turn.checked_sub(1).and_then(|index| self.turns.get_mut(index));
         let Some(steps) = steps else { return Part::Over };
@@ -185,6 +193,11 @@ mod tests {
         assert_eq!(script.take(Some(1), now).0, Part::Step(Step::Fail { status: 500 }));
         for _ in 0..3 {
             assert_eq!(script.take(Some(1), now).0, Part::Step(Step::says("b")));
+        }
+        script.give_back(1, Step::says("a"));
+        script.give_back(1, Step::says("a"));
+        for text in ["a", "b", "b"] {
+            assert_eq!(script.take(Some(1), now).0, Part::Step(Step::says(text)));
         }
     }
 }
