@@ -21,6 +21,7 @@ mod root;
 mod sim;
 mod soak;
 mod stamp;
+mod stand_in;
 mod tidy;
 
 use std::path::PathBuf;
@@ -49,6 +50,9 @@ enum Command {
     /// Writes the monotonic clock to a file: the child whose start is measured
     #[command(name = "__stamp", hide = true)]
     Stamp { file: PathBuf },
+    /// An agent that costs nothing, for the bench
+    #[command(name = "__stand-in", hide = true)]
+    StandIn(stand_in::Args),
     /// What is done while it is recorded
     #[command(name = "__power-work", hide = true)]
     PowerWork(power::work::Args),
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Agents(args) => agents::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::PowerWork(args) => power::work::run(&args),
+        Command::StandIn(args) => stand_in::run(&args),
         Command::Stamp { file } => stamp::write(&file, stamp),
     };
     match done {

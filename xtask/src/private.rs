@@ -49,6 +49,12 @@ impl Private {
         self
     }
 
+    /// Sets a variable for every program that is started here from now on.
+    pub(crate) fn set_env(&mut self, name: &'static str, value: &Path) {
+        self.env.retain(|(known, _)| *known != name);
+        self.env.push((name, value.to_owned()));
+    }
+
     pub(crate) fn binary(&self) -> &Path {
         &self.binary
     }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -49,6 +50,59 @@ pub(crate) fn children(parent: u32, scratch: &Path) -> Vec<u32> {
     ours(scratch).into_iter().filter(|pid| parent_of(*pid) == Some(parent)).collect()
 }
 
+/// Kills every process of ours and all that they have started, as a power cut would: none of them sees the end of another.
+pub(crate) fn cut_power(scratch: &Path) -> Result<()> {
+    for _ in 0..CUTS {
+        let ours = ours(scratch);
+        if ours.iter().all(|pid| !is_alive(*pid)) {
+            return Ok(());
+        }
+        for pid in &ours {
+            signal(*pid, scratch, Signal::STOP)?;
+        }
+        // A parent that stands still reaps no child, so these numbers are still theirs.
+        for pid in descendants(&ours) {
+            kill_one(pid)?;
+        }
+        for pid in ours {
+            kill(pid, scratch)?;
+        }
+    }
+    anyhow::bail!("processes {:?} would not go", ours(scratch))
+}
+
+/// So often is looked for processes that were being started.
+const CUTS: usize = 200;
+
+fn kill_one(pid: u32) -> Result<()> {
+    let Some(known) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
+    match rustix::process::kill_process(known, Signal::KILL) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("killing {pid}")),
+    }
+}
+
+/// What these have started, and what that has started, without themselves.
+fn descendants(parents: &[u32]) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut others: Vec<(u32, u32)> = pids
+        .filter(|pid| !parents.contains(pid))
+        .filter_map(|pid| Some((pid, parent_of(pid)?)))
+        .collect();
+    let mut found: Vec<u32> = Vec::new();
+    loop {
+        let is_known = |parent: &u32| parents.contains(parent) || found.contains(parent);
+        let (next, rest): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(_, parent)| is_known(parent));
+        if next.is_empty() {
+            return found;
+        }
+        found.extend(next.into_iter().map(|(pid, _)| pid));
+        others = rest;
+    }
+}
+
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
@@ -85,10 +139,36 @@ pub(crate) fn memory_mib(pid: u32, which: Memory) -> Result<f64> {
 
 /// What no other process has a share in.
 pub(crate) fn own_kib(pid: u32) -> Result<u64> {
+    let [clean, dirty] = rollup(pid, ["Private_Clean", "Private_Dirty"])?;
+    Ok(clean + dirty)
+}
+
+/// Its own memory, and its part of what it shares.
+pub(crate) fn proportional_mib(pid: u32) -> Result<f64> {
+    let [kib] = rollup(pid, ["Pss"])?;
+    Ok(kib as f64 / 1024.0)
+}
+
+fn rollup<const N: usize>(pid: u32, keys: [&str; N]) -> Result<[u64; N]> {
     let path = format!("/proc/{pid}/smaps_rollup");
     let rollup = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-    let of = |key| field(&rollup, key).with_context(|| format!("{path} has no {key}"));
-    Ok(of("Private_Clean")? + of("Private_Dirty")?)
+    let mut found = [0; N];
+    for (place, key) in found.iter_mut().zip(keys) {
+        *place = field(&rollup, key).with_context(|| format!("{path} has no {key}"))?;
+    }
+    Ok(found)
+}
+
+/// What a process and all that it has reaped have used of the processors.
+pub(crate) fn processor_time(pid: u32) -> Result<Duration> {
+    /// What the kernel counts in for programs, on every platform that Linux has.
+    const TICKS_A_SECOND: u32 = 100;
+    let path = format!("/proc/{pid}/stat");
+    let stat = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace());
+    let ticks = fields.with_context(|| format!("{path} has no name"))?.skip(11).take(4);
+    let ticks = ticks.map(str::parse::<u32>).sum::<Result<u32, _>>()?;
+    Ok(Duration::from_secs(ticks.into()) / TICKS_A_SECOND)
 }
 
 /// How often each thread of a process has gone to sleep.

@@ -8,13 +8,18 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::model::{Asked, Model, Step};
-use super::vendor::{Login, Vendor};
+use super::settle::{self, Login};
+use super::vendor::Vendor;
 use crate::interrupt;
 use crate::private::Private;
+use crate::process;
 
 /// So many of the last lines of a transcript are shown, and so much of each.
 const SHOWN_LINES: usize = 12;
 const SHOWN_LETTERS: usize = 260;
+
+/// Debug builds take the boot's id from here.
+const BOOT_ID: &str = "OUTLAST_FAKE_BOOT_ID";
 
 /// What every run of one agent has in common.
 #[derive(Debug, Clone, Copy)]
@@ -44,18 +49,19 @@ pub(super) struct Lab {
     pub(super) model: Model,
     pub(super) project: PathBuf,
     pub(super) run: String,
+    boots: u32,
     pub(super) problems: Vec<String>,
 }
 
 impl Lab {
     pub(super) fn start(setup: &Setup<'_>, plan: Plan<'_>) -> Result<Self> {
-        let dir = setup.scratch.join(format!("{}-{}", setup.vendor.kind(), plan.name));
+        let dir = setup.scratch.join(format!("{}-{}", setup.vendor.name(), plan.name));
         let (home, project, tmp) = (dir.join("user"), dir.join("project"), dir.join("tmp"));
         for made in [&home, &project, &tmp] {
             fs::create_dir_all(made).with_context(|| format!("making {}", made.display()))?;
         }
         let model = Model::start(plan.turns)?;
-        let env = setup.vendor.settle(&home, model.port(), plan.login)?;
+        let env = settle::settle(setup.vendor, &home, model.port(), plan.login)?;
         let names: Vec<&str> = env.iter().map(|(name, _)| *name).collect();
         let file = dir.join("loop.md");
         fs::write(&file, loop_file(setup, plan.approvals, plan.check, &names))
@@ -63,13 +69,23 @@ impl Lab {
         let outlast = Private::new(setup.binary, dir.join("outlast"))?.with_bare_env();
         let outlast = outlast.with_env("HOME", &home).with_env("TMPDIR", &tmp);
         let outlast = outlast.with_env("PATH", Path::new("/usr/local/bin:/usr/bin:/bin"));
-        let mut outlast = outlast.with_env("LANG", Path::new("C.UTF-8"));
+        let outlast = outlast.with_env("LANG", Path::new("C.UTF-8"));
+        let mut outlast = outlast.with_env(BOOT_ID, Path::new("boot-1"));
         for (name, value) in &env {
             outlast = outlast.with_env(name, Path::new(value));
         }
         let (file, at) = (file.to_string_lossy(), project.to_string_lossy());
         let run = outlast.ask(&["run", "-d", "-f", &file, "--dir", &at, "--task", "work"])?;
-        Ok(Self { outlast, model, project, run, problems: Vec::new() })
+        Ok(Self { outlast, model, project, run, boots: 1, problems: Vec::new() })
+    }
+
+    /// Everything dies at once: the CLI, its tools, the driver, the shim, the daemon, the waiter. The next daemon finds
+    /// another boot.
+    pub(super) fn reboot(&mut self) -> Result<()> {
+        process::cut_power(self.outlast.home())?;
+        self.boots += 1;
+        self.outlast.set_env(BOOT_ID, Path::new(&format!("boot-{}", self.boots)));
+        self.outlast.start_daemon().map(drop)
     }
 
     /// Goes through a story. What stops the story is noted too, so that the lab can still tell about it.
@@ -206,6 +222,10 @@ pub(super) fn rests(view: &Value) -> bool {
     ["completed", "failed", "stopped", "exhausted", "blocked"]
         .iter()
         .any(|state| view["state"] == *state)
+}
+
+pub(super) fn waits_for_provider(view: &Value) -> bool {
+    view["state"] == "waiting" && view["reason_code"] == "rate_limit"
 }
 
 fn loop_file(setup: &Setup<'_>, approvals: &str, check: &str, env: &[&str]) -> String {

@@ -1,15 +1,18 @@
 //! `cargo xtask agents`: real agent CLIs, driven by Outlast, against a scripted model on loopback.
 //!
 //! Each agent goes through a loop whose first claim is refuted, through a night in which everything is killed, and meets
-//! a login that is not valid. Nothing leaves the machine but the installation of the pinned packages by npm.
+//! a login that is not valid and the limits of its provider. Nothing leaves the machine but the installation of the pinned packages by npm.
 
 mod auth;
+mod background;
 mod install;
 mod lab;
+mod limits;
 mod loops;
-mod model;
+pub(crate) mod model;
 mod night;
-mod vendor;
+pub(crate) mod settle;
+pub(crate) mod vendor;
 
 use std::path::PathBuf;
 use std::thread;
@@ -33,6 +36,9 @@ pub(crate) struct Args {
     /// The night with all its hazards; `--story false` leaves it out
     #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     story: bool,
+    /// Only these parts: night, loop, auth, windows, backoff, outage, empty, background
+    #[arg(long, value_delimiter = ',')]
+    part: Vec<String>,
     /// Where the CLIs are, or are installed: `agents` in the build directory if absent
     #[arg(long, value_name = "DIR")]
     install_dir: Option<PathBuf>,
@@ -47,15 +53,57 @@ pub(crate) struct Args {
 /// One agent's line in the table.
 struct Row {
     vendor: Vendor,
-    cells: [Cell; 3],
+    cells: Vec<Cell>,
     seconds: f64,
 }
 
 enum Cell {
-    Passed { note: &'static str },
-    Failed { problems: usize },
-    Skipped { why: String },
+    Passed,
+    Failed {
+        problems: usize,
+    },
+    /// Not asked for, or the agent is not there.
+    Skipped,
+    /// The agent has no such thing.
+    Absent,
 }
+
+/// Something that an agent is put through.
+struct Part {
+    name: &'static str,
+    is_for: fn(Vendor) -> bool,
+    run: fn(&Setup<'_>, u64) -> Result<Lab>,
+}
+
+const NIGHT: &str = "night";
+
+/// What takes longest comes first, so that the rest runs beside it.
+const PARTS: [Part; 8] = [
+    Part { name: NIGHT, is_for: |_| true, run: night::run },
+    Part { name: "loop", is_for: |_| true, run: |setup, _| loops::run(setup) },
+    Part { name: "auth", is_for: |_| true, run: |setup, _| auth::run(setup) },
+    Part {
+        name: "windows",
+        is_for: limits::reports_windows,
+        run: |setup, _| limits::windows(setup),
+    },
+    Part {
+        name: "backoff",
+        is_for: limits::gives_up_at_quota,
+        run: |setup, _| limits::backoff(setup),
+    },
+    Part {
+        name: "outage",
+        is_for: limits::gives_up_at_outage,
+        run: |setup, _| limits::outage(setup),
+    },
+    Part { name: "empty", is_for: limits::sees_loops, run: |setup, _| limits::empty(setup) },
+    Part {
+        name: "background",
+        is_for: |vendor| vendor == Vendor::Claude,
+        run: |setup, _| background::run(setup),
+    },
+];
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     interrupt::listen()?;
@@ -82,11 +130,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             Ok(command) => {
                 let setup =
                     Setup { binary: &binary, scratch: scratch.path(), vendor, command: &command };
-                parts(&setup, args.story, seed)
+                parts(&setup, args, seed)
             }
             Err(error) => {
-                println!("agents: {} is skipped: {error:#}", vendor.kind());
-                [(); 3].map(|()| Cell::Skipped { why: "not installed".to_owned() })
+                println!("agents: {} is skipped: {error:#}", vendor.name());
+                PARTS.iter().map(|_| Cell::Skipped).collect()
             }
         };
         rows.push(Row { vendor, cells, seconds: begin.elapsed().as_secs_f64() });
@@ -99,67 +147,70 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     verdict(&rows, !args.only.is_empty())
 }
 
-/// The parts of one agent side by side: they mostly wait.
-fn parts(setup: &Setup<'_>, with_story: bool, seed: u64) -> [Cell; 3] {
+/// The night beside the other parts, which come one after the other: all of them mostly wait.
+fn parts(setup: &Setup<'_>, args: &Args, seed: u64) -> Vec<Cell> {
+    let [night, others @ ..] = &PARTS;
+    let run = |it: &Part| {
+        let is_asked_for = args.part.is_empty() || args.part.iter().any(|name| name == it.name);
+        match (it.is_for)(setup.vendor) {
+            false => Cell::Absent,
+            true if !is_asked_for || (it.name == NIGHT && !args.story) => Cell::Skipped,
+            true => part(setup, it, seed),
+        }
+    };
     thread::scope(|scope| {
-        let night = scope.spawn(|| match with_story {
-            true => part(setup, "night", night::left_out(setup.vendor), || night::run(setup, seed)),
-            false => Cell::Skipped { why: "not asked for".to_owned() },
-        });
-        let looped = part(setup, "loop", "", || loops::run(setup));
-        let auth = part(setup, "auth", "", || auth::run(setup));
-        [looped, night.join().expect("the night does not panic"), auth]
+        let night = scope.spawn(|| run(night));
+        let others: Vec<Cell> = others.iter().map(run).collect();
+        let night = night.join().expect("the night does not panic");
+        [night].into_iter().chain(others).collect()
     })
 }
 
-fn part(
-    setup: &Setup<'_>,
-    name: &str,
-    note: &'static str,
-    run: impl FnOnce() -> Result<Lab>,
-) -> Cell {
-    let kind = setup.vendor.kind();
+fn part(setup: &Setup<'_>, part: &Part, seed: u64) -> Cell {
+    let (agent, name) = (setup.vendor.name(), part.name);
     let begin = Instant::now();
-    match run() {
+    match (part.run)(setup, seed) {
         Ok(lab) if lab.problems.is_empty() => {
-            println!("agents: {kind}: {name} passed in {:.1} s", begin.elapsed().as_secs_f64());
-            Cell::Passed { note }
+            println!("agents: {agent}: {name} passed in {:.1} s", begin.elapsed().as_secs_f64());
+            Cell::Passed
         }
         Ok(lab) => {
             let problems: String = lab.problems.iter().map(|it| format!("  - {it}\n")).collect();
-            println!("agents: {kind}: {name} failed:\n{problems}{}", lab.report());
+            println!("agents: {agent}: {name} failed:\n{problems}{}", lab.report());
             Cell::Failed { problems: lab.problems.len() }
         }
         Err(error) => {
-            println!("agents: {kind}: {name} failed: {error:#}");
+            println!("agents: {agent}: {name} failed: {error:#}");
             Cell::Failed { problems: 1 }
         }
     }
 }
 
 fn table(rows: &[Row], seed: u64) {
-    let cell = |cell: &Cell| match cell {
-        Cell::Passed { .. } => "passed".to_owned(),
-        Cell::Failed { problems } => format!("FAILED {problems}"),
-        Cell::Skipped { why } => format!("skipped: {why}"),
-    };
     println!("agents: seed {seed}");
-    println!(
-        "{:<10} {:<9} {:<24} {:<24} {:<24} {:>7}",
-        "agent", "version", "loop", "night", "auth", "seconds"
-    );
-    for Row { vendor, cells: [looped, night, auth], seconds } in rows {
-        let (kind, version) = (vendor.kind(), vendor.version());
-        println!(
-            "{kind:<10} {version:<9} {:<24} {:<24} {:<24} {seconds:>7.1}",
-            cell(looped),
-            cell(night),
-            cell(auth)
-        );
-        if let Cell::Passed { note } = night
-            && !note.is_empty()
-        {
-            println!("{:<20} night {note}", "");
+    let line = |first: [&str; 2], cells: Vec<String>, last: &str| {
+        let cells: String = cells.iter().map(|cell| format!(" {cell:<10}")).collect();
+        println!("{:<13} {:<9}{cells} {last:>7}", first[0], first[1]);
+    };
+    line(["agent", "version"], PARTS.iter().map(|it| it.name.to_owned()).collect(), "seconds");
+    for Row { vendor, cells, seconds } in rows {
+        let told = cells.iter().map(Cell::told).collect();
+        line([vendor.name(), vendor.version()], told, &format!("{seconds:.1}"));
+        let left_out = night::left_out(*vendor);
+        if matches!(cells[0], Cell::Passed) && !left_out.is_empty() {
+            println!("{:<23} night {left_out}", "");
+        }
+    }
+    println!("agents: - is what an agent does not have; its page says so: docs/agents.md");
+}
+
+impl Cell {
+    fn told(&self) -> String {
+        match self {
+            Self::Passed => "passed".to_owned(),
+            Self::Failed { problems } => format!("FAILED {problems}"),
+            Self::Skipped => "skipped".to_owned(),
+            Self::Absent => "-".to_owned(),
         }
     }
 }
@@ -167,9 +218,14 @@ fn table(rows: &[Row], seed: u64) {
 fn verdict(rows: &[Row], is_named: bool) -> Result<()> {
     let all = || rows.iter().flat_map(|row| &row.cells);
     let failed = all().filter(|cell| matches!(cell, Cell::Failed { .. })).count();
-    let is_missing = |row: &&Row| matches!(&row.cells[0], Cell::Skipped { .. });
+    let passed = all().filter(|cell| matches!(cell, Cell::Passed)).count();
+    let is_missing =
+        |row: &&Row| !row.cells.iter().any(|it| matches!(it, Cell::Passed | Cell::Failed { .. }));
     let skipped = rows.iter().filter(is_missing).count();
-    println!("agents: {} agents, {failed} parts failed, {skipped} agents skipped", rows.len());
+    println!(
+        "agents: {} agents, {passed} parts passed, {failed} failed, {skipped} agents skipped",
+        rows.len()
+    );
     if failed > 0 {
         bail!("{failed} parts failed");
     }

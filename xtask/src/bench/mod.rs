@@ -3,6 +3,8 @@
 //! Always the release build, on the disk that `target` is on, in a home of its own. Nothing here fails a
 //! build: a figure out of reach is printed as such.
 
+mod agent_alone;
+mod agents;
 mod bare;
 mod beside;
 mod context;
@@ -57,7 +59,7 @@ pub(crate) struct Args {
 /// Rows that are measured together, and their names.
 type Group = (&'static [&'static str], fn(&Context) -> Result<Vec<Row>>);
 
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 10] = [
     (&["journal-one", "journal-many", "journal-bare"], journal::measure),
     (&["turn", "exec"], latency::measure),
     (&["loop-turn", "loops-512", "loop-10k", "loop-10k-memory"], loops::measure),
@@ -67,6 +69,7 @@ const GROUPS: [Group; 9] = [
     (&["idle-triggers", "memory-triggers"], triggers::measure),
     (&["output", "output-secrets", "output-memory", "attach", "attach-history"], history::measure),
     (&["tty"], terminal::measure),
+    (&["agent-turn", "agent-own", "agent-memory", "agents-50", "agents-50-idle"], agents::measure),
 ];
 
 pub(crate) fn run(args: &Args) -> Result<()> {

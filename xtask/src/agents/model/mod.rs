@@ -1,7 +1,7 @@
 //! A model on loopback that does what a script says, in the protocols of four vendors.
 //!
-//! A request that offers tools takes the next step of its turn. One that offers none (a title, a probe) gets a short
-//! answer that costs nothing. Every request is kept in memory with how it ended.
+//! A request of a turn takes the next step of that turn. One beside it (a title, a probe) gets a short answer that costs
+//! nothing. Every request is kept in memory with how it ended.
 
 mod http;
 mod refusal;
@@ -19,10 +19,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use self::refusal::Reset;
 use self::reply::Reply;
 use self::request::{Dialect, Request};
+pub(crate) use self::request::{attempt_of, turn_of};
 use self::script::{Part, Script};
-pub(crate) use self::script::{Step, Tokens, Tool};
+pub(crate) use self::script::{Step, Tokens, Told, Tool};
 
 pub(crate) struct Model {
     port: u16,
@@ -43,10 +45,19 @@ pub(crate) struct Asked {
     pub(crate) turn: Option<usize>,
     pub(crate) messages: usize,
     pub(crate) last_user: String,
+    /// All prompts of turns that are in it, the last of them last.
+    pub(crate) prompts: Vec<String>,
     /// All of it, as it came.
     pub(crate) body: String,
     pub(crate) fate: Fate,
     pub(crate) tokens: Tokens,
+}
+
+impl Asked {
+    /// Which attempt at its turn it is of.
+    pub(crate) fn attempt(&self) -> u64 {
+        self.prompts.last().map_or(1, |prompt| attempt_of(prompt))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,11 +160,12 @@ impl Shared {
         let body: Value = serde_json::from_slice(&incoming.body).map_err(io::Error::other)?;
         let request = Request::read(dialect, &incoming.path, &body);
         let now = Instant::now();
-        let (part, turn) = match request.tools.is_empty() {
+        let (part, turn) = match request.is_side_call() {
             true => (Part::Step(Step::says("ok")), None),
             false => {
                 let mut script = self.script.lock().expect("no holder of the script panics");
-                let (part, turn) = script.take(turn_of(&request.last_user), now);
+                let (part, turn) =
+                    script.take(request.prompts.last().and_then(|it| turn_of(it)), now);
                 (part, Some(turn))
             }
         };
@@ -162,11 +174,20 @@ impl Shared {
             turn,
             messages: request.messages,
             last_user: request.last_user.clone(),
+            prompts: request.prompts.clone(),
             body: body.to_string(),
             fate: Fate::Open,
             tokens: Tokens::default(),
         });
+        let answer = match &part {
+            Part::Step(step @ Step::Answer { .. }) => Some(step.clone()),
+            _ => None,
+        };
         let played = play(stream, number, &request, part);
+        if let (Err(_), Some(turn), Some(answer)) = (&played, turn, answer) {
+            let mut script = self.script.lock().expect("no holder of the script panics");
+            script.give_back(turn, answer);
+        }
         let (fate, tokens) = *played.as_ref().unwrap_or(&(Fate::Gone, Tokens::default()));
         let asked = &mut self.asked()[number];
         (asked.fate, asked.tokens) = (fate, tokens);
@@ -188,28 +209,37 @@ fn play(
     part: Part,
 ) -> io::Result<(Fate, Tokens)> {
     let nothing = Tokens::default();
-    let mut refuse = |status: u16, left: Option<Duration>| {
+    let mut refuse = |status: u16, left: Option<Duration>, told: Told| {
         // Never told earlier than it is, and in whole seconds.
-        let reset = left.map(|left| (left.as_secs() + 1, (since_1970() + left).as_secs() + 1));
-        let refusal = refusal::refusal(request.dialect, status, reset);
+        let in_s = left.map(|left| left.as_secs() + 1);
+        let reset = match told {
+            Told::Nothing => None,
+            Told::AnHour => Some(Reset::new(since_1970().as_secs(), None, 3600)),
+            Told::OneWindow => in_s.map(|in_s| Reset::new(since_1970().as_secs(), None, in_s)),
+            Told::TwoWindows => {
+                in_s.map(|in_s| Reset::new(since_1970().as_secs(), Some(in_s / 3), in_s))
+            }
+        };
+        let is_quota = left.is_some();
+        let refusal = refusal::refusal(request.dialect, status, is_quota, reset);
         http::answer(stream, refusal.status, &refusal.headers, &refusal.body, false)
     };
     match part {
         Part::Over => {
-            refuse(500, None)?;
+            refuse(500, None, Told::Nothing)?;
             Ok((Fate::TooMany, nothing))
         }
-        Part::Refused { left } => {
-            refuse(429, Some(left))?;
+        Part::Refused { left, told } => {
+            refuse(429, Some(left), told)?;
             Ok((Fate::Refused { status: 429 }, nothing))
         }
-        Part::Step(Step::Quota { for_s }) => {
-            refuse(429, Some(Duration::from_secs(for_s)))?;
-            Ok((Fate::Refused { status: 429 }, nothing))
-        }
-        Part::Step(Step::Fail { status }) => {
-            refuse(status, None)?;
+        Part::Down { status } | Part::Step(Step::Fail { status } | Step::Outage { status, .. }) => {
+            refuse(status, None, Told::Nothing)?;
             Ok((Fate::Refused { status }, nothing))
+        }
+        Part::Step(Step::Quota { for_s, told }) => {
+            refuse(429, Some(Duration::from_secs(for_s)), told)?;
+            Ok((Fate::Refused { status: 429 }, nothing))
         }
         Part::Step(Step::Drop { text }) => {
             let reply = Reply { number, request, text: &text, call: None, tokens: nothing };
@@ -257,11 +287,6 @@ fn beside(stream: &mut TcpStream, incoming: &http::Incoming) -> io::Result<()> {
     http::answer(stream, status, &[], &body, is_head)
 }
 
-/// The prompts of the loop files name their turn.
-fn turn_of(prompt: &str) -> Option<usize> {
-    prompt.rsplit_once("Turn ")?.1.split_once(" of the work")?.0.parse().ok()
-}
-
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -286,8 +311,7 @@ mod tests {
     #[test]
     fn a_side_call_takes_no_step_and_a_refusal_has_its_reset() {
         let costs = Tokens { input: 9, output: 2, cached: 1 };
-        let turns =
-            vec![vec![Step::says("Hello there.").costs(costs)], vec![Step::Quota { for_s: 60 }]];
+        let turns = vec![vec![Step::says("Hello there.").costs(costs)], vec![Step::quota(60)]];
         let model = Model::start(turns).expect("a port");
         let user = |turn: usize| json!([{ "role": "user", "content": format!("Turn {turn} of the work.") }]);
         let tools = json!([{ "name": "Bash", "input_schema": {} }]);

@@ -59,6 +59,11 @@ pub(super) fn call(tool: &Tool, offered: &[Offered]) -> Call {
                 None => call(&Tool::Shell(format!("printf '%s' '{content}' > '{path}'")), offered),
             },
         },
+        Tool::Background(line) => {
+            let mut call = call(&Tool::Shell(line.clone()), offered);
+            call.input["run_in_background"] = json!(true);
+            call
+        }
         Tool::Shell(line) => {
             let Some(shell) = find(&SHELLS) else {
                 return Call { name: SHELLS[0].to_owned(), input: json!({ "command": line }) };

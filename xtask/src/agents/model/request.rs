@@ -46,10 +46,17 @@ pub(super) struct Request {
     pub(super) messages: usize,
     /// The last text of the user, without the notes that agents put beside it.
     pub(super) last_user: String,
+    /// All texts of the user that name a turn, in their order.
+    pub(super) prompts: Vec<String>,
     pub(super) tools: Vec<Offered>,
 }
 
 impl Request {
+    /// True for what an agent asks beside its turn: a title, a probe.
+    pub(super) fn is_side_call(&self) -> bool {
+        self.tools.is_empty()
+    }
+
     pub(super) fn read(dialect: Dialect, path: &str, body: &Value) -> Self {
         let key = match dialect {
             Dialect::Responses => "input",
@@ -58,7 +65,9 @@ impl Request {
         };
         let messages = body[key].as_array().map(Vec::as_slice).unwrap_or_default();
         let users = messages.iter().filter(|message| message["role"] == "user");
-        let last_user = users.filter_map(text_of).next_back().unwrap_or_default();
+        let texts: Vec<String> = users.flat_map(texts_of).collect();
+        let last_user = texts.last().cloned().unwrap_or_default();
+        let prompts = texts.into_iter().filter(|text| turn_of(text).is_some()).collect();
         let in_path = || path.split("/models/").nth(1)?.split(':').next();
         let model = body["model"].as_str().or_else(in_path).unwrap_or("fake");
         Self {
@@ -67,19 +76,34 @@ impl Request {
             is_streamed: body["stream"] == true || path.contains(":stream"),
             messages: messages.len(),
             last_user,
+            prompts,
             tools: offered(body),
         }
     }
 }
 
-/// The last piece of text in a message.
-fn text_of(message: &Value) -> Option<String> {
-    let content = message.get("content").or_else(|| message.get("parts"))?;
-    if let Some(text) = content.as_str() {
-        return plain(text);
+/// The prompts of the loop files name their turn.
+pub(crate) fn turn_of(prompt: &str) -> Option<usize> {
+    prompt.rsplit_once("Turn ")?.1.split_once(" of the work")?.0.parse().ok()
+}
+
+/// Which attempt at its turn a prompt is of: its note says so, unless it is the first.
+pub(crate) fn attempt_of(prompt: &str) -> u64 {
+    let said = || {
+        let note = format!("This is the same run, turn {}, attempt ", turn_of(prompt)?);
+        prompt.split_once(&note)?.1.split_once('.')?.0.parse().ok()
+    };
+    said().unwrap_or(1)
+}
+
+/// The pieces of text in a message.
+fn texts_of(message: &Value) -> Vec<String> {
+    let content = message.get("content").or_else(|| message.get("parts"));
+    if let Some(text) = content.and_then(Value::as_str) {
+        return plain(text).into_iter().collect();
     }
-    let parts = content.as_array()?.iter().filter_map(|part| part["text"].as_str());
-    parts.filter_map(plain).next_back()
+    let parts = content.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    parts.iter().filter_map(|part| part["text"].as_str()).filter_map(plain).collect()
 }
 
 /// Claude puts notes of its own into a message of the user.
@@ -137,6 +161,15 @@ mod tests {
         let read = Request::read(Dialect::of(path).expect("known"), path, &gemini);
         assert_eq!((read.model.as_str(), read.is_streamed), ("gemini-2.5-pro", true));
         assert_eq!(read.tools[0].name, "write_file");
+    }
+
+    #[test]
+    fn a_prompt_says_its_turn_and_its_note_the_attempt() {
+        let first = "Turn 3 of the work.";
+        assert_eq!((turn_of(first), attempt_of(first)), (Some(3), 1));
+        let second = "Turn 3 of the work.\n\nThis is the same run, turn 3, attempt 2. Go on.";
+        assert_eq!((turn_of(second), attempt_of(second)), (Some(3), 2));
+        assert_eq!(turn_of("Say hello."), None);
     }
 
     #[test]

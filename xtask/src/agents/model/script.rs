@@ -22,13 +22,23 @@ impl Tokens {
             cached: self.cached + other.cached,
         }
     }
+
+    /// True if no count is above the other's.
+    pub(crate) fn is_within(self, other: Self) -> bool {
+        self.input <= other.input && self.output <= other.output && self.cached <= other.cached
+    }
 }
 
 /// A tool that the model wants to use. How it is called depends on what the agent offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tool {
     Shell(String),
-    Write { path: String, content: String },
+    /// A command that goes on while the model does; only Claude has that.
+    Background(String),
+    Write {
+        path: String,
+        content: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +49,21 @@ pub(crate) enum Step {
     Drop { text: String },
     /// An HTTP error.
     Fail { status: u16 },
-    /// The quota is used up. Every request until then is refused, and told when.
-    Quota { for_s: u64 },
+    /// The quota is used up: every request until then is refused.
+    Quota { for_s: u64, told: Told },
+    /// The provider is down: every request until then gets this status.
+    Outage { for_s: u64, status: u16 },
+}
+
+/// What a request is told of the end of a quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    OneWindow,
+    /// A shorter window is used up as well, ends earlier, and is the one that is named.
+    TwoWindows,
+    /// Much later than it is: an agent that would wait for a short time by itself gives up.
+    AnHour,
+    Nothing,
 }
 
 impl Step {
@@ -52,6 +75,11 @@ impl Step {
     pub(crate) fn uses(text: impl Into<String>, tool: Tool) -> Self {
         let (tool, after) = (Some(tool), Duration::ZERO);
         Self::Answer { text: text.into(), tool, tokens: Tokens::default(), after }
+    }
+
+    /// A quota whose end is told.
+    pub(crate) fn quota(for_s: u64) -> Self {
+        Self::Quota { for_s, told: Told::OneWindow }
     }
 
     /// Waits before it answers.
@@ -76,7 +104,7 @@ pub(super) struct Script {
     turns: Vec<VecDeque<Step>>,
     /// The turn of the last request, from 1.
     turn: usize,
-    /// When the quota of the step at hand is there again, once a request was refused.
+    /// When the quota or the outage of the step at hand is over, once a request has met it.
     reset: Option<Instant>,
 }
 
@@ -87,6 +115,11 @@ pub(super) enum Part {
     /// The quota is used up for so long.
     Refused {
         left: Duration,
+        told: Told,
+    },
+    /// The provider is down.
+    Down {
+        status: u16,
     },
     /// There are more turns than the script has.
     Over,
@@ -103,14 +136,28 @@ impl Script {
         (self.part(now), self.turn)
     }
 
+    /// An answer that its client did not wait for is the next one again: the model has said nothing.
+    pub(super) fn give_back(&mut self, turn: usize, step: Step) {
+        let steps = turn.checked_sub(1).and_then(|index| self.turns.get_mut(index));
+        if let Some(steps) = steps.filter(|steps| steps.front() != Some(&step)) {
+            steps.push_front(step);
+        }
+    }
+
     fn part(&mut self, now: Instant) -> Part {
         let steps = self.turn.checked_sub(1).and_then(|index| self.turns.get_mut(index));
         let Some(steps) = steps else { return Part::Over };
-        if let Some(Step::Quota { for_s }) = steps.front() {
+        if let Some(Step::Quota { for_s, .. } | Step::Outage { for_s, .. }) = steps.front() {
             let reset = *self.reset.get_or_insert(now + Duration::from_secs(*for_s));
             let left = reset.saturating_duration_since(now);
-            if !left.is_zero() {
-                return Part::Refused { left };
+            match steps.front() {
+                Some(Step::Quota { told, .. }) if !left.is_zero() => {
+                    return Part::Refused { left, told: *told };
+                }
+                Some(Step::Outage { status, .. }) if !left.is_zero() => {
+                    return Part::Down { status: *status };
+                }
+                _ => {}
             }
             self.reset = None;
             steps.pop_front();
@@ -126,13 +173,15 @@ mod tests {
 
     #[test]
     fn a_quota_refuses_until_its_reset_and_then_the_next_step_comes() {
-        let turns = vec![vec![Step::says("a")], vec![Step::Quota { for_s: 8 }, Step::says("b")]];
+        let turns = vec![vec![Step::says("a")], vec![Step::quota(8), Step::says("b")]];
         let mut script = Script::new(turns);
         let start = Instant::now();
+        let refused =
+            |seconds| Part::Refused { left: Duration::from_secs(seconds), told: Told::OneWindow };
         let mut ask = |turn, seconds| script.take(turn, start + Duration::from_secs(seconds));
         assert_eq!(ask(Some(1), 0), (Part::Step(Step::says("a")), 1));
-        assert_eq!(ask(Some(2), 0), (Part::Refused { left: Duration::from_secs(8) }, 2));
-        assert_eq!(ask(None, 5), (Part::Refused { left: Duration::from_secs(3) }, 2));
+        assert_eq!(ask(Some(2), 0), (refused(8), 2));
+        assert_eq!(ask(None, 5), (refused(3), 2));
         assert_eq!(ask(Some(2), 8), (Part::Step(Step::says("b")), 2));
         assert_eq!(ask(Some(3), 9), (Part::Over, 3));
     }
@@ -144,6 +193,11 @@ mod tests {
         assert_eq!(script.take(Some(1), now).0, Part::Step(Step::Fail { status: 500 }));
         for _ in 0..3 {
             assert_eq!(script.take(Some(1), now).0, Part::Step(Step::says("b")));
+        }
+        script.give_back(1, Step::says("a"));
+        script.give_back(1, Step::says("a"));
+        for text in ["a", "b", "b"] {
+            assert_eq!(script.take(Some(1), now).0, Part::Step(Step::says(text)));
         }
     }
 }

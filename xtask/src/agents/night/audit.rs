@@ -1,11 +1,15 @@
-//! What must hold when the night is over: the conversation, the notes, the bill, and nothing left behind.
+//! What must hold when the night is over: the conversation, the prompts and their notes, and nothing left behind.
 
 use std::time::Duration;
 
+use anyhow::Result;
+use serde_json::Value;
+
 use super::super::lab::Lab;
-use super::super::model::{Asked, Fate, Tokens};
+use super::super::model::{Asked, Fate, attempt_of, turn_of};
 use super::super::vendor::Vendor;
-use super::{Hazard, Victim, asked_file, closes, of_tool};
+use super::bill;
+use super::hazard::{Hazard, Victim, While, asked_file, closes, message};
 use crate::{interrupt, process};
 
 /// So long after a quota's end the agent has asked again.
@@ -17,45 +21,58 @@ pub(super) struct Night {
 }
 
 impl Night {
-    pub(super) fn audit(&self, lab: &mut Lab) {
+    pub(super) fn audit(&self, lab: &mut Lab) -> Result<()> {
         let asked = lab.asked();
         let tools = lab.file("tools.log");
+        let events = lab.outlast.events(&lab.run)?;
         for (hazard, turn) in self.order.iter().zip(1..) {
             let of_turn: Vec<&Asked> =
                 asked.iter().filter(|asked| asked.turn == Some(turn)).collect();
             self.conversation(lab, turn, &of_turn);
+            attempts(lab, turn, &of_turn, &events);
+            let ran_on = tools.contains(&format!("end-{turn}."));
             match hazard {
                 Hazard::Tool | Hazard::ServerError | Hazard::CutStream => {}
                 Hazard::Quota => self.quota(lab, turn, &of_turn),
                 Hazard::Question => {
-                    let written = lab.file(&asked_file(turn));
+                    let written = lab.file(&asked_file(self.vendor, turn));
                     let is_so = written == format!("asked in {turn}\n");
                     lab.expect(is_so, format!("turn {turn}: the allowed file has {written:?}"));
-                    note(lab, turn, of_turn.get(1).copied());
+                    note(lab, turn, &of_turn, "a question to a person");
+                }
+                Hazard::Steer => {
+                    lab.expect(ran_on, format!("turn {turn}: a message ended the tool"));
+                    steered(lab, turn, &asked);
                 }
                 Hazard::Kill(Victim::Daemon) => {
-                    let is_so = tools.contains(&format!("end-{turn}."));
-                    lab.expect(is_so, format!("turn {turn}: the tool did not outlive the daemon"));
-                    let is_one = of_turn.iter().all(|asked| !asked.last_user.contains(NOTE));
+                    lab.expect(ran_on, format!("turn {turn}: the tool did not outlive the daemon"));
+                    let is_one = of_turn.iter().all(|asked| asked.attempt() == 1);
                     lab.expect(is_one, format!("turn {turn}: a daemon's death cost an attempt"));
                 }
                 // The driver goes on without its shim, and what it ended with counts or is asked again.
                 Hazard::Kill(Victim::Shim) => {}
                 Hazard::Kill(victim) => {
-                    let goes_on = tools.contains(&format!("end-{turn}."));
-                    lab.expect(!goes_on, format!("turn {turn}: a tool outlived its {victim:?}"));
-                    note(lab, turn, of_turn.get(1).copied());
+                    lab.expect(!ran_on, format!("turn {turn}: a tool outlived its {victim:?}"));
+                    note(lab, turn, &of_turn, "ended");
                 }
+                Hazard::Reboot(While::ToolRuns) => {
+                    lab.expect(!ran_on, format!("turn {turn}: a tool outlived its machine"));
+                    note(lab, turn, &of_turn, "was interrupted when the machine went down");
+                    interrupted(lab, turn, &events);
+                }
+                Hazard::Reboot(While::Waiting) => self.quota(lab, turn, &of_turn),
             }
         }
         order(lab, &asked);
-        self.spend(lab);
+        prompts(lab, &asked);
+        bill::audit(lab, self.vendor, &self.order, &asked, &events);
         leftovers(lab);
+        Ok(())
     }
 
     /// Every request has the conversation before it.
     fn conversation(&self, lab: &mut Lab, turn: usize, of_turn: &[&Asked]) {
-        if turn == 1 || self.vendor == Vendor::Gemini {
+        if turn == 1 || !self.vendor.resumes() {
             return;
         }
         let before = closes(turn - 1);
@@ -77,50 +94,58 @@ impl Night {
         };
         let waited = after.at.duration_since(first.at);
         let quota = Duration::from_secs(self.vendor.quota_s());
-        let is_told = self.vendor != Vendor::Gemini;
         lab.expect(
-            waited < quota + LATEST || !is_told,
+            waited < quota + LATEST || !self.vendor.reports_reset(),
             format!("turn {turn}: went on {waited:.1?} after a limit of {quota:?} was met"),
         );
+        if !self.vendor.reports_quota() {
+            return;
+        }
         lab.expect(
             refused.len() <= self.vendor.tries(),
             format!("turn {turn}: asked {} times while the quota was used up", refused.len()),
         );
-        note(lab, turn, Some(after));
-    }
-
-    /// What calls have used that were cut off before the agent said it. Of the output, none says it in time.
-    fn unsaid(&self) -> Tokens {
-        let of = |(hazard, turn): (&Hazard, usize)| match hazard.cuts_a_tool() {
-            true if self.vendor.counts_at_once() => Tokens { input: 0, cached: 0, ..of_tool(turn) },
-            true => of_tool(turn),
-            false => Tokens::default(),
-        };
-        self.order.iter().zip(1..).map(of).fold(Tokens::default(), Tokens::and)
-    }
-
-    fn spend(&self, lab: &mut Lab) {
-        let usage = lab.view().unwrap_or_default()["usage"].clone();
-        let sent = lab.model.finished();
-        let told = |name: &str| usage[name].as_u64().unwrap_or(0);
-        let unsaid = self.unsaid();
-        let is_floor = told("input_tokens") + unsaid.input >= sent.input
-            && told("output_tokens") + unsaid.output >= sent.output
-            && told("cached_tokens") + unsaid.cached >= sent.cached;
-        // Gemini counts at the end of a turn, and a cut turn has none.
-        lab.expect(
-            is_floor || self.vendor == Vendor::Gemini,
-            format!("usage is {usage}, less than the model has sent: {sent:?}"),
-        );
-        lab.expect(usage["known"] == false, "turns were cut off, and usage is said to be known");
+        note(lab, turn, of_turn, "was cut off by a limit of its provider");
     }
 }
 
-const NOTE: &str = "This is the same run, turn";
+/// The second attempt at a turn has a note that says what became of the first.
+fn note(lab: &mut Lab, turn: usize, of_turn: &[&Asked], happened: &str) {
+    let resumed = of_turn.iter().find(|asked| asked.attempt() == 2);
+    let says_it = |asked: &&&Asked| asked.prompts.last().is_some_and(|it| it.contains(happened));
+    let is_there = resumed.filter(says_it).is_some();
+    lab.expect(is_there, format!("turn {turn}: no second attempt has a note with {happened:?}"));
+}
 
-fn note(lab: &mut Lab, turn: usize, resumed: Option<&Asked>) {
-    let is_there = resumed.is_some_and(|asked| asked.last_user.contains(&format!("{NOTE} {turn}")));
-    lab.expect(is_there, format!("turn {turn}: the resumed attempt has no note"));
+/// Every attempt that the journal has was seen by the model under its number, and no other.
+fn attempts(lab: &mut Lab, turn: usize, of_turn: &[&Asked], events: &[Value]) {
+    let started = events.iter().filter(|it| it["kind"] == "AttemptStarted" && it["turn"] == turn);
+    let mut started: Vec<u64> = started.filter_map(|it| it["attempt"].as_u64()).collect();
+    started.dedup();
+    let mut seen: Vec<u64> = of_turn.iter().map(|asked| asked.attempt()).collect();
+    seen.dedup();
+    lab.expect(
+        seen == started,
+        format!("turn {turn}: the run started attempts {started:?}, the model saw {seen:?}"),
+    );
+}
+
+/// The journal says that the machine went down, once.
+fn interrupted(lab: &mut Lab, turn: usize, events: &[Value]) {
+    let ended = events.iter().filter(|it| it["kind"] == "AttemptEnded" && it["turn"] == turn);
+    let outcomes: Vec<&str> = ended.filter_map(|it| it["outcome"].as_str()).collect();
+    lab.expect(
+        outcomes == ["interrupted", "exited"],
+        format!("turn {turn}: its attempts ended as {outcomes:?}"),
+    );
+}
+
+/// A message is given once: to the turn that runs if the agent takes messages there, and else to the next turn.
+fn steered(lab: &mut Lab, turn: usize, asked: &[Asked]) {
+    let text = message(turn);
+    let next = asked.iter().find(|asked| asked.turn == Some(turn + 1));
+    let given = next.map_or(0, |asked| asked.body.matches(&text).count());
+    lab.expect(given == 1, format!("turn {turn}: its message was given {given} times"));
 }
 
 /// No turn is asked again once a later one was.
@@ -129,6 +154,16 @@ fn order(lab: &mut Lab, asked: &[Asked]) {
     lab.expect(turns.is_sorted(), format!("a committed turn was asked again: {turns:?}"));
     let too_many = asked.iter().filter(|asked| asked.fate == Fate::TooMany).count();
     lab.expect(too_many == 0, format!("{too_many} requests of turns that the night does not have"));
+}
+
+/// No conversation has a prompt twice, unless the second says that it is another attempt.
+fn prompts(lab: &mut Lab, asked: &[Asked]) {
+    for (number, asked) in asked.iter().enumerate() {
+        let said: Vec<(Option<usize>, u64)> =
+            asked.prompts.iter().map(|it| (turn_of(it), attempt_of(it))).collect();
+        let is_told = said.windows(2).all(|pair| pair[0] < pair[1]);
+        lab.expect(is_told, format!("request {number} has a prompt twice: {said:?}"));
+    }
 }
 
 /// Nothing lives but the daemon, and the waiter that would start another one.

@@ -73,10 +73,21 @@ impl Agent {
         *self == Self::Gemini && words.starts_with("[MODE_UPDATE] ")
     }
 
-    /// Gemini ends a turn well when it saw a loop, or took the prompt for a command: no model has answered then.
-    pub(super) fn is_idle(&self, has_spent: bool) -> bool {
-        *self == Self::Gemini && !has_spent
+    /// Gemini ends a turn well when it saw a loop, and both of these when they took the prompt for a command of their
+    /// own: no model has answered then. Codex gives no usage at all in that case.
+    pub(super) fn is_idle(&self, has_used: Option<bool>) -> bool {
+        match self {
+            Self::Gemini => has_used == Some(false),
+            Self::Codex => has_used != Some(true),
+            Self::Claude | Self::OpenCode | Self::Other { .. } => false,
+        }
     }
+}
+
+/// After each turn the adapter of Claude asks the model, with the whole conversation, what a person might type next. That
+/// call is in no count of the turn.
+pub(super) fn claude_suggests_nothing() -> (String, String) {
+    ("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION".to_owned(), "false".to_owned())
 }
 
 /// opencode does everything unasked unless its configuration says otherwise. This one goes over the repository's own,

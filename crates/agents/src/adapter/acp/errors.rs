@@ -21,6 +21,13 @@ pub(super) fn trouble(error: &Value) -> Trouble {
     Trouble::new(kind(error, message), brief(&words, MOST_WORDS))
 }
 
+/// An error that codex-acp tells of while its turn goes on.
+pub(super) fn of_thread(error: &Value) -> Trouble {
+    let words = text(error, "additionalDetails").or_else(|| text(error, "message"));
+    let kind = of_codex(at(error, "codexErrorInfo").unwrap_or(&Value::Null));
+    Trouble::new(kind, brief(words.unwrap_or_default(), MOST_WORDS))
+}
+
 fn kind(error: &Value, message: &str) -> TroubleKind {
     if let Some(kind) = text(error, "data.errorKind") {
         return of_claude(kind);
@@ -62,9 +69,20 @@ fn of_codex(info: &Value) -> TroubleKind {
         Some("serverOverloaded" | "internalServerError") => TroubleKind::Overload,
         Some(name) => {
             let status = at(info, name).and_then(|it| whole(it, "httpStatusCode"));
-            status.map_or(TroubleKind::Other, of_status)
+            status.map_or_else(|| of_connection(name), of_status)
         }
         None => TroubleKind::Other,
+    }
+}
+
+/// Without a status the provider could not be reached, or has broken off.
+fn of_connection(name: &str) -> TroubleKind {
+    match name {
+        "httpConnectionFailed"
+        | "responseStreamConnectionFailed"
+        | "responseStreamDisconnected"
+        | "responseTooManyFailedAttempts" => TroubleKind::Overload,
+        _ => TroubleKind::Other,
     }
 }
 

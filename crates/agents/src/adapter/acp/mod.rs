@@ -13,6 +13,7 @@
 //! Silent: retries, limits until the agent gives up, and work that an agent leaves in the background.
 
 mod agent;
+mod codex_thread;
 mod errors;
 mod questions;
 mod settings;
@@ -32,6 +33,7 @@ use super::event::{End, Event, Trouble, TroubleKind};
 use super::json::{at, brief, line, object, text, whole, yes};
 use super::{Act, Adapter, Capabilities, Cost, Decision, Driven, Heard, Launch, Transport, Turn};
 use agent::{Agent, Steering};
+use codex_thread::CodexThread;
 use questions::Asked;
 use settings::Setting;
 use spend::Spending;
@@ -76,8 +78,14 @@ fn launch(turn: &Turn) -> Launch {
     if !argv.is_empty() {
         argv.extend(turn.args.iter().cloned());
     }
-    let is_opencode = turn.command.iter().any(|word| word.contains("opencode"));
-    let env = if is_opencode { vec![agent::opencode_asks()] } else { Vec::new() };
+    let names = |program: &str| turn.command.iter().any(|word| word.contains(program));
+    let mut env = Vec::new();
+    if names("opencode") {
+        env.push(agent::opencode_asks());
+    }
+    if names("claude-agent-acp") || names("claude-code-acp") {
+        env.push(agent::claude_suggests_nothing());
+    }
     Launch { argv, env, transport: Transport::Lines }
 }
 
@@ -103,6 +111,7 @@ pub(super) struct Acp {
     /// How the prompt ended, while a message that was given to the turn has no answer.
     stop: Option<String>,
     spending: Spending,
+    codex_thread: CodexThread,
     context: Option<(u64, Option<u64>)>,
     model: Option<String>,
     not_understood: u64,
@@ -148,6 +157,7 @@ impl Acp {
             is_cancelled: false,
             stop: None,
             spending,
+            codex_thread: CodexThread::default(),
             context: None,
             model: None,
             not_understood: 0,
@@ -276,6 +286,10 @@ impl Acp {
             // The end of the history did not show; the last message is ours even so.
             self.stage = Stage::Live;
         }
+        if self.codex_thread.trouble().is_some() {
+            // What was said last is the error.
+            self.talk.drop();
+        }
         let mut acts = self.finish_message();
         self.spending.add_prompt(result, &self.agent);
         if self.sent.is_empty() {
@@ -289,11 +303,14 @@ impl Acp {
     }
 
     fn end_of(&self, reason: &str) -> End {
+        if let Some(trouble) = self.codex_thread.trouble().filter(|_| reason == "end_turn") {
+            return End::Failed { trouble };
+        }
         match reason {
             "end_turn" | "cancelled" if self.is_denied && !self.is_cancelled => {
                 failed(TroubleKind::Cancelled, ENDS_AT_NO)
             }
-            "end_turn" if self.agent.is_idle(!self.spending.is_nothing()) => {
+            "end_turn" if self.agent.is_idle(self.spending.has_used()) => {
                 failed(TroubleKind::Other, "the agent says that it is done, and asked no model")
             }
             "end_turn" => End::Completed { text: self.talk.last().to_owned() },

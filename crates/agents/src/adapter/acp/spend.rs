@@ -55,12 +55,11 @@ impl Spending {
         (self.told.replace(spent) != Some(spent)).then_some(spent)
     }
 
-    /// True if the agent says that it has used nothing.
-    pub(super) fn is_nothing(&self) -> bool {
-        let none = |count: Option<u64>| count.is_none_or(|it| it == 0);
-        self.tokens.is_some_and(|it| {
-            none(it.input_tokens) && none(it.output_tokens) && none(it.cached_tokens)
-        })
+    /// Whether a model was asked, as far as the agent says what it has used.
+    pub(super) fn has_used(&self) -> Option<bool> {
+        let some = |count: Option<u64>| count.is_some_and(|it| it > 0);
+        self.tokens
+            .map(|it| some(it.input_tokens) || some(it.output_tokens) || some(it.cached_tokens))
     }
 }
 

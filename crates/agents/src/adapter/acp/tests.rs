@@ -170,6 +170,9 @@ fn the_command_is_started_as_it_is_and_without_one_the_turn_fails() {
     let opencode = launch(Turn { command: vec!["/opt/opencode".to_owned()], ..turn() });
     assert_eq!(opencode.env[0].0, "OPENCODE_CONFIG_CONTENT");
     assert!(opencode.env[0].1.contains(r#""bash":"ask""#));
+    let claude = launch(Turn { command: vec!["claude-agent-acp".to_owned()], ..turn() });
+    let off = ("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION".to_owned(), "false".to_owned());
+    assert_eq!(claude.env, [off]);
 
     let none = Turn { command: vec![], args: vec!["--x".to_owned()], ..turn() };
     assert!(launch(none.clone()).argv.is_empty());
@@ -357,6 +360,27 @@ fn a_question_waits_for_a_person_and_is_answered_by_the_kind_of_an_option() {
     assert_eq!(talking.last()["result"]["outcome"]["optionId"], "4");
     let ended = Event::ToolEnded { id: "c2".to_owned(), is_error: true };
     assert_eq!(talking.told.last(), Some(&ended));
+}
+
+/// Codex calls each edit "Edit files".
+#[test]
+fn a_yes_to_an_edit_is_for_its_files_and_no_others() {
+    let asked = |path: &str, granted: Vec<String>| {
+        let approvals = Approvals { granted, ..Approvals::default() };
+        let mut talking = Talking::open("unknown", Turn { approvals, ..turn() });
+        let sent = talking.sent.len();
+        talking.hears(&json!({ "id": 1, "method": "session/request_permission",
+            "params": { "sessionId": "s1", "options": options(), "toolCall": { "toolCallId": "c1",
+                "title": "Edit files", "kind": "edit", "locations": [{ "path": path }] } } }));
+        let of = |it: &Event| {
+            if let Event::Asked(question) = it { Some(question.text.clone()) } else { None }
+        };
+        (talking.told.iter().find_map(of).expect("it asks"), talking.sent.len() > sent)
+    };
+    let (question, is_answered) = asked("/p/a", Vec::new());
+    assert_eq!((question.as_str(), is_answered), ("edit: Edit files /p/a", false));
+    assert!(asked("/p/a", vec![question.clone()]).1);
+    assert!(!asked("/p/b", vec![question]).1);
 }
 
 #[test]

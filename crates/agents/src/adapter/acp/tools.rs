@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::agent::Agent;
 use crate::adapter::Act;
 use crate::adapter::event::Event;
-use crate::adapter::json::{at, brief, text, yes};
+use crate::adapter::json::{at, brief, list, text, yes};
 
 const MOST_ABOUT: usize = 200;
 
@@ -161,11 +161,15 @@ fn input(update: &Value, most: usize) -> Option<String> {
     (!is_empty).then(|| brief(&input.to_string(), most))
 }
 
-/// The title, and what else a question without an input has for people.
+/// The title, and what else a question without an input has for people. With the files that it names, a yes is for those
+/// files only: the title of Codex is the same for each edit.
 fn words(asked: &Value) -> Option<String> {
     let title = text(asked, "title")?;
+    let files = list(asked, "locations").iter().filter_map(|it| text(it, "path"));
+    let files = files.filter(|path| !title.contains(path));
     let content = text(asked, "content.0.content.text");
-    Some(content.map_or_else(|| title.to_owned(), |content| format!("{title} {content}")))
+    let all: Vec<&str> = [title].into_iter().chain(content).chain(files).collect();
+    Some(all.join(" "))
 }
 
 /// A command that ended with another code than 0, which agents call completed.

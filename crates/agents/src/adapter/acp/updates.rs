@@ -31,13 +31,12 @@ impl Acp {
                 Vec::new()
             }
             Some("agent_thought_chunk") => self.finish_message(),
-            Some(
-                "plan"
-                | "plan_update"
-                | "current_mode_update"
-                | "config_option_update"
-                | "session_info_update",
-            ) => Vec::new(),
+            Some("session_info_update") => {
+                self.codex_thread.learn(update).map(Act::Tell).into_iter().collect()
+            }
+            Some("plan" | "plan_update" | "current_mode_update" | "config_option_update") => {
+                Vec::new()
+            }
             _ => self.not_understood(),
         }
     }

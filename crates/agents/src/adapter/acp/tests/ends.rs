@@ -58,6 +58,55 @@ fn gemini_without_a_model_is_no_success() {
     assert!(matches!(end(1), End::Completed { .. }));
 }
 
+/// As codex-acp 2.6.0 ends a turn whose provider has failed at each retry.
+#[test]
+fn a_turn_of_codex_whose_thread_has_failed_is_no_success() {
+    let open = || {
+        let mut talking = Talking::open("codex-acp", turn());
+        // Its mode is set.
+        talking.answers(json!({}));
+        talking
+    };
+    let thread =
+        |more: Value| json!({ "sessionUpdate": "session_info_update", "_meta": { "codex": more } });
+    let retry = |info: Value| {
+        let error = json!({ "message": "Reconnecting... 1/5", "codexErrorInfo": info,
+            "additionalDetails": "High demand.", "willRetry": true });
+        thread(json!({ "error": error }))
+    };
+    let nothing = json!({ "stopReason": "end_turn", "usage": null,
+        "_meta": { "quota": { "token_count": null } } });
+    let end = |info: Value| {
+        let mut talking = open();
+        talking.updates(retry(info));
+        talking.updates(thread(json!({ "threadStatus": { "type": "systemError" } })));
+        talking.says(None, "High demand.");
+        talking.answers(nothing.clone());
+        assert_eq!(talking.said(), [""; 0]);
+        let trouble = Trouble::new(talking.trouble(), "High demand.");
+        assert!(talking.told.iter().any(|it| matches!(it, Event::Retries { attempt: 1, .. })));
+        assert_eq!(talking.end(), &End::Failed { trouble });
+        talking.trouble()
+    };
+    let stream =
+        |status: Value| json!({ "responseStreamDisconnected": { "httpStatusCode": status } });
+    assert_eq!(end(stream(Value::Null)), TroubleKind::Overload);
+    assert_eq!(end(stream(json!(429))), TroubleKind::Quota);
+    assert_eq!(end(json!("usageLimitExceeded")), TroubleKind::Quota);
+
+    let mut idle = open();
+    idle.says(None, "Here is my status.");
+    idle.answers(nothing.clone());
+    assert_eq!(idle.trouble(), TroubleKind::Other);
+
+    let mut recovered = open();
+    recovered.updates(retry(stream(Value::Null)));
+    recovered.updates(thread(json!({ "threadStatus": { "type": "idle" } })));
+    recovered.says(Some("m"), "Done.");
+    recovered.answers(done());
+    assert_eq!(recovered.end(), &End::Completed { text: "Done.".to_owned() });
+}
+
 #[test]
 fn history_is_left_out_before_and_after_the_answer_to_load() {
     let mut talking = Talking::with("acp", Turn { session: Some("s1".to_owned()), ..turn() });
