@@ -224,6 +224,11 @@ impl Vendor {
         self.behind() != Cli::Gemini
     }
 
+    /// True if it takes messages while its turn runs.
+    pub(super) fn takes_messages(self) -> bool {
+        !matches!(self, Self::Gemini | Self::AcpGemini)
+    }
+
     /// pi asks no questions.
     pub(crate) fn asks(self) -> bool {
         self != Self::Pi

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use outlast_agents::adapter::driven;
 use outlast_client::ask::Ask;
 use outlast_client::problem::Problem;
 use outlast_client::run_id;
@@ -55,9 +54,8 @@ pub(crate) async fn run(world: &World, args: Run) -> Answer {
 
 /// Something has to say what is run: a file, a command, or an agent that is its own program.
 pub(super) fn refuse_nothing(world: &World, args: &Run) -> Result<(), Problem> {
-    let agent = args.agent.as_deref().and_then(driven);
-    let knows_its_own = agent.is_some_and(|agent| !agent.needs_command);
-    if !args.command.is_empty() || args.file.is_some() || knows_its_own {
+    // Whether an agent needs a command, the daemon knows: it may be declared in the operator's config.
+    if !args.command.is_empty() || args.file.is_some() || args.agent.is_some() {
         return Ok(());
     }
     let problem = Problem::refusal("usage", "there is no COMMAND to run and no loop file");

@@ -40,9 +40,23 @@ impl Night {
                     lab.expect(is_so, format!("turn {turn}: the allowed file has {written:?}"));
                     note(lab, turn, &of_turn, "a question to a person");
                 }
+                Hazard::LiveQuestion => {
+                    let written = lab.file(&asked_file(self.vendor, turn));
+                    let is_so = written == format!("asked in {turn}\n");
+                    lab.expect(is_so, format!("turn {turn}: the allowed file has {written:?}"));
+                    let is_one = of_turn.iter().all(|asked| asked.attempt() == 1);
+                    lab.expect(is_one, format!("turn {turn}: an answer in time cost an attempt"));
+                }
                 Hazard::Steer => {
                     lab.expect(ran_on, format!("turn {turn}: a message ended the tool"));
                     steered(lab, turn, &asked);
+                    let text = message(turn);
+                    let is_in_turn = of_turn.iter().any(|asked| asked.body.contains(&text));
+                    let is_meant = self.vendor.takes_messages();
+                    lab.expect(
+                        is_in_turn == is_meant,
+                        format!("turn {turn}: the message reached the turn: {is_in_turn}"),
+                    );
                 }
                 Hazard::Kill(Victim::Daemon) => {
                     lab.expect(ran_on, format!("turn {turn}: the tool did not outlive the daemon"));

@@ -15,7 +15,10 @@ pub(super) enum Hazard {
     Quota,
     ServerError,
     CutStream,
+    /// A person is asked, and answers once the process has been ended for it.
     Question,
+    /// A person is asked, and answers while the process waits.
+    LiveQuestion,
     /// A person sends the run a message while its tool runs.
     Steer,
     Kill(Victim),
@@ -46,7 +49,8 @@ impl Hazard {
             Self::Question | Self::Reboot(While::ToolRuns) => true,
             Self::Kill(Victim::Cli | Victim::Driver | Victim::Shim | Victim::All) => true,
             Self::Kill(Victim::Daemon) | Self::Reboot(While::Waiting) => false,
-            Self::Tool | Self::Quota | Self::ServerError | Self::CutStream | Self::Steer => false,
+            Self::Tool | Self::Quota | Self::ServerError | Self::CutStream => false,
+            Self::LiveQuestion | Self::Steer => false,
         }
     }
 }
@@ -62,7 +66,7 @@ pub(super) fn hazards(vendor: Vendor, seed: u64) -> Vec<Hazard> {
         left.push(Hazard::Reboot(While::Waiting));
     }
     if vendor.asks() {
-        left.push(Hazard::Question);
+        left.extend([Hazard::Question, Hazard::LiveQuestion]);
     }
     left.extend(VICTIMS.map(Hazard::Kill));
     let mut random = Random::new(seed);
@@ -101,11 +105,14 @@ pub(super) fn steps(vendor: Vendor, hazard: Hazard, turn: usize) -> Vec<Step> {
         Hazard::Quota | Hazard::Reboot(While::Waiting) => vec![Step::quota(vendor.quota_s())],
         Hazard::ServerError => vec![Step::Fail { status: 500 }],
         Hazard::CutStream => vec![Step::Drop { text: format!("{text} {}", "cut off. ".repeat(9)) }],
-        Hazard::Question => {
+        Hazard::Question | Hazard::LiveQuestion => {
             let path = asked_file(vendor, turn);
             let write = Tool::Write { path, content: format!("asked in {turn}\n") };
             let step = Step::uses(text, write).costs(costs);
-            vec![step.clone(), step]
+            match hazard {
+                Hazard::Question => vec![step.clone(), step],
+                _ => vec![step],
+            }
         }
         Hazard::Steer | Hazard::Kill(_) | Hazard::Reboot(While::ToolRuns) => vec![tool(slow)],
     };
@@ -132,6 +139,7 @@ mod tests {
             Hazard::ServerError,
             Hazard::CutStream,
             Hazard::Question,
+            Hazard::LiveQuestion,
             Hazard::Steer,
             Hazard::Reboot(While::ToolRuns),
             Hazard::Reboot(While::Waiting),

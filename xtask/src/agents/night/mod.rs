@@ -20,6 +20,8 @@ use super::settle::Login;
 use super::vendor::Vendor;
 use crate::{interrupt, process};
 
+/// How long the process of an agent waits for a person.
+const PROCESS_WAITS_MS: u64 = 6000;
 /// How long a turn may take.
 const PATIENCE_S: u64 = 120;
 /// How late a person answers.
@@ -53,7 +55,7 @@ pub(super) fn run(setup: &Setup<'_>, seed: u64) -> Result<Lab> {
         Step::says("The night is over.").costs(Tokens { input: 10, output: 5, cached: 0 }),
     ]);
     let shell = setup.vendor.shell();
-    let park = format!("{{mode: park, allow: [{shell}]}}");
+    let park = format!("{{mode: park, allow: [{shell}], patience_ms: {PROCESS_WAITS_MS}}}");
     let approvals = if setup.vendor.asks() { &park } else { "{mode: allow}" };
     let plan = Plan {
         name: "night",
@@ -104,6 +106,7 @@ fn meet(lab: &mut Lab, vendor: Vendor, hazard: Hazard, turn: usize) -> Result<()
         Hazard::Quota if !vendor.reports_quota() => Ok(()),
         Hazard::Quota => waits(lab),
         Hazard::Question => answer(lab, vendor, turn),
+        Hazard::LiveQuestion => answer_at_once(lab, vendor, turn),
         Hazard::Steer => {
             tool_runs(lab, turn)?;
             lab.outlast.ask(&["send", &lab.run, &message(turn)]).map(drop)
@@ -146,7 +149,7 @@ fn answer(lab: &mut Lab, vendor: Vendor, turn: usize) -> Result<()> {
         })
     };
     let view = asks(lab)?;
-    lab.expect_state(&view, "blocked", Some("needs_input"));
+    lab.expect_state(&view, "blocked", Some("needs_approval"));
     let question = view["blocked"]["question"].as_str().unwrap_or_default();
     let name = asked_file(vendor, turn);
     let names_it = question.contains(name.trim_start_matches("../"));
@@ -166,6 +169,20 @@ fn answer(lab: &mut Lab, vendor: Vendor, turn: usize) -> Result<()> {
         lab.outlast.ask(&["answer", &lab.run, "--approve"])?;
     }
     Ok(())
+}
+
+/// The process that asks waits, and goes on with the answer.
+fn answer_at_once(lab: &mut Lab, vendor: Vendor, turn: usize) -> Result<()> {
+    let view = lab.until("the agent asks", PATIENCE_S, |view| {
+        let asks = view["asks"]["text"].is_string();
+        (asks || rests(view)).then(|| view.clone())
+    })?;
+    lab.expect_state(&view, "running", None);
+    let question = view["asks"]["text"].as_str().unwrap_or_default();
+    let name = asked_file(vendor, turn);
+    let names_it = question.contains(name.trim_start_matches("../"));
+    lab.expect(names_it, format!("the question does not say what is asked: {question:?}"));
+    lab.outlast.ask(&["answer", &lab.run, "--approve"]).map(drop)
 }
 
 fn kill(lab: &Lab, vendor: Vendor, victim: Victim) -> Result<()> {

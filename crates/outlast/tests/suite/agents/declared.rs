@@ -168,8 +168,9 @@ result('asked')";
          set_env = {{ FLAVOUR = \"plain\", FLAVOUR_TOKEN = \"not-for-eyes\" }}\n"
     );
     configure(&home, &table);
-    let id = Loop::running(&home, "model: big").kind("cousin").start();
-    let shown = rests(&home, &id, "blocked", "needs_input");
+    let id = Loop::running(&home, "model: big").kind("cousin");
+    let id = id.with("approvals: {patience_ms: 0}").start();
+    let shown = rests(&home, &id, "blocked", "needs_approval");
     assert!(str_of(&shown, "reason").contains("rm -r build"), "{shown}");
     assert_eq!(shown["agent"]["kind"], "cousin");
     home.ok(&["answer", &id, "--approve"]);
