@@ -19,6 +19,7 @@ mod desk;
 mod http;
 mod lines;
 mod meter;
+mod minute;
 mod record;
 mod screen;
 
@@ -33,6 +34,7 @@ use outlast_secrets::Secrets;
 use crate::conversation::{Around, Conversation, Over};
 use crate::daemon::Daemon;
 use crate::meter::Meter;
+use crate::minute::Waited;
 use crate::record::Record;
 
 /// The attempt's own files could not be read or made; nothing was started.
@@ -67,6 +69,7 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
     {
         return refuse(&format!("the attempt's files cannot be written: {error}"));
     }
+    let mut may_wait = orders.resumes_next_minute();
     let over = loop {
         turn.spent_before = record.spent_before(turn.session.as_deref());
         turn.session_cost_usd_micros = turn.spent_before.and_then(|spent| spent.cost_usd_micros);
@@ -77,6 +80,18 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         let around =
             Around { secret: turn.secret.clone(), meter: meter.as_ref(), daemon: daemon.as_ref() };
         match Conversation::new(adapter, &orders, &mut record, around).run() {
+            Ok(over) if over.cannot_resume() && turn.session.is_some() && may_wait => {
+                may_wait = false;
+                screen::say(&format!(
+                    "[outlast: {} goes on with a conversation from the next minute on]",
+                    orders.kind
+                ));
+                match minute::wait(&record) {
+                    Ok(Waited::Through) => {}
+                    Ok(Waited::Stopped) => break Over::stopped(),
+                    Err(error) => return refuse(&format!("cannot wait for a signal: {error}")),
+                }
+            }
             // Once: a new conversation, which has the prompt and the note in it.
             Ok(over) if over.cannot_resume() && turn.session.is_some() => {
                 screen::say(&format!(
@@ -145,6 +160,11 @@ fn refuse(why: &str) -> ExitCode {
 }
 
 impl Over {
+    fn stopped() -> Self {
+        let trouble = Trouble::new(TroubleKind::Cancelled, "it was told to end");
+        Self { end: End::Failed { trouble }, spent: None, question: None }
+    }
+
     fn cannot_resume(&self) -> bool {
         matches!(&self.end, End::Failed { trouble } if trouble.kind == TroubleKind::CannotResume)
     }

@@ -175,8 +175,8 @@ impl Record {
             touched.and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH + since_1970()));
     }
 
+    /// The end has what counts of the events, so they are not made to survive the machine.
     pub(crate) fn end(&mut self, ended: &Ended) -> io::Result<()> {
-        self.events.sync_data()?;
         if let (Some(session), Some(spent)) = (&mut self.session, &ended.spent) {
             session.spent = Some(session.spent.map_or(*spent, |before| before.and(spent)));
         }

@@ -56,7 +56,6 @@ fn second_turn(lab: &mut Lab, vendor: Vendor) {
         first.last_user.contains("the-second-line-is-missing"),
         "the refuted check is not in the second turn's prompt",
     );
-    // Gemini cannot load a conversation in the minute in which it began.
     if vendor.resumes() {
         lab.expect(
             first.body.contains("The plum is written"),

@@ -219,9 +219,10 @@ impl Vendor {
         }
     }
 
-    /// True if it can go on with its conversation at any time. Gemini cannot in the minute in which it began.
+    /// True if it goes on with its conversation at any time. Gemini cannot in the minute in which it began, and only the
+    /// kind of its own waits for the next.
     pub(crate) fn resumes(self) -> bool {
-        self.behind() != Cli::Gemini
+        self != Self::AcpGemini
     }
 
     /// True if it takes messages while its turn runs.

@@ -39,6 +39,7 @@ pub(super) const DRIVEN: Driven = Driven {
         "NODE_EXTRA_CA_CERTS",
     ],
     needs_command: false,
+    resumes_next_minute: false,
     login: "claude, then /login",
     make: |turn| Box::new(Claude::new(turn)),
 };

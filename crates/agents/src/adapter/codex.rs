@@ -58,6 +58,7 @@ pub(super) const DRIVEN: Driven = Driven {
         "SSL_CERT_FILE",
     ],
     needs_command: false,
+    resumes_next_minute: false,
     login: "codex login",
     make: |turn| Box::new(Codex::new(turn)),
 };

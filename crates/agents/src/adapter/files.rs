@@ -51,6 +51,12 @@ impl Orders {
         }
     }
 
+    /// True if a conversation of this agent cannot be gone on with in the minute in which it began.
+    pub fn resumes_next_minute(&self) -> bool {
+        let like = self.declared.as_ref().and_then(|table| table.like.as_deref());
+        driven(like.unwrap_or(&self.kind)).is_some_and(|agent| agent.resumes_next_minute)
+    }
+
     /// Variables of the agent on top of the run's own.
     pub fn set_env(&self) -> impl Iterator<Item = (&String, &String)> {
         self.declared.iter().flat_map(|table| &table.set_env)

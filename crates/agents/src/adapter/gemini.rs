@@ -25,6 +25,7 @@ pub(super) const DRIVEN: Driven = Driven {
     tested: &["0.61.0"],
     env: &["GEMINI_*", "GOOGLE_*", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"],
     needs_command: false,
+    resumes_next_minute: true,
     login: "gemini, then /auth",
     make: |turn| {
         let launch = launch(&turn);

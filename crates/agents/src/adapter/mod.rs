@@ -238,6 +238,8 @@ pub struct Driven {
     pub env: &'static [&'static str],
     /// True for a kind whose program only the user knows.
     pub needs_command: bool,
+    /// True for one whose conversation cannot be gone on with in the minute in which it began.
+    pub resumes_next_minute: bool,
     /// How a person logs in again.
     pub login: &'static str,
     make: fn(Turn) -> Box<dyn Adapter>,

@@ -64,6 +64,7 @@ pub(super) const DRIVEN: Driven = Driven {
         "NODE_EXTRA_CA_CERTS",
     ],
     needs_command: false,
+    resumes_next_minute: false,
     login: "pi, then /login",
     make: |turn| Box::new(Pi::new(turn)),
 };

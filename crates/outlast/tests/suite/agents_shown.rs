@@ -28,7 +28,11 @@ fn row(home: &Home, id: &str) -> Value {
 }
 
 fn until_tool(home: &Home, id: &str, name: &str) -> Value {
-    until("the tool runs", || Some(agent(home, id)).filter(|it| it["tool"]["name"] == name))
+    // The call that uses the tool says both, the context last.
+    until("the tool runs", || {
+        let is_whole = |it: &Value| it["tool"]["name"] == name && !it["context"].is_null();
+        Some(agent(home, id)).filter(is_whole)
+    })
 }
 
 fn until_no_tool(home: &Home, id: &str) -> Value {

@@ -31,9 +31,8 @@ const LATE: Duration = Duration::from_secs(2);
 pub(super) fn left_out(vendor: Vendor) -> &'static str {
     match vendor {
         Vendor::Claude | Vendor::Codex | Vendor::Opencode => "",
-        Vendor::Gemini | Vendor::AcpGemini => {
-            "without context after a restart, reset time and spend of a cut turn"
-        }
+        Vendor::Gemini => "without reset time and spend of a cut turn",
+        Vendor::AcpGemini => "without context after a restart, reset time and spend of a cut turn",
         Vendor::Pi => "without a question",
         Vendor::AcpClaude | Vendor::AcpCodex => "without reset time and spend of a cut turn",
         Vendor::AcpOpencode => {

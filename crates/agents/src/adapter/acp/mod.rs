@@ -57,6 +57,7 @@ pub(super) const DRIVEN: Driven = Driven {
     // Which keys it needs depends on the command: the loop file names them.
     env: &["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"],
     needs_command: true,
+    resumes_next_minute: false,
     login: "the login of the agent behind the command",
     make: |turn| {
         let launch = launch(&turn);
