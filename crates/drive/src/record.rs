@@ -180,8 +180,9 @@ impl Record {
         if let (Some(session), Some(spent)) = (&mut self.session, &ended.spent) {
             session.spent = Some(session.spent.map_or(*spent, |before| before.and(spent)));
         }
-        // What the next turn decides by is not older than the end of this one.
-        self.keep_session(Lasting::Power)?;
+        // What the next turn decides by is not older than the end of this one: its new name is made to last together
+        // with the name of the end.
+        self.keep_session(Lasting::Bytes)?;
         let ended = serde_json::to_string(ended).map_err(io::Error::other)?;
         write_whole(&self.end, &self.secrets.hide_json(ended.as_bytes()), Lasting::Power)
     }
@@ -198,6 +199,8 @@ fn last_session(orders: &Orders) -> Option<Session> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lasting {
     Power,
+    /// Whatever name it has after a crash, its bytes are whole.
+    Bytes,
     Process,
 }
 
@@ -210,7 +213,7 @@ fn write_whole(path: &Path, bytes: &[u8], lasting: Lasting) -> io::Result<()> {
     let mut file =
         OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
     file.write_all(bytes)?;
-    if lasting == Lasting::Power {
+    if matches!(lasting, Lasting::Power | Lasting::Bytes) {
         file.sync_data()?;
     }
     std::fs::rename(&beside, path)?;
