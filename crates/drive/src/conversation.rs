@@ -1,6 +1,6 @@
 //! One process of the agent, from its start to its end: what comes goes to the adapter, and what that answers is done.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -48,6 +48,15 @@ pub(crate) struct Around<'a> {
     pub(crate) daemon: Option<&'a Daemon>,
 }
 
+/// A question that waits for a person.
+struct Open {
+    /// Under a name of ours: an agent may use its own again, or put a secret into it.
+    question: Question,
+    /// The agent's own name.
+    own: String,
+    since: Instant,
+}
+
 /// What the daemon was told last.
 #[derive(Default, PartialEq, Eq)]
 struct Told {
@@ -66,8 +75,12 @@ pub(crate) struct Conversation<'a> {
     record: &'a mut Record,
     tools: BTreeSet<String>,
     spent: Option<Spent>,
-    /// The questions that nothing but a person can answer, the first of them first, and since when each waits.
-    questions: Vec<(Question, Instant)>,
+    /// The questions that nothing but a person can answer, the first of them first.
+    questions: Vec<Open>,
+    /// How often the agent has used each name for a question.
+    names: BTreeMap<String, u32>,
+    /// What a person has allowed in words without secrets, as far as it was not used.
+    granted: Vec<String>,
     /// Messages that the agent could not be given yet.
     waiting: Vec<TurnMessage>,
     /// Messages that it was given, by their numbers, and those of them that it has taken.
@@ -110,6 +123,8 @@ impl<'a> Conversation<'a> {
             tools,
             spent,
             questions,
+            names: BTreeMap::new(),
+            granted: orders.turn.approvals.granted.clone(),
             waiting: Vec::new(),
             given: Vec::new(),
             taken: Vec::new(),
@@ -231,6 +246,7 @@ impl<'a> Conversation<'a> {
         if self.end.is_some() {
             return Ok(());
         }
+        let event = self.ours(event);
         self.record.event(&event)?;
         screen::show(&event, |line| self.record.hide(line).into_owned());
         match event {
@@ -255,11 +271,11 @@ impl<'a> Conversation<'a> {
             Event::Retries { trouble, .. } if trouble.kind == TroubleKind::Auth => {
                 self.stop(trouble, agent)?;
             }
-            Event::Asked(question) => self.questions.push((question, now())),
+            Event::Asked(_) => {}
             Event::Took { message } => self.taken.push(message),
             Event::Background { live } => self.background = live,
             Event::Decided { id, .. } => {
-                self.questions.retain(|(question, _)| question.id != id);
+                self.questions.retain(|open| open.question.id != id);
             }
             Event::Ended(end) => {
                 self.end.get_or_insert(end);
@@ -273,6 +289,40 @@ impl<'a> Conversation<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The event in words that may be written: without secrets, and with names of questions that are used once.
+    fn ours(&mut self, event: Event) -> Event {
+        match event {
+            Event::Asked(Question { id: own, tool, text }) => {
+                let uses = self.names.entry(own.clone()).or_default();
+                *uses += 1;
+                let id = self.record.hide(&own).into_owned();
+                let id = if *uses > 1 { format!("{id}#{uses}") } else { id };
+                let text = self.record.hide_cut(&text);
+                let tool = tool.map(|tool| self.record.hide_cut(&tool));
+                let question = Question { id, tool, text };
+                self.questions.push(Open { question: question.clone(), own, since: now() });
+                Event::Asked(question)
+            }
+            Event::Decided { id: own, decision } => {
+                let open = self.questions.iter().find(|open| open.own == own);
+                let allowed = open.filter(|_| decision == Decision::Allow);
+                // The adapter has used it up, or a person has said so now.
+                if let Some(at) = allowed
+                    .and_then(|open| self.granted.iter().position(|it| *it == open.question.text))
+                {
+                    self.granted.remove(at);
+                }
+                let id = open.map_or(own, |open| open.question.id.clone());
+                Event::Decided { id, decision }
+            }
+            Event::ToolStarted { id, name, about } => {
+                let about = self.record.hide_cut(&about);
+                Event::ToolStarted { id, name, about }
+            }
+            event => event,
+        }
     }
 
     fn server(&self) -> io::Result<&Server> {
@@ -305,13 +355,17 @@ impl<'a> Conversation<'a> {
         }
         let is_late =
             |since: Instant| now().saturating_duration_since(since) >= self.patience_with_people();
-        if let Some((question, since)) = self.questions.first()
-            && is_late(*since)
+        if let Some(open) = self.questions.first()
+            && is_late(open.since)
             && self.end.is_none()
             && self.cause.is_none()
         {
             if self.orders.refuses {
-                let (id, why) = (question.id.clone(), TOO_LATE.to_owned());
+                let (id, why) = (open.question.id.clone(), TOO_LATE.to_owned());
+                // An answer in time that has not come this far yet counts.
+                if let Some(news) = self.desk.as_ref().and_then(Desk::look) {
+                    self.hear_daemon(news, agent)?;
+                }
                 self.decide(&id, &Decision::Deny { why }, agent)?;
             } else {
                 self.stop(Trouble::new(TroubleKind::Cancelled, "it waits for a person"), agent)?;
@@ -330,7 +384,7 @@ impl<'a> Conversation<'a> {
     fn patience(&self) -> Duration {
         let is_asking = self.end.is_none() && self.cause.is_none();
         let asked = self.questions.first().filter(|_| is_asking);
-        let give_up_at = asked.map(|(_, since)| *since + self.patience_with_people());
+        let give_up_at = asked.map(|open| open.since + self.patience_with_people());
         let next = self.terminate_at.into_iter().chain(self.kill_at).chain(give_up_at).min();
         let until = next.map(|at| at.saturating_duration_since(now()));
         until.map_or(BEAT, |wait| wait.clamp(SHORTEST, BEAT))
@@ -365,25 +419,27 @@ impl<'a> Conversation<'a> {
     }
 
     fn decide(&mut self, id: &str, decision: &Decision, agent: &mut Agent) -> io::Result<()> {
-        if !self.questions.iter().any(|(question, _)| question.id == id) {
+        let Some(open) = self.questions.iter().find(|open| open.question.id == id) else {
             return Ok(());
-        }
-        let acts = self.adapter.decide(id, decision);
+        };
+        let own = open.own.clone();
+        let acts = self.adapter.decide(&own, decision);
         self.carry_out(acts, agent)?;
         // An agent that no longer waits for it is not asked about it again.
-        self.questions.retain(|(question, _)| question.id != id);
+        self.questions.retain(|open| open.question.id != id);
         Ok(())
     }
 
     /// A question with a secret in it was granted in the words that the journal has.
     fn keep_what_was_granted(&mut self, agent: &mut Agent) -> io::Result<()> {
-        let granted = &self.orders.turn.approvals.granted;
-        let is_granted = |question: &Question| {
-            question.tool.is_some()
-                && granted.iter().any(|it| *it == self.record.hide(&question.text))
-        };
-        let open = self.questions.iter().map(|(question, _)| question);
-        let ids: Vec<String> = open.filter(|it| is_granted(it)).map(|it| it.id.clone()).collect();
+        let open = self.questions.iter().map(|open| &open.question);
+        let mut ids = Vec::new();
+        for question in open.filter(|it| it.tool.is_some() && it.is_whole()) {
+            if let Some(at) = self.granted.iter().position(|it| *it == question.text) {
+                self.granted.remove(at);
+                ids.push(question.id.clone());
+            }
+        }
         for id in ids {
             self.decide(&id, &Decision::Allow, agent)?;
         }
@@ -415,10 +471,10 @@ impl<'a> Conversation<'a> {
         }
         let is_open = self.end.is_none() && self.cause.is_none();
         let questions = if is_open { self.questions.as_slice() } else { &[] };
-        let asks = |(question, _): &(Question, Instant)| AgentAsks {
-            id: question.id.clone(),
-            tool: question.tool.clone(),
-            text: self.record.hide(&question.text).into_owned(),
+        let asks = |open: &Open| AgentAsks {
+            id: open.question.id.clone(),
+            tool: open.question.tool.clone(),
+            text: open.question.text.clone(),
         };
         let questions: Vec<AgentAsks> = questions.iter().map(asks).collect();
         let left = self.given.iter().filter(|seq| !self.taken.contains(seq)).copied();
@@ -456,12 +512,13 @@ impl<'a> Conversation<'a> {
     fn over(self) -> Over {
         let end = match (self.end, self.cause) {
             // What the driver ended it for is why it ended, unless it had finished by then.
-            (Some(done @ End::Completed { .. }), _) => done,
+            (Some(done @ End::Completed { .. }), None) => done,
+            (Some(done @ End::Completed { .. }), Some(_)) if self.questions.is_empty() => done,
             (_, Some(trouble)) => End::Failed { trouble },
             (Some(end), None) => end,
             (None, None) => End::Interrupted,
         };
-        let question = self.questions.into_iter().next().map(|(question, _)| question);
+        let question = self.questions.into_iter().next().map(|open| open.question);
         let question = question.filter(|_| !matches!(end, End::Completed { .. }));
         Over { end, spent: self.spent, question }
     }

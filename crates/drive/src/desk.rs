@@ -79,6 +79,12 @@ impl Desk {
         self.0.changed.notify_all();
     }
 
+    /// What the daemon knows just now, if it answers.
+    pub(crate) fn look(&self) -> Option<TurnNews> {
+        let at = AtTurn { is_last: true, ..self.0.state().at.clone() };
+        self.0.call(&at, FLUSH_WITHIN, |_| ()).ok()
+    }
+
     /// Tells the daemon what it does not know yet, once, before the driver leaves.
     pub(crate) fn flush(&self) {
         let at = {

@@ -165,6 +165,15 @@ impl Record {
         self.secrets.hide(text)
     }
 
+    /// The same of a text that may have been cut in the middle of a secret.
+    pub(crate) fn hide_cut(&self, text: &str) -> String {
+        let Some(start) = text.strip_suffix('…') else { return self.hide(text).into_owned() };
+        let mut redactor = self.secrets.redactor();
+        let mut shown = String::from_utf8_lossy(redactor.feed(start.as_bytes())).into_owned();
+        shown.push('…');
+        shown
+    }
+
     /// The agent works, whether it says so or not.
     pub(crate) fn beat(&self) {
         let Some(path) = &self.heartbeat else { return };

@@ -45,6 +45,12 @@ impl Charge {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// The same as a floor: what a turn may use up in money counts, unless more was heard.
+    pub(crate) fn at_least(self, limits: &Limits) -> Self {
+        let reserved = share(limits.max_cost_usd_micros, limits).unwrap_or(0);
+        Self { cost_usd_micros: self.cost_usd_micros.max(reserved), known: false, ..self }
+    }
+
     /// True if nothing of `other` is missing in this.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.input_tokens >= other.input_tokens

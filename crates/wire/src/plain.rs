@@ -9,11 +9,13 @@ use std::mem;
 
 use vte::{Params, Parser, Perform};
 
-/// The text of a whole output: line feeds and tabs stay, other control characters and all sequences are left out.
+/// The text of a whole output: line feeds and tabs stay, other control characters, signs that change the order in which
+/// others are shown, and all sequences are left out.
 /// Bytes that are not UTF-8 become U+FFFD.
 pub fn plain_text(bytes: &[u8]) -> String {
     let mut text = without_sequences(bytes);
-    text.retain(|char| !char.is_control() || matches!(char, '\n' | '\t'));
+    let is_order = |char| matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.retain(|char| !(char.is_control() || is_order(char)) || matches!(char, '\n' | '\t'));
     text
 }
 

@@ -7,12 +7,15 @@
 //! Spend: `model_usage_since_last_result` is a true difference in every version that has it. A version without it counts
 //! `total_cost_usd` from nothing in each process. Until then each call's own `usage` is a floor.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::event::{End, Event, Question, Spent, Trouble, TroubleKind};
-use super::json::{at, brief, line, list, micros, object, text, whole, yes};
+use super::json::{at, brief, line, list, micros, object, text, whole, whole_text, yes};
 use super::{Act, Adapter, Capabilities, Cost, Decision, Driven, Heard, Launch, Transport, Turn};
 
 pub(super) const DRIVEN: Driven = Driven {
@@ -250,8 +253,7 @@ impl Claude {
                 let tool = text(request, "tool_name").unwrap_or_default();
                 let input = at(request, "input").unwrap_or(&Value::Null);
                 let is_question = tool == ASKS_A_PERSON;
-                let words =
-                    if is_question { question(input) } else { format!("{tool}: {}", about(input)) };
+                let words = if is_question { question(input) } else { asks(tool, input) };
                 (Some(tool).filter(|_| !is_question), words, false)
             }
             Some("elicitation") => {
@@ -266,6 +268,10 @@ impl Claude {
                 return acts;
             }
         };
+        // A name that is in use names one question: the second is answered by the answer to the first.
+        if self.asked.contains_key(id) {
+            return self.not_understood();
+        }
         let input = at(request, "input").cloned().unwrap_or(Value::Null);
         self.asked.insert(id.to_owned(), Asked { input, is_elicitation });
         let question = Question { id: id.to_owned(), tool: tool.map(str::to_owned), text: words };
@@ -399,16 +405,12 @@ impl Adapter for Claude {
     }
 
     fn steer(&mut self, message: u64, text: &str) -> Option<Vec<Act>> {
-        if !self.is_input_open {
+        // Until it has said that the model was given the prompt, it would not say so of a message either.
+        if !self.is_input_open || !self.replays {
             return None;
         }
-        let mut acts = vec![Act::Send(line(&prompt(text)))];
-        if self.replays {
-            self.steers.push((message, text.to_owned()));
-        } else {
-            acts.push(Act::Tell(Event::Took { message }));
-        }
-        Some(acts)
+        self.steers.push((message, text.to_owned()));
+        Some(vec![Act::Send(line(&prompt(text)))])
     }
 
     fn decide(&mut self, question: &str, decision: &Decision) -> Vec<Act> {
@@ -471,6 +473,23 @@ fn about(input: &Value) -> String {
         ["command", "file_path", "path", "pattern", "url", "query", "description", "prompt"];
     let words = telling.iter().find_map(|name| text(input, name));
     brief(&words.map_or_else(|| input.to_string(), str::to_owned), MOST_ABOUT)
+}
+
+/// What it would do, all of it: a person allows nothing that is not shown. What a call is described as is not done.
+fn asks(tool: &str, input: &Value) -> String {
+    let telling = ["command", "file_path", "path", "pattern", "url", "query"];
+    let first = telling.iter().find(|name| text(input, name).is_some());
+    let mut rest = input.clone();
+    if let (Some(first), Some(fields)) = (first, rest.as_object_mut()) {
+        fields.remove(*first);
+        fields.remove("description");
+    }
+    let words = match first.and_then(|name| text(input, name)) {
+        Some(words) if rest.as_object().is_some_and(serde_json::Map::is_empty) => words.to_owned(),
+        Some(words) => format!("{words}\n{rest}"),
+        None => input.to_string(),
+    };
+    whole_text(&format!("{tool}: {words}"))
 }
 
 fn question(input: &Value) -> String {

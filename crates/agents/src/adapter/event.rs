@@ -131,6 +131,13 @@ pub struct Question {
     pub text: String,
 }
 
+impl Question {
+    /// True if all of what would be done is shown: no line was cut.
+    pub fn is_whole(&self) -> bool {
+        !self.text.lines().any(|line| line.ends_with('…'))
+    }
+}
+
 /// How a turn ended, by the agent's own word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]

@@ -58,6 +58,19 @@ pub(super) fn brief(text: &str, most: usize) -> String {
     line
 }
 
+/// All of a text, line by line, without what changes how it is shown; a very long one ends in a sign for that.
+pub(super) fn whole_text(text: &str) -> String {
+    let is_shown = |it: &char| !is_hidden(*it) || matches!(it, '\n' | '\t');
+    let mut shown: String = text.chars().filter(is_shown).take(MOST_ASKED).collect();
+    if text.chars().filter(is_shown).nth(MOST_ASKED).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// More of a question is not kept.
+const MOST_ASKED: usize = 8000;
+
 /// True of what shows nothing by itself and changes how the rest is shown.
 fn is_hidden(it: char) -> bool {
     it.is_control()

@@ -84,10 +84,15 @@ pub enum ApprovalMode {
 impl Approvals {
     /// What is to be done about this question without a person; `None` if a person decides, as about each question of
     /// the model.
-    pub fn decide_on(&self, question: &Question) -> Option<Decision> {
+    pub fn decide_on(&mut self, question: &Question) -> Option<Decision> {
         let tool = question.tool.as_deref()?;
-        let is_granted = self.granted.contains(&question.text);
-        if is_granted { Some(Decision::Allow) } else { self.decide(tool) }
+        if let Some(decision) = self.decide(tool) {
+            return Some(decision);
+        }
+        // What was allowed is allowed once, and only what the person saw whole.
+        let at = self.granted.iter().position(|it| question.is_whole() && *it == question.text)?;
+        self.granted.remove(at);
+        Some(Decision::Allow)
     }
 
     /// The same for any question of this tool.

@@ -200,13 +200,14 @@ fn impeded(spec: &RunSpec, trouble: &Trouble) -> Answer {
 }
 
 /// What the attempt has used up: by its driver's last word if that left by itself, or else by the last event that says
-/// so, which is a floor.
-pub(super) fn used(dir: &AttemptDir, has_left: bool) -> io::Result<Option<Usage>> {
+/// so. True beside it if that is a floor.
+pub(super) fn used(dir: &AttemptDir, has_left: bool) -> io::Result<Option<(Usage, bool)>> {
+    let all = |spent: &Spent| usage(&Spent { is_floor: false, ..*spent });
     if let Some(spent) = ended(dir)?.filter(|_| has_left).and_then(|ended| ended.spent) {
-        return Ok(Some(usage(&spent)));
+        return Ok(Some((all(&spent), spent.is_floor)));
     }
     match files::read_tail(&dir.agent_events(), LARGEST) {
-        Ok(bytes) => Ok(last_spent(&bytes).map(|spent| usage(&Spent { is_floor: true, ..spent }))),
+        Ok(bytes) => Ok(last_spent(&bytes).map(|spent| (all(&spent), true))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -432,12 +432,14 @@ impl Driver {
         }
         if is_over && is_live && is_driven(&run.spec.agent, &run.spec.driving) {
             let has_left = matches!(report.end, Some(End::Exited { exit: Exit::Code(_), .. }));
-            report.used = self.used(has_left).await;
+            let used = self.used(has_left).await;
+            report.used_is_floor = used.is_some_and(|(_, is_floor)| is_floor);
+            report.used = used.map(|(usage, _)| usage);
         }
     }
 
     /// What an agent has used up, however it ended. What cannot be read is unknown, and charged as that.
-    async fn used(&self, has_left: bool) -> Option<Usage> {
+    async fn used(&self, has_left: bool) -> Option<(Usage, bool)> {
         let dir = self.dir.clone();
         match Lane::Steps.run(move || driving::used(&dir, has_left)).await {
             Ok(Ok(used)) => used,

@@ -31,6 +31,8 @@ pub struct Report {
     pub tail: String,
     /// (an attempt that has ended) What it has used up, as far as it was heard, whatever it answered.
     pub used: Option<Usage>,
+    /// True if it has used more than that.
+    pub used_is_floor: bool,
     /// (an attempt that has ended) What its watches have found and no sink was told of.
     pub matched: Vec<Matched>,
 }
@@ -51,6 +53,7 @@ impl Report {
             workspace: None,
             tail: String::new(),
             used: None,
+            used_is_floor: false,
             matched: Vec::new(),
         }
     }
@@ -175,6 +178,8 @@ pub(super) fn end_attempt(
     let reported = heard.or(reported);
     let charge =
         ran.then(|| spend::charge(&draft.run().spec.limits, usage, reported.as_ref())).flatten();
+    let is_floor = report.used_is_floor && response.is_none();
+    let charge = charge.map(|it| if is_floor { it.at_least(&draft.run().spec.limits) } else { it });
     let ended = Fact::AttemptEnded { turn, attempt, outcome, output_bytes, survivors, charge };
     draft.push(at, ended);
     if let Some(response) = response {

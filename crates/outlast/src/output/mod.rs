@@ -41,10 +41,15 @@ pub(crate) fn tell(text: &str) {
 
 /// Text from elsewhere, on one line and without anything that a terminal would obey.
 pub(crate) fn printable(text: &str) -> String {
-    if !text.contains(char::is_control) {
+    if !text.contains(is_obeyed) {
         return text.to_owned();
     }
-    text.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
+    text.chars().map(|c| if is_obeyed(c) { '·' } else { c }).collect()
+}
+
+/// Control characters, and signs that change the order in which others are shown.
+fn is_obeyed(char: char) -> bool {
+    char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Text of several lines on one, in the same way.

@@ -196,3 +196,89 @@ os.close(0); failed(400, 'invalid_request_error', 'no')";
     let prompt = processes[1]["prompt"].as_str().expect("a prompt");
     assert!(prompt.contains("stop at 5"), "{prompt}");
 }
+
+#[test]
+fn what_a_person_allowed_is_allowed_once_and_then_asked_anew() {
+    let home = Home::new();
+    let agent = Scripted::new(&home, &["say(ask('make')); say(ask('make')); result('x')"]);
+    let id = agent.start("approvals: {patience_ms: 0}");
+    rests(&home, &id, "blocked", "needs_approval");
+    home.ok(&["answer", &id, "--approve"]);
+    agent.until_processes(2);
+    rests(&home, &id, "blocked", "needs_approval");
+    assert!(home.ok(&["logs", &id]).contains("  allowed\nallow"));
+    home.ok(&["stop", &id]);
+}
+
+#[test]
+fn a_name_that_an_agent_uses_for_a_second_question_has_no_answer_yet() {
+    let home = Home::new();
+    let agent = Scripted::new(&home, &["say(ask('make')); say(ask('rm')); result('x')"]);
+    let id = agent.start("");
+    until_asked(&home, &id);
+    home.ok(&["answer", &id, "--approve"]);
+    until("it asks again", || (home.show(&id)["asks"]["text"] == "Bash: rm").then_some(()));
+    home.ok(&["answer", &id, "--deny"]);
+    rests(&home, &id, "completed", "done");
+    let logs = home.ok(&["logs", &id]);
+    assert!(logs.contains("  allowed\nallow") && logs.contains("  denied\ndeny"), "{logs}");
+    assert_eq!(decisions(&home, &id).len(), 2);
+}
+
+#[test]
+fn an_agent_that_was_cut_off_at_its_question_has_not_completed_whatever_it_says() {
+    let home = Home::new();
+    let script = "
+out(type='control_request', request_id='q', request={'subtype': 'can_use_tool', 'tool_name': 'Bash',
+    'input': {'command': 'make'}, 'tool_use_id': 't'})
+sys.stdin.readline()
+result('done anyway')";
+    let agent = Scripted::new(&home, &[script]);
+    let id = agent.start("approvals: {patience_ms: 0}");
+    rests(&home, &id, "blocked", "needs_approval");
+    home.ok(&["stop", &id]);
+}
+
+#[test]
+fn a_key_that_a_cut_goes_through_is_shown_in_no_part() {
+    let key = format!("sk-ant-{}", "Zq9".repeat(300));
+    let home = Home::new().env("ANTHROPIC_API_KEY", &key);
+    let script = "
+key = os.environ['ANTHROPIC_API_KEY']
+tool('curl ' + 'x' * 170 + ' ' + key)
+say(ask('x' * 7970 + ' ' + key))
+result('x')";
+    let agent = Scripted::new(&home, &[script]);
+    let id = agent.start("");
+    let asked = until_asked(&home, &id).to_string();
+    let events = fs::read_to_string(agent.attempt_file(&id, 1, "agent.jsonl")).expect("events");
+    let logs = home.ok(&["logs", &id]);
+    for said in [&asked, &events, &logs] {
+        assert!(said.contains("xxxxxxxx") && !said.contains(&key[..12]), "{said}");
+    }
+    home.ok(&["stop", &id]);
+}
+
+#[test]
+fn money_that_was_heard_of_before_a_turn_was_cut_off_is_charged_and_its_ceiling_holds() {
+    let home = Home::new();
+    let program = home.scratch().join("agent.py");
+    let script = "import sys, time\nsys.stdin.read()\nprint('{\"type\":\"spend\",\"id\":\"c\",\"usd\":0.4}', flush=True)\n\
+                  print('{\"type\":\"spend\",\"usd\":0.7}', flush=True)\ntime.sleep(1000)\n";
+    fs::write(&program, script).expect("the scratch directory is ours");
+    let table = format!(
+        "[agents.mine]\ncommand = [\"python3\", \"{}\"]\nresume = [\"--go-on\", \"{{session}}\"]\nsession = \"id\"\n\
+         usage = [{{ when.type = \"spend\", scope = \"message\", cost = \"usd\" }}]\n\
+         result = {{ completed = [{{ type = \"end\" }}], text = \"t\" }}\n",
+        program.display()
+    );
+    fs::write(home.path().join("config.toml"), table).expect("the home is ours");
+    let id = home.ok(&["run", "-d", "--agent", "mine", "--task", "x", "--max-cost", "1"]);
+    let run = rests(&home, id.trim(), "exhausted", "max_cost_usd");
+    let usage = &run["usage"];
+    assert_eq!(
+        (usage["cost_usd"].as_f64(), &usage["known"]),
+        (Some(1.1), &false.into()),
+        "{usage}"
+    );
+}

@@ -121,9 +121,9 @@ fn ten_lines_of_a_table_make_an_agent_that_loops_resumes_and_is_charged() {
     assert!(prompt(2).contains("turn 2, attempt 2"), "{}", prompt(2));
     let env = json!({"MINE_KEY": "mine-secret-value"});
     assert!(processes.iter().all(|it| it["env"] == env), "{processes:?}");
-    // What was killed is counted as far as it was heard, and its price is not known.
+    // What was killed is counted as far as it was heard, which is a floor.
     assert_eq!(usage(&home, &id), (200, 20, false));
-    assert_eq!(shown["usage"]["cost_usd"], 1.75);
+    assert_eq!(shown["usage"]["cost_usd"], 1.875);
     let told = fs::read_to_string(home.attempt_dir(&id, 1, 1).join("agent.jsonl")).expect("events");
     assert!(!told.contains("not_understood"), "ten lines know all of its lines: {told}");
     let logs = home.ok(&["logs", &id, "--turn", "1"]);
