@@ -69,7 +69,13 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
     {
         return refuse(&format!("the attempt's files cannot be written: {error}"));
     }
-    let mut may_wait = orders.resumes_next_minute();
+    if turn.session.is_some() && orders.resumes_next_minute() {
+        match minute::wait(&record, &orders.kind) {
+            Ok(Waited::Through) => {}
+            Ok(Waited::Stopped) => return conclude(&mut record, &Over::stopped()),
+            Err(error) => return refuse(&format!("cannot wait for a signal: {error}")),
+        }
+    }
     let over = loop {
         turn.spent_before = record.spent_before(turn.session.as_deref());
         turn.session_cost_usd_micros = turn.spent_before.and_then(|spent| spent.cost_usd_micros);
@@ -80,18 +86,6 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         let around =
             Around { secret: turn.secret.clone(), meter: meter.as_ref(), daemon: daemon.as_ref() };
         match Conversation::new(adapter, &orders, &mut record, around).run() {
-            Ok(over) if over.cannot_resume() && turn.session.is_some() && may_wait => {
-                may_wait = false;
-                screen::say(&format!(
-                    "[outlast: {} goes on with a conversation from the next minute on]",
-                    orders.kind
-                ));
-                match minute::wait(&record) {
-                    Ok(Waited::Through) => {}
-                    Ok(Waited::Stopped) => break Over::stopped(),
-                    Err(error) => return refuse(&format!("cannot wait for a signal: {error}")),
-                }
-            }
             // Once: a new conversation, which has the prompt and the note in it.
             Ok(over) if over.cannot_resume() && turn.session.is_some() => {
                 screen::say(&format!(

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::record::Record;
+use crate::screen;
 
 /// Between two looks at whether the attempt is to end.
 const LOOK: Duration = Duration::from_millis(500);
@@ -20,14 +21,18 @@ pub(crate) enum Waited {
     Stopped,
 }
 
-/// Waits until the wall clock has begun another minute, at most a minute. The agent counts as at work meanwhile.
-pub(crate) fn wait(record: &Record) -> io::Result<Waited> {
+/// Waits until the minute is over in which the conversation began, if it is not. The agent counts as at work meanwhile.
+pub(crate) fn wait(record: &Record, kind: &str) -> io::Result<Waited> {
+    let began = record.began_ms().map(|ms| ms / 60_000);
+    if began != Some(minute()) {
+        return Ok(Waited::Through);
+    }
+    screen::say(&format!("[outlast: {kind} goes on with a conversation from the next minute on]"));
     let is_stopped = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         signal_hook::flag::register(signal, is_stopped.clone())?;
     }
-    let began = minute();
-    while minute() == began {
+    while Some(minute()) == began {
         if is_stopped.load(Ordering::Relaxed) {
             return Ok(Waited::Stopped);
         }

@@ -115,7 +115,9 @@ impl Record {
         }
         // An agent that goes on under another name has begun no new one.
         let began_in = before.map_or(self.turn, |session| session.began_in);
-        let session = Session { began_in, ..Session::begun(&self.kind, id, self.turn) };
+        let began_ms = before.map_or(Some(now_ms()), |session| session.began_ms);
+        let begun = Session::begun(&self.kind, id, self.turn);
+        let session = Session { began_in, began_ms, ..begun };
         // A name that no program should be given is not kept: the next attempt begins anew.
         if !session.is_sound() {
             return Ok(());
@@ -140,6 +142,11 @@ impl Record {
         let Some(session) = &self.session else { return Ok(()) };
         let session = serde_json::to_vec(session).map_err(io::Error::other)?;
         write_whole(&self.session_file, &session, lasting)
+    }
+
+    /// When the conversation that is gone on with began, in milliseconds since 1970.
+    pub(crate) fn began_ms(&self) -> Option<u64> {
+        self.session.as_ref()?.began_ms
     }
 
     /// What the conversation of this name had used up before this attempt.

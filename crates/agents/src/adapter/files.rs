@@ -111,6 +111,9 @@ pub struct Session {
     pub last_turn: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
+    /// When it was first heard of, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_ms: Option<u64>,
 }
 
 /// How full a conversation is, in tokens, by the agent's last word.
@@ -135,7 +138,15 @@ impl Session {
     /// A conversation that begins in this turn.
     pub fn begun(kind: &str, id: &str, turn: Option<u32>) -> Self {
         let (kind, id) = (kind.to_owned(), id.to_owned());
-        Self { kind, id, spent: None, began_in: turn, last_turn: turn, context: None }
+        Self {
+            kind,
+            id,
+            spent: None,
+            began_in: turn,
+            last_turn: turn,
+            context: None,
+            began_ms: None,
+        }
     }
 
     /// True if the name can be given to a program as it is: neither an option, nor a path out of its place, nor a text.
