@@ -147,8 +147,12 @@ fn a_message_reaches_the_turn_that_runs_and_no_other() {
     let agent = Scripted::new(&home, &[first, "open('made', 'w').close(); result('second')"]);
     let id = agent.start("approvals: {mode: allow}\nchecks: {done: [\"test -e made\"]}");
     until("the tool runs", || home.ok(&["logs", &id]).contains("→ Bash").then_some(()));
-    let sent = home.json(&["send", &id, "stop at 5", "--json"]);
-    assert_eq!(str_of(&sent, "reaches"), "this_turn");
+    let send = || home.json(&["send", "--id", "m-1", &id, "stop at 5", "--json"]);
+    assert_ne!(str_of(&send(), "reaches"), "next_turn");
+    until("the agent has it", || {
+        home.events(&id).iter().any(|event| event["kind"] == "MessagesGiven").then_some(())
+    });
+    assert_eq!(str_of(&send(), "reaches"), "this_turn");
     rests(&home, &id, "completed", "done");
     let processes = agent.processes();
     let prompt = processes[1]["prompt"].as_str().expect("a prompt");

@@ -102,6 +102,9 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
             world.stats.turns_committed += 1;
             turns::on_committed(world, of_attempt(turn, attempt), &event.fact);
         }
+        Fact::MessagesGiven { turn, attempt, messages } => {
+            turns::on_given(world, run, (*turn, *attempt), messages);
+        }
         Fact::RunEnded { state, .. } => ends::on_run_ended(world, run, *state),
         Fact::RunCreated { .. } => world.stats.runs += 1,
         Fact::AttemptAdopted { .. } => world.stats.adopted += 1,
@@ -127,7 +130,6 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
         | Fact::ResumeRequested { .. }
         | Fact::Answered { .. }
         | Fact::QuestionAsked { .. }
-        | Fact::MessagesGiven { .. }
         | Fact::RemovalRequested { .. }
         | Fact::WorkspaceKept { .. }
         | Fact::ChildSpawned { .. }

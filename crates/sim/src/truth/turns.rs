@@ -1,6 +1,6 @@
 //! Turns: what was said in them, what they were told, and what they cost.
 
-use outlast_engine::{Answer, Charge, Exit, Fact, TurnStatus};
+use outlast_engine::{Answer, Charge, Exit, Fact, Step, TurnStatus};
 use outlast_store::Ledger;
 
 use super::broke_unless;
@@ -51,7 +51,11 @@ pub(super) fn on_committed(world: &mut World, key: Key, committed: &Fact) {
         Answer::None => site.exit == Some(Exit::Code(0)) && *status == TurnStatus::Done,
         Answer::Bad { .. } | Answer::Impeded { .. } => false,
     };
-    let given = site.given.clone();
+    let mut given = site.given.clone();
+    if let Step::Attempt { turn, attempt } = key.step {
+        let midway = world.runs[key.run].known.midway.iter();
+        given.extend(midway.filter(|it| (it.0, it.1) == (turn, attempt)).map(|it| it.2.clone()));
+    }
     broke_unless(world, key, is_true, "committed, and its agent has said something else");
     let is_new = world.runs[key.run].known.committed.insert(*turn);
     broke_unless(world, key, is_new, "committed a second time");
@@ -60,6 +64,15 @@ pub(super) fn on_committed(world: &mut World, key: Key, committed: &Fact) {
         let what = format!("message {message} was given to two turns that have committed");
         broke_unless(world, key, is_new, &what);
     }
+}
+
+/// A live agent has taken messages that its request did not have.
+pub(super) fn on_given(world: &mut World, run: RunIndex, at: (u32, u32), messages: &[u64]) {
+    let known = &mut world.runs[run].known;
+    let Some(folded) = known.run() else { return };
+    let unread = folded.inbox.unread.iter().filter(|message| messages.contains(&message.seq));
+    let ids: Vec<String> = unread.map(|message| message.id.clone()).collect();
+    known.midway.extend(ids.into_iter().map(|id| (at.0, at.1, id)));
 }
 
 /// Each message is read by one committed turn, or still waits for one.

@@ -11,6 +11,8 @@ pub(crate) struct Known {
     pub(crate) received: Vec<String>,
     /// Messages that were in the request of a turn that has committed.
     pub(crate) taken: BTreeSet<String>,
+    /// Messages that an attempt took while it lived, by its turn and number.
+    pub(crate) midway: BTreeSet<(u32, u32, String)>,
     /// Keys of calls that have completed.
     pub(crate) completed_keys: BTreeSet<String>,
     /// What the host's commands have said yes to.
