@@ -23,6 +23,7 @@ mod soak;
 mod stamp;
 mod stand_in;
 mod tidy;
+mod web_shots;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,6 +48,8 @@ enum Command {
     Agents(agents::Args),
     /// The figures of the design, each held against something measured beside it
     Bench(bench::Args),
+    /// Pictures of every page of `outlast web`, at three widths, light and dark
+    WebShots(web_shots::Args),
     /// Writes the monotonic clock to a file: the child whose start is measured
     #[command(name = "__stamp", hide = true)]
     Stamp { file: PathBuf },
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Power(args) => power::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::WebShots(args) => web_shots::run(&args),
         Command::PowerWork(args) => power::work::run(&args),
         Command::StandIn(args) => stand_in::run(&args),
         Command::Stamp { file } => stamp::write(&file, stamp),

@@ -124,6 +124,8 @@ fn is_running(stat: &Path) -> bool {
 pub(crate) enum Memory {
     Now,
     Peak,
+    /// Without the pages of files: those of its program are shared with every shim and driver.
+    Anonymous,
 }
 
 pub(crate) fn memory_mib(pid: u32, which: Memory) -> Result<f64> {
@@ -132,6 +134,7 @@ pub(crate) fn memory_mib(pid: u32, which: Memory) -> Result<f64> {
     let key = match which {
         Memory::Now => "VmRSS",
         Memory::Peak => "VmHWM",
+        Memory::Anonymous => "RssAnon",
     };
     let kib = field(&status, key).with_context(|| format!("{path} has no {key}"))?;
     Ok(kib as f64 / 1024.0)

@@ -54,3 +54,11 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     ensure!(status.success(), "cargo build of {} ended with {status}", packages.join(", "));
     Ok(target().join(folder))
 }
+
+/// The suite that drives the built program, with a name of tests and what else its binary takes.
+pub(crate) fn suite(args: &[&str]) -> Command {
+    let mut command = cargo();
+    command.args(["test", "-p", "outlast", "--test", "suite", "--"]).args(args);
+    command.env_remove("RUST_BACKTRACE");
+    command
+}

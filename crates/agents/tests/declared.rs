@@ -83,6 +83,7 @@ fn ends(events: &[Event]) -> String {
     match end(events) {
         End::Completed { text } => format!("completed: {text}"),
         End::Interrupted => "interrupted".to_owned(),
+        End::NeverStarted { why, .. } => format!("never started: {why}"),
         End::Failed { trouble } => format!("{:?}", trouble.kind),
     }
 }

@@ -7,7 +7,8 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 use outlast_home::holder;
-use outlast_home::layout::Layout;
+use outlast_home::layout::{FOR_ALL_LATER, Layout};
+use outlast_home::regular;
 
 /// A daemon that is no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,18 +21,13 @@ pub struct Absence {
 /// `None` if there has never been a daemon here.
 pub fn absence(layout: &Layout) -> Option<Absence> {
     holder::last(&layout.daemon_lock())?;
-    if let Some(since) = modified(layout.stopped_marker()) {
+    let marker = layout.stopped_marker();
+    // An order to a daemon that was dead by then did not end it.
+    let came_later = regular::read(&marker).is_ok_and(|it| it == FOR_ALL_LATER.as_bytes());
+    if let Some(since) = modified(marker).filter(|_| !came_later) {
         return Some(Absence { since, was_asked: true });
     }
-    let database = layout.database();
-    let beside = |end: &str| {
-        let mut path = database.clone().into_os_string();
-        path.push(end);
-        PathBuf::from(path)
-    };
-    let signs =
-        [layout.daemon_log(), layout.clock(), layout.daemon_lock(), beside(""), beside("-wal")];
-    let since = signs.into_iter().filter_map(modified).max()?;
+    let since = layout.signs_of_life().into_iter().filter_map(modified).max()?;
     Some(Absence { since, was_asked: false })
 }
 
@@ -73,6 +69,8 @@ mod tests {
         assert_eq!(absence(&layout), Some(Absence { since: at(500), was_asked: false }));
         put(layout.stopped_marker(), "", 400);
         assert_eq!(absence(&layout), Some(Absence { since: at(400), was_asked: true }));
+        put(layout.stopped_marker(), FOR_ALL_LATER, 900);
+        assert_eq!(absence(&layout), Some(Absence { since: at(500), was_asked: false }));
         assert_eq!(holder::last(&layout.daemon_lock()).map(|it| it.pid), Some(7));
     }
 }

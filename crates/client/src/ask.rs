@@ -19,6 +19,8 @@ pub struct Ask {
     pub(crate) upgrade: Option<&'static str>,
     /// The token of the run that called this program.
     pub(crate) token: Option<String>,
+    /// By which way the person came that this is asked for.
+    pub(crate) via: Option<String>,
     pub(crate) body: Bytes,
     /// After this long without an answer the daemon counts as unreachable.
     pub(crate) patience: Duration,
@@ -32,6 +34,7 @@ impl Ask {
             accept: "application/json",
             upgrade: None,
             token: None,
+            via: None,
             body: Bytes::new(),
             patience: PATIENCE,
         }
@@ -75,6 +78,12 @@ impl Ask {
 
     pub(crate) fn token(self, token: Option<String>) -> Self {
         Self { token, ..self }
+    }
+
+    /// Says by which way the person came: printable ASCII, at most 64 bytes; anything else is left out.
+    pub fn via(self, via: &str) -> Self {
+        let is_plain = via.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        Self { via: Some(via.to_owned()).filter(|_| is_plain), ..self }
     }
 
     /// For questions that the daemon answers when something has happened, or after `wait`.

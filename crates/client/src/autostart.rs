@@ -98,7 +98,7 @@ pub async fn replace(world: &World) -> Result<(), Problem> {
         Ok(Said::Ready) => Ok(()),
         Ok(Said::Error(info)) => Err(refused(info)),
         Ok(Said::Nothing) => Err(Problem::unreachable("the successor ended without a word")
-            .hint("outlast daemon logs --tail 50 may have its last words")),
+            .hint("read its last words:\noutlast daemon logs --tail 50")),
         Err(_elapsed) => {
             let seconds = REPLACE_MAX.as_secs();
             Err(Problem::unreachable(format_args!(
@@ -144,7 +144,7 @@ fn refused(info: ErrorInfo) -> Problem {
         Some(code) => code.exit(),
         None => REFUSED,
     };
-    Problem::Told { info, exit }
+    Problem::Told { info: Box::new(info), exit }
 }
 
 fn stuck(layout: &Layout) -> Problem {
@@ -159,7 +159,7 @@ fn stuck(layout: &Layout) -> Problem {
                 "it holds {lock}{who} and has not answered for {seconds} s"
             ))
             .hint(format_args!(
-                "outlast daemon stop ends it, also if it hangs; its log is {}",
+                "its log is {}; to end it, also if it hangs:\noutlast daemon stop",
                 log.display()
             ))
         }

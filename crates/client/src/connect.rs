@@ -55,7 +55,7 @@ pub async fn reconnect(world: &World, deadline: Instant) -> Result<Connection, P
             // Many an upgrade is `daemon stop` and then `daemon start`.
             if now >= *stopped_until.get_or_insert(now + STOPPED_FOR) {
                 return Err(Problem::unreachable("it was stopped")
-                    .hint("runs go on without it; outlast daemon start"));
+                    .hint("runs keep running without it:\noutlast daemon start"));
             }
         } else {
             stopped_until = None;

@@ -11,7 +11,7 @@ use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use outlast_wire::api::{ErrorBody, ErrorInfo, TOKEN_HEADER};
+use outlast_wire::api::{ErrorBody, ErrorInfo, TOKEN_HEADER, VIA_HEADER};
 use outlast_wire::words::{Code, Word};
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
@@ -102,7 +102,7 @@ impl Reply {
     }
 
     /// The next bytes of the body; `None` when the body is whole.
-    pub(crate) async fn more(&mut self) -> Option<Result<Bytes, hyper::Error>> {
+    pub async fn more(&mut self) -> Option<Result<Bytes, hyper::Error>> {
         let frame = self.response.frame().await?;
         Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
     }
@@ -124,7 +124,7 @@ fn too_slow(ask: &Ask) -> Failed {
     let seconds = ask.patience.as_secs();
     let problem = Problem::unreachable(format_args!("no answer within {seconds} s"));
     Failed::Answered(
-        problem.hint("outlast doctor says why; outlast daemon stop ends a daemon that hangs"),
+        problem.hint("read why, or end a daemon that hangs:\noutlast doctor\noutlast daemon stop"),
     )
 }
 
@@ -140,6 +140,9 @@ fn request(ask: &Ask) -> Request<Full<Bytes>> {
     if let Some(token) = &ask.token {
         request = request.header(TOKEN_HEADER, token);
     }
+    if let Some(via) = &ask.via {
+        request = request.header(VIA_HEADER, via);
+    }
     if let Some(protocol) = ask.upgrade {
         request = request.header(CONNECTION, "Upgrade").header(UPGRADE, protocol);
     }
@@ -153,6 +156,7 @@ fn error_info(status: StatusCode, body: &[u8]) -> ErrorInfo {
             message: format!("the daemon answered {status} without saying why"),
             hint: None,
             run: None,
+            problems: Vec::new(),
         },
         |body| body.error,
     )

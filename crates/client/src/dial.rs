@@ -18,7 +18,7 @@ pub async fn try_connect(layout: &Layout) -> Result<Option<Connection>, Problem>
     let lock = layout.daemon_lock();
     match address::address(layout) {
         Some(address) => connect_to(&address).await,
-        None => match std::fs::File::open(&lock) {
+        None => match outlast_home::regular::open(&lock) {
             // The lock is another user's: to say that no daemon runs would be a guess.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Err(Problem::unreachable(format_args!("{}: {error}", lock.display())))

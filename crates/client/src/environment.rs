@@ -19,7 +19,7 @@ pub(crate) fn directories(env: &[(OsString, OsString)]) -> Environment {
     // The XDG specification has relative paths ignored.
     let absolute = |name| path(name).filter(|path| path.is_absolute());
     Environment {
-        outlast_home: path("OUTLAST_HOME").map(|home| std::path::absolute(&home).unwrap_or(home)),
+        outlast_home: path("OUTLAST_HOME"),
         home: absolute("HOME"),
         xdg_config_home: absolute("XDG_CONFIG_HOME"),
         xdg_state_home: absolute("XDG_STATE_HOME"),

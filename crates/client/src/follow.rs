@@ -98,7 +98,7 @@ impl<'w> Output<'w> {
             };
             let frame = source.frames.next().map_err(|error| session::unreadable(&error))?;
             if let Some((OutputFrame::Failed { message }, _)) = frame {
-                let hint = "`outlast doctor` looks at the state directory";
+                let hint = "outlast doctor";
                 return Err(Problem::refusal("output_unreadable", message).hint(hint));
             }
             if let Some((OutputFrame::Gone { bytes }, _)) = frame {
@@ -129,6 +129,11 @@ impl<'w> Output<'w> {
                 self.pause().await?;
             }
         }
+    }
+
+    /// The turn and the attempt that the last piece is of.
+    pub fn place(&self) -> (u32, u32) {
+        self.cursor.current
     }
 
     /// The pause before the output is asked for again; an error once a daemon has had the time to come back.
@@ -176,14 +181,14 @@ impl Source {
 pub fn output_gone(attempts: &[String]) -> Problem {
     let message = format!("the output is gone from the disk: {}", attempts.join(", "));
     Problem::refusal("output_gone", message)
-        .hint("the journal is whole: `outlast show` and `outlast events` say what is known")
+        .hint("the journal is whole, and has what is known of the run:\noutlast events RUN")
 }
 
 /// An attempt that has started and has no transcript has lost it, or its driver never began.
 fn no_transcript(attempts: &[String]) -> Problem {
     let message = format!("there is no transcript on the disk: {}", attempts.join(", "));
     Problem::refusal("output_gone", message)
-        .hint("`outlast show RUN --turn N` says what else is known of the attempt")
+        .hint("for what else is known of the attempt:\noutlast show RUN --turn N")
 }
 
 /// How far the output has been read. The cursor recognises the bytes that come again after a reconnect.

@@ -1,4 +1,4 @@
-//! A run's events as they are written: each once and in order, also across the death of a daemon.
+//! The events of a run, or of all runs, as they are written: each once and in order, also across the death of a daemon.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl Event {
 
     /// The fields that only this kind of event has.
     pub fn own_fields(&self) -> impl Iterator<Item = (&String, &Value)> {
-        let common = ["seq", "at", "run", "kind"];
+        let common = ["seq", "at", "run", "kind", "cursor", "run_name"];
         self.fields.iter().filter(move |(key, _)| !common.contains(&key.as_str()))
     }
 }
@@ -118,7 +118,12 @@ impl<'w> Journal<'w> {
         }
         self.last = event.seq;
         self.pause = FIRST_PAUSE;
-        self.has_ended |= event.kind == "RunEnded";
+        // An exhausted run that was given more room goes on, so its first end is not the last event.
+        self.has_ended = match event.kind.as_str() {
+            "RunEnded" => true,
+            "LimitsRaised" => false,
+            _ => self.has_ended,
+        };
         Ok(Some(event))
     }
 
@@ -143,6 +148,73 @@ impl<'w> Journal<'w> {
         match self.view().await {
             Err(problem) => problem,
             Ok(_) => Problem::unreachable(why),
+        }
+    }
+}
+
+/// The events of all runs from some cursor on, and those to come.
+pub struct AllRuns<'w> {
+    session: Session<'w>,
+    /// Where the first stream begins, until an event has come.
+    begin: Begin,
+    stream: Option<sse::Stream>,
+    pause: Duration,
+}
+
+/// Where a list of the events of all runs begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// After the event with this `cursor`.
+    After(u64),
+    /// With the last so many.
+    Tail(u64),
+}
+
+impl Begin {
+    pub fn ask(self) -> Ask {
+        let ask = Ask::get("/v1/events");
+        match self {
+            Self::After(cursor) => ask.query("after", cursor),
+            Self::Tail(events) => ask.query("tail", events),
+        }
+    }
+}
+
+impl<'w> AllRuns<'w> {
+    pub fn new(session: Session<'w>, begin: Begin) -> Self {
+        Self { session, begin, stream: None, pause: FIRST_PAUSE }
+    }
+
+    /// The next event when it has happened.
+    pub async fn next(&mut self) -> Result<Event, Problem> {
+        loop {
+            let stream = match &mut self.stream {
+                Some(stream) => stream,
+                None => {
+                    let ask = self.begin.ask().query("follow", true).accept("text/event-stream");
+                    let reply = self.session.open(&ask).await?;
+                    self.stream.insert(sse::Stream::new(reply))
+                }
+            };
+            match stream.next().await {
+                Some(sse::Event::Error(why)) => return Err(Problem::unreachable(why)),
+                Some(sse::Event::Data(json)) => {
+                    let event = Event::read(&json)?;
+                    let cursor = event.number("cursor").unwrap_or_default();
+                    // After a reconnect the daemon may send an event again.
+                    if matches!(self.begin, Begin::After(last) if cursor <= last) {
+                        continue;
+                    }
+                    self.begin = Begin::After(cursor);
+                    self.pause = FIRST_PAUSE;
+                    return Ok(event);
+                }
+                None => {
+                    self.stream = None;
+                    sleep(self.pause).await;
+                    self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                }
+            }
         }
     }
 }

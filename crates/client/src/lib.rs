@@ -23,6 +23,7 @@ pub mod connection;
 pub mod dial;
 
 // Ask: questions that outlive the daemon.
+pub mod call;
 pub mod run_id;
 pub mod session;
 

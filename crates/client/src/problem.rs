@@ -21,7 +21,7 @@ const NO_DAEMON: &str = "daemon_unreachable";
 #[derive(Debug, PartialEq, Eq)]
 pub enum Problem {
     Told {
-        info: ErrorInfo,
+        info: Box<ErrorInfo>,
         exit: u8,
     },
     /// The reader of the program's output went away, so there is no reader to tell.
@@ -31,8 +31,8 @@ pub enum Problem {
 impl Problem {
     pub fn new(exit: u8, code: &str, message: impl Display) -> Self {
         let (code, message) = (Word::of(code), message.to_string());
-        let info = ErrorInfo { code, message, hint: None, run: None };
-        Self::Told { info, exit }
+        let info = ErrorInfo { code, message, hint: None, run: None, problems: Vec::new() };
+        Self::Told { info: Box::new(info), exit }
     }
 
     pub fn refusal(code: &str, message: impl Display) -> Self {
@@ -53,7 +53,7 @@ impl Problem {
         // A newer daemon may have codes that this client does not know.
         let by_status = if status < 500 { REFUSED } else { UNREACHABLE };
         let exit = info.code.known().map_or(by_status, Code::exit);
-        Self::Told { info, exit }
+        Self::Told { info: Box::new(info), exit }
     }
 
     pub fn hint(mut self, text: impl Display) -> Self {
@@ -97,7 +97,11 @@ mod tests {
     fn a_code_decides_the_exit_code_and_a_status_that_of_an_unknown_code() {
         let exit = |status: u16, code: &str| {
             let (code, message) = (Word::of(code), String::new());
-            Problem::answered(status, ErrorInfo { code, message, hint: None, run: None }).exit()
+            Problem::answered(
+                status,
+                ErrorInfo { code, message, hint: None, run: None, problems: Vec::new() },
+            )
+            .exit()
         };
         assert_eq!((exit(409, "has_ended"), exit(507, "disk_full")), (REFUSED, REFUSED));
         assert_eq!((exit(500, "bug"), exit(503, "timed_out")), (UNREACHABLE, REFUSED));
@@ -105,8 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_no_other_exit_codes() {
+    fn the_table_has_no_other_exit_codes_but_that_of_a_merge() {
         let other = |code: &&Code| ![REFUSED, UNREACHABLE].contains(&code.exit());
-        assert_eq!(Code::ALL.iter().find(other), None);
+        let others: Vec<&Code> = Code::ALL.iter().filter(other).collect();
+        // As git says it.
+        assert_eq!(others, [&Code::MergeConflict]);
     }
 }

@@ -132,7 +132,6 @@ impl Patience {
 }
 
 pub fn unreadable(error: &serde_json::Error) -> Problem {
-    Problem::unreachable(format_args!("its answer cannot be read: {error}")).hint(
-        "the daemon may be of another version; compare outlast version and outlast daemon status",
-    )
+    Problem::unreachable(format_args!("its answer cannot be read: {error}"))
+        .hint("the daemon may be of another version:\noutlast version\noutlast daemon status")
 }

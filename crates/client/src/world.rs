@@ -3,12 +3,12 @@
 //!
 //! Terminals and the wall clock belong to the program that uses this library.
 
-use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use outlast_home::layout::Layout;
 use outlast_wire::environment::not_inherited;
@@ -20,7 +20,7 @@ use crate::program::{self, OWN, Program};
 pub struct World {
     pub env: Vec<(OsString, OsString)>,
     layout: Option<Layout>,
-    program: OnceCell<Program>,
+    program: OnceLock<Program>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Autostart {
 impl World {
     pub fn new(env: Vec<(OsString, OsString)>) -> Self {
         let layout = Layout::from_environment(&directories(&env));
-        Self { env, layout, program: OnceCell::new() }
+        Self { env, layout, program: OnceLock::new() }
     }
 
     /// The value of an environment variable; `None` if the variable is not set, or is empty.
@@ -41,6 +41,19 @@ impl World {
     }
 
     pub fn layout(&self) -> Result<&Layout, Problem> {
+        // The daemon works in another directory than its clients.
+        if let Some(home) = self.var("OUTLAST_HOME").map(Path::new).filter(|it| !it.is_absolute()) {
+            let home = home.display();
+            let message = format!("OUTLAST_HOME is {home}, which is not an absolute path");
+            // In quotes a shell leaves the tilde as it is.
+            let home = home.to_string();
+            let whole = match home.strip_prefix("~/") {
+                Some(rest) => format!("$HOME/{rest}"),
+                None => format!("$PWD/{home}"),
+            };
+            return Err(Problem::refusal("relative_home", message)
+                .hint(format_args!("export OUTLAST_HOME=\"{whole}\"")));
+        }
         self.layout.as_ref().ok_or_else(|| {
             Problem::refusal("no_home", "there is no directory to keep runs in")
                 .hint("set OUTLAST_HOME, or HOME, to an absolute path")
@@ -57,6 +70,13 @@ impl World {
     /// True if an attempt or errand of a run called this program. The shim of that step keeps a daemon alive.
     pub fn is_in_run(&self) -> bool {
         self.var("OUTLAST_RUN_ID").is_some()
+    }
+
+    /// True if that run is one of this home's: a daemon that this program starts would be a process of the run, and would
+    /// be ended with it.
+    pub fn is_in_run_of_home(&self) -> bool {
+        let run = self.var("OUTLAST_RUN_ID").and_then(OsStr::to_str).filter(|id| !id.contains('/'));
+        run.zip(self.layout.as_ref()).is_some_and(|(run, layout)| layout.run(run).0.is_dir())
     }
 
     /// What proves to the daemon which run called this program. A token that no header can carry counts as none.
@@ -77,6 +97,12 @@ impl World {
             .lasting()
             .map(Path::to_owned)
             .ok_or_else(|| Problem::failure("cannot tell where the outlast binary is"))
+    }
+
+    /// A command that this client waits for: a call under a key.
+    #[expect(clippy::disallowed_methods, reason = "world is where a client starts processes")]
+    pub(crate) fn command(&self, program: &OsStr) -> Command {
+        Command::new(program)
     }
 
     /// Starts a daemon that outlives this client, of the version that is installed. The daemon's standard output
@@ -121,10 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_outlast_home_becomes_absolute() {
-        let world = World::new(env(&[("OUTLAST_HOME", "here")]));
-        let state = &world.layout().expect("a home is set").state;
-        assert!(state.is_absolute() && state.ends_with("here/state"), "{}", state.display());
+    fn a_relative_outlast_home_left_a_daemon_under_the_root() {
+        let world = World::new(env(&[("OUTLAST_HOME", "here"), ("HOME", "/u")]));
+        let Err(Problem::Told { info, exit: 2 }) = world.layout() else { panic!("it is refused") };
+        assert_eq!(info.message, "OUTLAST_HOME is here, which is not an absolute path");
+        assert_eq!(info.hint.as_deref(), Some("export OUTLAST_HOME=\"$PWD/here\""));
+        let world = World::new(env(&[("OUTLAST_HOME", "~/x"), ("HOME", "/u")]));
+        let Err(Problem::Told { info, .. }) = world.layout() else { panic!("it is refused") };
+        assert_eq!(info.hint.as_deref(), Some("export OUTLAST_HOME=\"$HOME/x\""));
     }
 
     #[test]

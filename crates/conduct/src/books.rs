@@ -41,7 +41,7 @@ impl Books {
     /// The same context for a run that will have used up so much in it: what it shares may be spent by that.
     pub fn context_after(&self, run: &Run, context: &Context, spent: Entry) -> Context {
         let (id, spec, now) = (&run.id, &run.spec, context.now);
-        let budget = self.budgets.reserve(id, spec, Some(run), spent.amount, now);
+        let budget = self.budgets.reserve(id, spec, Some(run), spent.used.amount, now);
         Context { budget, nearing: self.budgets.nearing(spec, spent), ..context.clone() }
     }
 

@@ -2,25 +2,55 @@
 //!
 //! The sums are those of the ledger, kept in memory so that starting a turn reads nothing. A live attempt reserves
 //! its share of its run's own ceilings. So many runs that start at once do not each exceed what is left: together
-//! they exceed it by one turn. A run without a ceiling of its own reserves nothing.
+//! they exceed it by one turn. A run without a ceiling of its own reserves nothing, and a plain command that reports
+//! nothing is not held back by any budget.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Budget, Exceeded, Nearing, Run, RunId, RunSpec, Time};
-use outlast_store::{Account, Amount, Entry, Error, Ledger, begin_of, day};
+use outlast_store::{Account, Amount, Entry, Error, Ledger, Used, begin_of, slot};
 use outlast_workflow::{Period, SharedBudget};
 
-#[derive(Default)]
+/// Says when days begin and end in a time zone; `None` is the zone of the machine.
+pub trait Calendar: Send + Sync {
+    fn day(&self, tz: Option<&str>, at: Time) -> Day;
+}
+
+/// One day of a time zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Day {
+    pub begins: Time,
+    pub ends: Time,
+    /// The zone, as it is named to people: `Europe/Berlin`, `UTC`.
+    pub zone: String,
+}
+
+/// The days of UTC, whatever zone is asked for.
+pub struct Utc;
+
+impl Calendar for Utc {
+    fn day(&self, _tz: Option<&str>, at: Time) -> Day {
+        const MS_A_DAY: u64 = 24 * 60 * 60 * 1000;
+        let begins = Time(at.0 / MS_A_DAY * MS_A_DAY);
+        Day { begins, ends: begins.plus_ms(MS_A_DAY), zone: "UTC".to_owned() }
+    }
+}
+
 pub struct Budgets {
+    calendar: Arc<dyn Calendar>,
     table: Mutex<Table>,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self::by(Arc::new(Utc))
+    }
 }
 
 #[derive(Default)]
 struct Table {
     near_percent: u32,
-    /// The day that the sums of a day are of.
-    day: u64,
     kept: Vec<Kept>,
     /// What live attempts may still use up, by run.
     reserved: BTreeMap<RunId, Reserve>,
@@ -30,7 +60,9 @@ struct Table {
 
 struct Kept {
     rule: SharedBudget,
-    used: Amount,
+    /// The day that the sum is of; `None` for a budget that is for good.
+    day: Option<Day>,
+    used: Used,
 }
 
 struct Reserve {
@@ -41,24 +73,56 @@ struct Reserve {
 /// A budget as it stands.
 pub struct BudgetStatus {
     pub rule: SharedBudget,
-    pub used: Amount,
+    pub used: Used,
     pub reserved: Amount,
-    pub resets_at: Option<Time>,
+    /// Of a budget that begins anew each day.
+    pub day: Option<Day>,
+    /// How many runs rest until there is room in it.
+    pub waiting: usize,
 }
 
 impl BudgetStatus {
     /// What is left of it: 1 is all, 0 is nothing.
-    #[expect(clippy::cast_precision_loss, reason = "a share that people look at")]
     pub fn left(&self) -> f64 {
-        let share = |used: u64, most: Option<u64>| {
-            most.map_or(1.0, |most| 1.0 - (used as f64 / most.max(1) as f64).min(1.0))
+        1.0 - self.share(self.used.amount)
+    }
+
+    /// How much of it is held for attempts that did not report: 1 is all.
+    pub fn unreported(&self) -> f64 {
+        self.share(self.used.reserved)
+    }
+
+    /// The larger part, of the tokens or of the money.
+    #[expect(clippy::cast_precision_loss, reason = "a share that people look at")]
+    fn share(&self, amount: Amount) -> f64 {
+        let of = |used: u64, most: Option<u64>| {
+            most.map_or(0.0, |most| (used as f64 / most.max(1) as f64).min(1.0))
         };
-        let tokens = share(self.used.tokens, self.rule.max_tokens);
-        tokens.min(share(self.used.cost_usd_micros, self.rule.max_cost_usd_micros))
+        let tokens = of(amount.tokens, self.rule.max_tokens);
+        tokens.max(of(amount.cost_usd_micros, self.rule.max_cost_usd_micros))
+    }
+
+    /// True if what was used is as much as there is.
+    pub fn is_spent(&self) -> bool {
+        is_spent(&self.rule, self.used.amount)
+    }
+
+    /// True if nothing is left beside what running turns may still take.
+    pub fn is_full(&self) -> bool {
+        is_spent(&self.rule, self.used.amount.plus(self.reserved))
+    }
+
+    pub fn resets_at(&self) -> Option<Time> {
+        self.day.as_ref().map(|day| day.ends)
     }
 }
 
 impl Budgets {
+    /// Budgets whose days are those of this calendar.
+    pub fn by(calendar: Arc<dyn Calendar>) -> Self {
+        Self { calendar, table: Mutex::default() }
+    }
+
     /// Follows the rules of a config; says which runs to ask if they have changed. The ledger is read only then.
     pub fn follow(
         &self,
@@ -72,8 +136,7 @@ impl Budgets {
         if table.kept.iter().map(|kept| &kept.rule).eq(rules) {
             return Ok(Vec::new());
         }
-        table.kept = load(rules, now, ledger)?;
-        table.day = day(now);
+        table.kept = self.load(rules, now, ledger)?;
         Ok(table.all())
     }
 
@@ -81,8 +144,7 @@ impl Budgets {
     pub fn reload(&self, now: Time, ledger: &(impl Ledger + ?Sized)) -> Result<(), Error> {
         let mut table = self.lock();
         let rules: Vec<SharedBudget> = table.kept.iter().map(|kept| kept.rule.clone()).collect();
-        table.kept = load(&rules, now, ledger)?;
-        table.day = day(now);
+        table.kept = self.load(&rules, now, ledger)?;
         Ok(())
     }
 
@@ -96,14 +158,18 @@ impl Budgets {
         more: Amount,
         now: Time,
     ) -> Budget {
+        let is_counted = match run {
+            Some(run) => run.counts_in_budgets() || !more.is_nothing(),
+            None => spec.unreported().is_reserved(),
+        };
         let mut table = self.lock();
-        if table.kept.is_empty() {
+        if table.kept.is_empty() || !is_counted {
             return Budget::Room;
         }
-        table.turn_page(now);
+        self.turn_page(&mut table, now);
         let mine = table.kept.iter().filter(|kept| kept.rule.covers(&spec.labels));
         let spent = mine
-            .filter_map(|kept| kept.spent(more, table.reserved_for(&kept.rule, id), now))
+            .filter_map(|kept| kept.spent(more, table.reserved_for(&kept.rule, id)))
             .min_by_key(|(then, _)| *then == Exceeded::Wait);
         match spent {
             Some((_, budget)) => budget,
@@ -123,8 +189,8 @@ impl Budgets {
     pub fn nearing(&self, spec: &RunSpec, spent: Entry) -> Vec<Nearing> {
         let table = self.lock();
         let mine = table.kept.iter().filter(|kept| kept.rule.covers(&spec.labels));
-        let counts = mine.filter(|kept| kept.rule.per == Period::Total || spent.day >= table.day);
-        counts.filter_map(|kept| kept.nearing(spent.amount, table.near_percent)).collect()
+        let counts = mine.filter(|kept| kept.counts(spent));
+        counts.filter_map(|kept| kept.nearing(spent.used.amount, table.near_percent)).collect()
     }
 
     /// Notes what a run has come to, and what it has used up by that; says who has to look again.
@@ -135,7 +201,7 @@ impl Budgets {
         }
         let (tokens, cost_usd_micros) = run.reserves();
         let labels = &run.spec.labels;
-        let freed = match run.live() {
+        let freed = match run.live().filter(|_| run.counts_in_budgets()) {
             Some(_) => {
                 let amount = Amount { tokens, cost_usd_micros };
                 let now = Reserve { labels: labels.clone(), amount };
@@ -149,7 +215,7 @@ impl Budgets {
         } else {
             table.waiting.remove(&run.id);
         }
-        let mut wake = table.charge(labels, spent);
+        let mut wake = self.charge(&mut table, labels, spent);
         if freed {
             wake.extend(table.who_may_go_on());
         }
@@ -170,14 +236,83 @@ impl Budgets {
 
     pub fn status(&self, now: Time) -> Vec<BudgetStatus> {
         let mut table = self.lock();
-        table.turn_page(now);
-        let of = |kept: &Kept| BudgetStatus {
-            rule: kept.rule.clone(),
-            used: kept.used,
-            reserved: table.reserved_for(&kept.rule, &RunId(String::new())),
-            resets_at: kept.resets_at(now),
+        self.turn_page(&mut table, now);
+        let nobody = RunId(String::new());
+        let of = |kept: &Kept| {
+            let reserved = table.reserved_for(&kept.rule, &nobody);
+            let is_full = is_spent(&kept.rule, kept.used.amount.plus(reserved));
+            let rests = |labels: &&BTreeMap<String, String>| is_full && kept.rule.covers(labels);
+            BudgetStatus {
+                rule: kept.rule.clone(),
+                used: kept.used,
+                reserved,
+                day: kept.day.clone(),
+                waiting: table.waiting.values().filter(rests).count(),
+            }
         };
         table.kept.iter().map(of).collect()
+    }
+
+    fn load(
+        &self,
+        rules: &[SharedBudget],
+        now: Time,
+        ledger: &(impl Ledger + ?Sized),
+    ) -> Result<Vec<Kept>, Error> {
+        // One question to the ledger for each time from which some budget counts.
+        let mut accounts: BTreeMap<u64, Vec<Account>> = BTreeMap::new();
+        let mut kept = Vec::new();
+        for rule in rules {
+            let day = self.day_of(rule, now);
+            let since = day.as_ref().map_or(0, |day| slot(day.begins));
+            if let std::collections::btree_map::Entry::Vacant(vacant) = accounts.entry(since) {
+                vacant.insert(ledger.accounts(since)?);
+            }
+            let mine = accounts[&since].iter().filter(|account| rule.covers(&account.labels));
+            let used = mine.fold(Used::default(), |sum, account| sum.plus(account.used));
+            kept.push(Kept { rule: rule.clone(), day, used });
+        }
+        Ok(kept)
+    }
+
+    fn day_of(&self, rule: &SharedBudget, at: Time) -> Option<Day> {
+        match rule.per {
+            Period::Day => Some(self.calendar.day(rule.tz.as_deref(), at)),
+            Period::Total => None,
+        }
+    }
+
+    /// A new day begins with nothing used.
+    fn turn_page(&self, table: &mut Table, now: Time) {
+        for kept in &mut table.kept {
+            if kept.day.as_ref().is_some_and(|day| now >= day.ends) {
+                kept.day = self.day_of(&kept.rule, now);
+                kept.used = Used::default();
+            }
+        }
+    }
+
+    /// Whom a budget that is spent by this concerns.
+    fn charge(
+        &self,
+        table: &mut Table,
+        labels: &BTreeMap<String, String>,
+        spent: Entry,
+    ) -> Vec<RunId> {
+        if spent.used.is_nothing() {
+            return Vec::new();
+        }
+        self.turn_page(table, begin_of(spent.slot));
+        let mut is_newly_spent = false;
+        for kept in table.kept.iter_mut().filter(|kept| kept.rule.covers(labels)) {
+            if !kept.counts(spent) {
+                continue;
+            }
+            let before = kept.used;
+            kept.used = before.plus(spent.used);
+            is_newly_spent |= kept.is_spent() && !is_spent(&kept.rule, before.amount);
+        }
+        if is_newly_spent { table.reserved.keys().cloned().collect() } else { Vec::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -186,63 +321,7 @@ impl Budgets {
     }
 }
 
-fn load(
-    rules: &[SharedBudget],
-    now: Time,
-    ledger: &(impl Ledger + ?Sized),
-) -> Result<Vec<Kept>, Error> {
-    let is_any = |period: Period| rules.iter().any(|rule| rule.per == period);
-    let accounts = |period: Period, since: u64| match is_any(period) {
-        true => ledger.accounts(since),
-        false => Ok(Vec::new()),
-    };
-    let (of_day, of_all) = (accounts(Period::Day, day(now))?, accounts(Period::Total, 0)?);
-    let used = |rule: &SharedBudget| {
-        let accounts: &[Account] = match rule.per {
-            Period::Day => &of_day,
-            Period::Total => &of_all,
-        };
-        let mine = accounts.iter().filter(|account| rule.covers(&account.labels));
-        mine.fold(Amount::default(), |sum, account| sum.plus(account.amount))
-    };
-    Ok(rules.iter().map(|rule| Kept { rule: rule.clone(), used: used(rule) }).collect())
-}
-
 impl Table {
-    /// A new day begins with nothing used.
-    fn turn_page(&mut self, now: Time) {
-        if day(now) <= self.day {
-            return;
-        }
-        self.day = day(now);
-        for kept in self.kept.iter_mut().filter(|kept| kept.rule.per == Period::Day) {
-            kept.used = Amount::default();
-        }
-    }
-
-    /// Whom a budget that is spent by this concerns.
-    fn charge(
-        &mut self,
-        labels: &BTreeMap<String, String>,
-        Entry { day, amount }: Entry,
-    ) -> Vec<RunId> {
-        if amount.is_nothing() {
-            return Vec::new();
-        }
-        self.turn_page(begin_of(day));
-        let today = self.day;
-        let mut is_newly_spent = false;
-        for kept in self.kept.iter_mut().filter(|kept| kept.rule.covers(labels)) {
-            if kept.rule.per == Period::Day && day < today {
-                continue;
-            }
-            let before = kept.used;
-            kept.used = before.plus(amount);
-            is_newly_spent |= kept.is_spent() && !is_spent(&kept.rule, before);
-        }
-        if is_newly_spent { self.reserved.keys().cloned().collect() } else { Vec::new() }
-    }
-
     /// What live attempts other than this run's may still take of a budget.
     fn reserved_for(&self, rule: &SharedBudget, but: &RunId) -> Amount {
         self.reserved
@@ -254,7 +333,7 @@ impl Table {
     fn who_may_go_on(&self) -> Vec<RunId> {
         let has_room = |id: &RunId, labels: &BTreeMap<String, String>| {
             self.kept.iter().filter(|kept| kept.rule.covers(labels)).all(|kept| {
-                !is_spent(&kept.rule, kept.used.plus(self.reserved_for(&kept.rule, id)))
+                !is_spent(&kept.rule, kept.used.amount.plus(self.reserved_for(&kept.rule, id)))
             })
         };
         let may = self.waiting.iter().filter(|(id, labels)| has_room(id, labels));
@@ -268,23 +347,22 @@ impl Table {
 
 impl Kept {
     fn is_spent(&self) -> bool {
-        is_spent(&self.rule, self.used)
+        is_spent(&self.rule, self.used.amount)
+    }
+
+    /// True unless it was spent on a day that is over.
+    fn counts(&self, spent: Entry) -> bool {
+        self.day.as_ref().is_none_or(|day| spent.slot >= slot(day.begins))
     }
 
     /// What it says to a run, if there is nothing left for it. What is only reserved may come back.
-    fn spent(&self, more: Amount, reserved: Amount, now: Time) -> Option<(Exceeded, Budget)> {
-        let used = self.used.plus(more);
+    fn spent(&self, more: Amount, reserved: Amount) -> Option<(Exceeded, Budget)> {
+        let used = self.used.amount.plus(more);
         let then = if is_spent(&self.rule, used) { self.rule.on_exceed } else { Exceeded::Wait };
         let is_full = is_spent(&self.rule, used.plus(reserved));
-        let (name, until) = (self.rule.name.clone(), self.resets_at(now));
+        let until = self.day.as_ref().map(|day| day.ends);
+        let name = self.rule.name.clone();
         is_full.then_some((then, Budget::Spent { name, until, then }))
-    }
-
-    fn resets_at(&self, now: Time) -> Option<Time> {
-        match self.rule.per {
-            Period::Day => Some(begin_of(day(now) + 1)),
-            Period::Total => None,
-        }
     }
 
     /// News once in each period: from below the mark to it or beyond it.
@@ -298,7 +376,8 @@ impl Kept {
         };
         let (tokens, cost) = (self.rule.max_tokens, self.rule.max_cost_usd_micros);
         let is_near = |of: Amount| near(of.tokens, tokens).or(near(of.cost_usd_micros, cost));
-        let (used, max) = is_near(self.used.plus(more)).filter(|_| is_near(self.used).is_none())?;
+        let before = self.used.amount;
+        let (used, max) = is_near(before.plus(more)).filter(|_| is_near(before).is_none())?;
         Some(Nearing { name: self.rule.name.clone(), used, max })
     }
 }
@@ -310,7 +389,7 @@ fn is_spent(rule: &SharedBudget, used: Amount) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use outlast_engine::{Agent, BootId, Context, Limits, create};
+    use outlast_engine::{Agent, BootId, Context, Limits, Unreported, create};
     use outlast_store::Memory;
 
     use super::*;
@@ -326,14 +405,21 @@ mod tests {
             max_cost_usd_micros: None,
             per,
             on_exceed,
+            tz: None,
         }
+    }
+
+    /// When a day of UTC begins.
+    fn midnight(day: u64) -> Time {
+        Time(day * 86_400_000)
     }
 
     /// A run whose turns reserve a hundred tokens each, and whose first is alive.
     fn run(id: &str) -> Run {
         let agent = Agent { kind: "exec".to_owned(), command: vec!["true".to_owned()] };
         let limits = Limits { max_turns: Some(10), max_tokens: Some(1000), ..Limits::default() };
-        let spec = RunSpec { limits, ..RunSpec::command(agent, "/".to_owned()) };
+        let unreported = Some(Unreported::Reserved);
+        let spec = RunSpec { limits, unreported, ..RunSpec::command(agent, "/".to_owned()) };
         let id = RunId(id.to_owned());
         let events = create(&id, spec, &Context::new(NOON, BootId("boot".to_owned())));
         Run::replay(&id, &events).expect("it is legal")
@@ -347,7 +433,8 @@ mod tests {
     }
 
     fn tokens(tokens: u64, day: u64) -> Entry {
-        Entry { day, amount: Amount { tokens, cost_usd_micros: 0 } }
+        let amount = Amount { tokens, cost_usd_micros: 0 };
+        Entry { slot: slot(midnight(day)), used: Used { amount, ..Used::default() } }
     }
 
     fn room(budgets: &Budgets, run: &Run, now: Time) -> Budget {
@@ -361,7 +448,7 @@ mod tests {
         let rooms: Vec<bool> =
             runs.iter().map(|run| room(&budgets, run, NOON) == Budget::Room).collect();
         assert_eq!(rooms, [true, true, true, false], "beyond it by one turn at the most");
-        let until = Some(begin_of(1));
+        let until = Some(midnight(1));
         let expected = Budget::Spent { name: "day".to_owned(), until, then: Exceeded::Wait };
         assert_eq!(room(&budgets, &runs[3], NOON), expected, "what is reserved may come back");
         let _woken = budgets.forget(&runs[0].id);
@@ -380,9 +467,9 @@ mod tests {
         assert_eq!(near(20), [], "that was said");
         assert_eq!(budgets.note(&run, tokens(20, 0)), std::slice::from_ref(&run.id));
         assert!(matches!(room(&budgets, &run, NOON), Budget::Spent { then: Exceeded::Wait, .. }));
-        assert_eq!(room(&budgets, &run, begin_of(1)), Budget::Room);
+        assert_eq!(room(&budgets, &run, midnight(1)), Budget::Room);
         assert_eq!(budgets.note(&run, tokens(100, 0)), [], "of the day before");
-        assert_eq!(room(&budgets, &run, begin_of(1)), Budget::Room);
+        assert_eq!(room(&budgets, &run, midnight(1)), Budget::Room);
     }
 
     #[test]
@@ -390,11 +477,69 @@ mod tests {
         let (budgets, ledger) = (budgets(rule(100, Period::Total, Exceeded::End)), Memory::new());
         let run = run("aaaa");
         let _noted = budgets.note(&run, tokens(100, 0));
-        let spent = room(&budgets, &run, begin_of(400));
+        let spent = room(&budgets, &run, midnight(400));
         assert!(matches!(spent, Budget::Spent { then: Exceeded::End, until: None, .. }));
         let raised = [rule(1000, Period::Total, Exceeded::End)];
         let woken = budgets.follow(&raised, 80, NOON, &ledger).expect("memory can be read");
         assert_eq!(woken, std::slice::from_ref(&run.id));
-        assert_eq!(budgets.status(NOON)[0].used, Amount::default(), "read from the ledger");
+        assert_eq!(budgets.status(NOON)[0].used, Used::default(), "read from the ledger");
+    }
+
+    /// A zone whose days begin three hours before those of UTC.
+    struct East;
+
+    impl Calendar for East {
+        fn day(&self, tz: Option<&str>, at: Time) -> Day {
+            let three_hours_ms = 3 * 3_600_000;
+            let ahead = Utc.day(None, at.plus_ms(three_hours_ms));
+            let back = |at: Time| Time(at.0 - three_hours_ms);
+            let zone = tz.unwrap_or("here").to_owned();
+            Day { begins: back(ahead.begins), ends: back(ahead.ends), zone }
+        }
+    }
+
+    #[test]
+    fn a_day_ends_at_the_midnight_of_its_zone() {
+        let budgets = Budgets::by(Arc::new(East));
+        let day =
+            SharedBudget { tz: Some("East".to_owned()), ..rule(100, Period::Day, Exceeded::Wait) };
+        let noon = midnight(7).plus_ms(12 * 3_600_000);
+        let ledger = Memory::new();
+        assert_eq!(budgets.follow(&[day], 80, noon, &ledger).expect("memory can be read"), []);
+        let run = run("aaaa");
+        let at = |at: Time| Entry { slot: slot(at), ..tokens(100, 0) };
+        assert_eq!(budgets.note(&run, at(midnight(7))), std::slice::from_ref(&run.id));
+        let until = Time(midnight(8).0 - 3 * 3_600_000);
+        let spent =
+            Budget::Spent { name: "day".to_owned(), until: Some(until), then: Exceeded::Wait };
+        assert_eq!(room(&budgets, &run, noon), spent);
+        assert_eq!(
+            room(&budgets, &run, until),
+            Budget::Room,
+            "while it is still the same day in UTC"
+        );
+        let status = &budgets.status(until)[0];
+        assert_eq!(status.day.as_ref().map(|day| day.zone.as_str()), Some("East"));
+    }
+
+    #[test]
+    fn a_plain_command_is_neither_held_back_nor_reserved_for_until_it_reports() {
+        let budgets = budgets(rule(100, Period::Day, Exceeded::Wait));
+        let spender = run("aaaa");
+        let _woken = budgets.note(&spender, tokens(100, 0));
+        let mut plain = run("bbbb");
+        let spec = RunSpec { unreported: Some(Unreported::Nothing), ..(*plain.spec).clone() };
+        plain.spec = Arc::new(spec);
+        assert_eq!(room(&budgets, &plain, NOON), Budget::Room);
+        let asked = |more| budgets.reserve(&plain.id, &plain.spec, Some(&plain), more, NOON);
+        assert_eq!(asked(Amount::default()), Budget::Room);
+        assert_eq!(budgets.status(NOON)[0].reserved, spender_reserve(&spender));
+        let reported = Amount { tokens: 1, cost_usd_micros: 0 };
+        assert!(matches!(asked(reported), Budget::Spent { .. }), "it counts once it reports");
+    }
+
+    fn spender_reserve(run: &Run) -> Amount {
+        let (tokens, cost_usd_micros) = run.reserves();
+        Amount { tokens, cost_usd_micros }
     }
 }

@@ -75,6 +75,8 @@ pub struct Due {
     /// The order that the step is under.
     pub stop: Option<StopMode>,
     pub workspace: Option<WorkspaceOp>,
+    /// How the children that go on are to be stopped, with all below them.
+    pub stop_children: Option<StopMode>,
     /// The run comes to its end: [`Input::Finished`] is the next input.
     pub is_finishing: bool,
 }
@@ -214,6 +216,7 @@ impl Conductor {
                 Effect::PrepareWorkspace => due.workspace = Some(WorkspaceOp::Prepare),
                 Effect::DiscardWorkspace => due.workspace = Some(WorkspaceOp::Discard),
                 Effect::RemoveWorkspace => due.workspace = Some(WorkspaceOp::Remove),
+                Effect::StopChildren { mode } => due.stop_children = Some(mode),
                 Effect::Finish { .. } => due.is_finishing = true,
             }
         }
@@ -233,7 +236,9 @@ impl Conductor {
     /// it has heard already.
     pub fn has_just_ended(&mut self) -> bool {
         let has_ended = self.fenced.run().ended_at.is_some();
-        has_ended && !std::mem::replace(&mut self.has_told_parent, true)
+        // One that was exhausted may have been opened again.
+        let had_ended = std::mem::replace(&mut self.has_told_parent, has_ended);
+        has_ended && !had_ended
     }
 }
 
@@ -251,7 +256,7 @@ fn propose(
 ) -> Option<Proposal> {
     let proposal = fenced.propose(input, context, shared.tell())?;
     let spent = proposal.append.spent;
-    if spent.amount.is_nothing() {
+    if spent.used.amount.is_nothing() {
         return Some(proposal);
     }
     let after = shared.context_after(fenced.run(), context, spent);

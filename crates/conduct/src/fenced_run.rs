@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use outlast_engine::{
-    Context, Decided, Effect, Input, Notice, Run, RunId, RunSpec, Time, decide_new,
+    Context, Decided, Effect, Event, Illegal, Input, Notice, Run, RunId, RunSpec, Time,
+    decide_fork, decide_new,
 };
-use outlast_store::{Amount, Append, Entry, Outgoing, day};
+use outlast_store::{Append, Entry, Outgoing, Used, slot};
 
 /// Puts a notice into the words that leave the daemon: JSON, the same for every sink.
 pub trait Tell {
@@ -42,11 +43,7 @@ fn put(outgoing: &mut Vec<Outgoing>, notice: &Notice, body: String) {
 
 /// What a run has used up from the one to the other.
 fn spent(before: &Run, after: &Run, context: &Context) -> Entry {
-    let amount = |run: &Run| Amount {
-        tokens: run.spend.tokens(),
-        cost_usd_micros: run.spend.cost_usd_micros,
-    };
-    Entry { day: day(context.now), amount: amount(after).minus(amount(before)) }
+    Entry { slot: slot(context.now), used: Used::by(after).minus(Used::by(before)) }
 }
 
 /// A run, and the right to write to it: the epoch that the store checks.
@@ -82,7 +79,23 @@ impl FencedRun {
         epoch: u64,
         tell: &dyn Tell,
     ) -> (Append, Self) {
-        let Decided { events, after, notices, .. } = decide_new(id, spec, context);
+        Self::begin(id, decide_new(id, spec, context), epoch, tell)
+    }
+
+    /// The append that makes a fork, of the events that it has of another run.
+    pub fn fork(
+        id: &RunId,
+        spec: RunSpec,
+        prefix: &[Event],
+        context: &Context,
+        epoch: u64,
+        tell: &dyn Tell,
+    ) -> Result<(Append, Self), Illegal> {
+        Ok(Self::begin(id, decide_fork(id, spec, prefix, context)?, epoch, tell))
+    }
+
+    fn begin(id: &RunId, decided: Decided, epoch: u64, tell: &dyn Tell) -> (Append, Self) {
+        let Decided { events, after, notices, .. } = decided;
         let append = Append {
             run: id.clone(),
             expected_seq: 0,

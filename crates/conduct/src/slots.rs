@@ -1,4 +1,4 @@
-//! Slots: how many runs may work at once, in all, per label, per loop file, and with how much free memory.
+//! Slots: how many runs may work at once, in all, per label, per loop file, per queue, and with how much free memory.
 //!
 //! A run holds a slot while it works and none while it rests. Waiting runs are asked in order of priority, then of
 //! age. Without limits every run goes on, and nothing is counted.
@@ -19,6 +19,8 @@ struct Table {
     rules: Concurrency,
     holders: BTreeMap<RunId, Kind>,
     waiting: BTreeMap<Rank, Kind>,
+    /// The queues for which a run has named a number; the newest such run counts.
+    queues: BTreeMap<String, Width>,
 }
 
 /// What the rules look at.
@@ -26,6 +28,15 @@ struct Table {
 struct Kind {
     labels: BTreeMap<String, String>,
     workflow: Option<(String, u32)>,
+    /// The queue that it is in.
+    queue: Option<String>,
+}
+
+/// How many slots a queue has, and when the run was made that said so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Width {
+    slots: u32,
+    since: Time,
 }
 
 /// The order of waiting runs: the smallest first.
@@ -44,6 +55,32 @@ pub enum Queueing {
     StaysOut,
 }
 
+/// What keeps a run from a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Full {
+    InAll {
+        most: u32,
+    },
+    Label {
+        label: String,
+        most: u32,
+    },
+    /// Runs of the same loop file.
+    File {
+        most: u32,
+    },
+    /// Runs of the same queue.
+    Queue {
+        name: String,
+        most: u32,
+    },
+    Memory {
+        least_mb: u64,
+    },
+    /// Runs that come first have not started yet.
+    Behind,
+}
+
 impl Slots {
     /// Follows the rules of a config that has changed; says which run to ask if that made room.
     pub fn follow(&self, rules: &Concurrency) -> Option<RunId> {
@@ -59,6 +96,7 @@ impl Slots {
     pub fn take(&self, id: &RunId, spec: &RunSpec, since: Time, free_mb: impl Fn() -> u64) -> Slot {
         let mut table = self.lock();
         let kind = Kind::of(spec);
+        table.heed(spec, since);
         if !table.is_limited(&kind) || table.holders.contains_key(id) {
             return Slot::Free;
         }
@@ -71,10 +109,49 @@ impl Slots {
         Slot::Free
     }
 
+    /// What keeps a run from a slot just now.
+    pub fn full(&self, spec: &RunSpec, free_mb: impl Fn() -> u64) -> Full {
+        let table = self.lock();
+        let kind = Kind::of(spec);
+        let rules = &table.rules;
+        let used = |has: &dyn Fn(&Kind) -> bool| {
+            u32::try_from(table.holders.values().filter(|other| has(other)).count())
+                .unwrap_or(u32::MAX)
+        };
+        let of_label = rules.per_label.iter().find(|(label, most)| {
+            kind.has(label) && used(&|other: &Kind| other.has(label)) >= **most
+        });
+        if let Some((label, most)) = of_label {
+            return Full::Label { label: label.clone(), most: *most };
+        }
+        if let Some((path, most)) = &kind.workflow {
+            let is_same =
+                |other: &Kind| other.workflow.as_ref().is_some_and(|(its, _)| its == path);
+            if used(&is_same) >= *most {
+                return Full::File { most: *most };
+            }
+        }
+        let width = |name: &String| Some((name.clone(), table.width(name)?));
+        if let Some((name, most)) = kind.queue.as_ref().and_then(width) {
+            let is_same = |other: &Kind| other.queue.as_ref() == Some(&name);
+            if used(&is_same) >= most {
+                return Full::Queue { name, most };
+            }
+        }
+        match (rules.max_runs, rules.min_free_memory_mb) {
+            (Some(most), _) if used(&|_| true) >= most => Full::InAll { most },
+            (_, Some(least_mb)) if table.lacks_memory(&free_mb) => Full::Memory { least_mb },
+            _ => Full::Behind,
+        }
+    }
+
     /// Notes what a run has come to; says which run to ask next if that left a place.
     pub fn note(&self, run: &Run, queueing: Queueing) -> Option<RunId> {
         let mut table = self.lock();
         let rank = Rank::of(&run.id, &run.spec, run.created_at);
+        if !run.has_ended() {
+            table.heed(&run.spec, run.created_at);
+        }
         if run.wants_slot() && queueing == Queueing::Joins {
             table.waiting.insert(rank, Kind::of(&run.spec));
         } else {
@@ -93,6 +170,12 @@ impl Slots {
         let mut table = self.lock();
         table.holders.remove(id);
         table.waiting.retain(|rank, _| rank.run != *id);
+        let Table { holders, waiting, queues, .. } = &mut *table;
+        let is_used = |name: &String| {
+            let mut kinds = holders.values().chain(waiting.values());
+            kinds.any(|kind| kind.queue.as_ref() == Some(name))
+        };
+        queues.retain(|name, _| is_used(name));
         table.next()
     }
 
@@ -114,6 +197,7 @@ impl Table {
             || self.rules.min_free_memory_mb.is_some()
             || !self.rules.per_label.is_empty()
             || kind.workflow.is_some()
+            || kind.queue.is_some()
     }
 
     fn has_room(&self, kind: &Kind) -> bool {
@@ -128,7 +212,32 @@ impl Table {
                 |other: &&Kind| other.workflow.as_ref().is_some_and(|(its, _)| its == path);
             is_below(*most, holders().filter(is_same).count())
         });
-        in_all && of_labels && of_file
+        let of_queue = kind.queue.as_ref().is_none_or(|name| {
+            let is_same = |other: &&Kind| other.queue.as_ref() == Some(name);
+            self.width(name).is_none_or(|most| is_below(most, holders().filter(is_same).count()))
+        });
+        in_all && of_labels && of_file && of_queue
+    }
+
+    /// How many runs of a queue may work at once: what was last asked for, or one. `None` where the config says it, by
+    /// the label that runs of a queue have.
+    fn width(&self, queue: &str) -> Option<u32> {
+        let is_named = || self.rules.per_label.contains_key(&format!("queue={queue}"));
+        match self.queues.get(queue) {
+            Some(width) => Some(width.slots),
+            None => (!is_named()).then_some(1),
+        }
+    }
+
+    /// Notes how many slots a run says that its queue has.
+    fn heed(&mut self, spec: &RunSpec, since: Time) {
+        let (Some(name), Some(slots)) = (&spec.queue.name, spec.queue.most_of_queue) else {
+            return;
+        };
+        let is_newer = self.queues.get(name).is_none_or(|known| known.since <= since);
+        if is_newer {
+            self.queues.insert(name.clone(), Width { slots, since });
+        }
     }
 
     fn lacks_memory(&self, free_mb: impl Fn() -> u64) -> bool {
@@ -149,7 +258,7 @@ impl Kind {
             .as_ref()
             .zip(spec.queue.most_of_workflow)
             .map(|(workflow, most)| (workflow.path.clone(), most));
-        Self { labels: spec.labels.clone(), workflow }
+        Self { labels: spec.labels.clone(), workflow, queue: spec.queue.name.clone() }
     }
 
     /// True for a label of this kind: `k`, or `k=v`.
@@ -220,6 +329,33 @@ mod tests {
         assert_eq!(take(&slots, "c", &spec(0, &[("repo", "web")])), Slot::Free);
         assert_eq!(take(&slots, "d", &spec(0, &[("repo", "web")])), Slot::Taken);
         assert_eq!(take(&slots, "e", &spec(0, &[("repo", "api")])), Slot::Free);
+    }
+
+    #[test]
+    fn a_queue_has_one_slot_or_as_many_as_were_last_asked_for() {
+        let slots = slots(Concurrency::default());
+        let queued = |most_of_queue| {
+            let name = Some("gpu".to_owned());
+            RunSpec { queue: Queue { name, most_of_queue, ..Queue::default() }, ..spec(0, &[]) }
+        };
+        assert_eq!(take(&slots, "a", &queued(None)), Slot::Free);
+        assert_eq!(take(&slots, "b", &queued(None)), Slot::Taken);
+        assert_eq!(take(&slots, "d", &spec(0, &[])), Slot::Free, "it is in no queue");
+        assert_eq!(take(&slots, "c", &queued(Some(2))), Slot::Free);
+        assert_eq!(take(&slots, "b", &queued(None)), Slot::Taken, "two work");
+        slots.forget(&id("a"));
+        assert_eq!(take(&slots, "b", &queued(None)), Slot::Free, "the queue stays as wide");
+    }
+
+    #[test]
+    fn a_queue_that_the_config_names_has_the_slots_of_the_config() {
+        let per_label = [("queue=gpu".to_owned(), 2)].into();
+        let slots = slots(Concurrency { per_label, ..Concurrency::default() });
+        let name = Some("gpu".to_owned());
+        let queue = Queue { name, ..Queue::default() };
+        let queued = RunSpec { queue, ..spec(0, &[("queue", "gpu")]) };
+        assert_eq!(["a", "b"].map(|run| take(&slots, run, &queued)), [Slot::Free, Slot::Free]);
+        assert_eq!(take(&slots, "c", &queued), Slot::Taken);
     }
 
     #[test]

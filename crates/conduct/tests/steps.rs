@@ -261,3 +261,68 @@ fn a_step_that_has_run_is_not_started_by_the_shim_that_another_daemon_launched_i
     let looks = effects.iter().any(|it| matches!(it, Effect::LookForProcesses { .. }));
     assert!(looks, "who is left of it is looked for by identity: {effects:?}");
 }
+
+/// What is found of a step whose launch was noted.
+fn noted_launch(has_spec: bool) -> News {
+    let (note, has_run_dir, has_leftovers) = (Note::Launch, true, false);
+    News::Evidence(Ok(Evidence { note, has_run_dir, has_spec, has_leftovers }))
+}
+
+/// The monitor of a step whose shim was slow to answer, at the question of who is alive of it.
+fn slow_shim() -> (StepMonitor, World) {
+    let (mut monitor, world) = monitor();
+    tell(&mut monitor, &world, News::Greeted(Greeting::NoDirectory));
+    assert!(matches!(tell(&mut monitor, &world, never_launched())[..], [Effect::Launch]));
+    // Start is in the pipe of the shim, which has not come to its lock yet.
+    tell(&mut monitor, &world, News::Launched(Launched::NoAnswer { baseline: None }));
+    sleep(&mut monitor, &world);
+    tell(&mut monitor, &world, News::Greeted(Greeting::NotThere));
+    tell(&mut monitor, &world, no_records());
+    let effects = tell(&mut monitor, &world, noted_launch(true));
+    assert!(matches!(effects[..], [Effect::LookForProcesses { main: None }]), "{effects:?}");
+    (monitor, world)
+}
+
+#[test]
+fn a_step_that_ran_and_vanished_while_its_evidence_was_weighed_is_not_launched_again() {
+    let (mut monitor, world) = slow_shim();
+    // The shim wakes, runs the command, loses its directory and is killed: all before processes are looked for.
+    let mut effects = tell(&mut monitor, &world, News::Seen(Ok(Seen::default())));
+    assert!(matches!(effects[..], [Effect::GatherEvidence]), "{effects:?}");
+    effects = tell(&mut monitor, &world, noted_launch(false));
+    assert!(matches!(effects[..], [Effect::Connect]), "{effects:?}");
+    effects = tell(&mut monitor, &world, News::Greeted(Greeting::NoDirectory));
+    assert!(matches!(effects.last(), Some(Effect::LookForProcesses { .. })), "{effects:?}");
+    effects = tell(&mut monitor, &world, News::Seen(Ok(Seen::default())));
+    let report = effects.iter().find_map(|effect| match effect {
+        Effect::Report { report, .. } => Some((report.custody, report.end.clone())),
+        _ => None,
+    });
+    assert_eq!(report, Some((Custody::Nobody, None)), "how it ended is not known: {effects:?}");
+    assert!(monitor.is_done());
+}
+
+#[test]
+fn a_step_whose_shim_was_killed_before_it_did_anything_is_launched_again() {
+    let (mut monitor, world) = slow_shim();
+    tell(&mut monitor, &world, News::Seen(Ok(Seen::default())));
+    assert!(matches!(tell(&mut monitor, &world, noted_launch(true))[..], [Effect::Launch]));
+    // What was seen before that launch says nothing of the shim that came of it.
+    tell(&mut monitor, &world, News::Launched(Launched::NoAnswer { baseline: None }));
+    sleep(&mut monitor, &world);
+    tell(&mut monitor, &world, News::Greeted(Greeting::NotThere));
+    tell(&mut monitor, &world, no_records());
+    let effects = tell(&mut monitor, &world, noted_launch(true));
+    assert!(matches!(effects[..], [Effect::LookForProcesses { main: None }]), "{effects:?}");
+}
+
+#[test]
+fn a_launch_that_was_noted_and_has_no_spec_may_have_run_and_one_with_its_spec_has_not() {
+    let (has_run_dir, has_leftovers) = (true, false);
+    let evidence = |note, has_spec| Evidence { note, has_run_dir, has_spec, has_leftovers };
+    assert!(evidence(Note::Launch, false).may_have_run());
+    assert!(!evidence(Note::Launch, true).may_have_run());
+    assert!(!evidence(Note::Other, false).may_have_run(), "it was not launched yet");
+    assert!(!evidence(Note::None, false).may_have_run(), "it was not launched yet");
+    assert!(Evidence { has_leftovers: true, ..evidence(Note::Launch, true) }.may_have_run());
+}

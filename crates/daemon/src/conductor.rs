@@ -3,6 +3,7 @@
 //! [`Conductor`] decides and has no IO; this task has the mailbox, the journal, the task of the step that is due, and
 //! the snapshot that other tasks look at.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +25,10 @@ use crate::mailbox::{Handle, Message, Snapshot};
 use crate::notify::Words;
 use crate::redaction;
 use crate::reserve;
+use crate::sight::Sight;
 use crate::silence::SilenceProbe;
 use crate::steps::StepTask;
+use crate::successors;
 use crate::supervisor::Supervisor;
 use crate::view;
 use crate::workspace_op::WorkspaceTask;
@@ -67,6 +70,8 @@ struct Driver {
     snapshot: watch::Sender<Snapshot>,
     step: Option<StepTask>,
     workspace_task: Option<WorkspaceTask>,
+    /// The children that this daemon has stopped for the run.
+    stopped_children: BTreeSet<RunId>,
     /// What keeps us from the journal, and what keeps the task of the step from its work: each ends by itself.
     journal_trouble: Option<Trouble>,
     step_trouble: Option<Trouble>,
@@ -156,6 +161,7 @@ impl Driver {
             snapshot,
             step,
             workspace_task,
+            stopped_children: BTreeSet::new(),
             journal_trouble,
             step_trouble,
             silence,
@@ -227,6 +233,7 @@ impl Driver {
                 }
             }
             Message::Shim { pid } => self.snapshot.send_modify(|snapshot| snapshot.shim_pid = pid),
+            Message::Looked => self.snapshot.send_modify(|it| it.sight = Sight::Known),
             Message::Trouble { trouble } => {
                 let is_unreachable =
                     trouble.as_ref().is_some_and(|it| it.code == TroubleCode::Unreachable);
@@ -416,6 +423,7 @@ impl Driver {
             let due = self.conductor.due();
             self.see_to_step(&due);
             self.see_to_workspace(&due);
+            self.see_to_children(&due);
             if !due.is_finishing {
                 return Ok(());
             }
@@ -456,9 +464,27 @@ impl Driver {
         }
     }
 
-    /// A run that has ended has its parent hear of it.
+    /// Has the children stopped that go on, each once by this daemon.
+    fn see_to_children(&mut self, due: &Due) {
+        let Some(mode) = due.stop_children else { return };
+        let run = self.conductor.run();
+        let new: Vec<RunId> = run
+            .live_child_ids()
+            .filter(|id| !self.stopped_children.contains(*id))
+            .cloned()
+            .collect();
+        self.stopped_children.extend(new.iter().cloned());
+        children::stop(&self.supervisor, &run.id, new, mode);
+    }
+
+    /// A run that has ended has its parent hear of it, and the runs that start after it.
     fn tell_parent(&mut self) {
-        if self.conductor.has_just_ended() && self.conductor.run().spec.parent.is_some() {
+        if !self.conductor.has_just_ended() {
+            return;
+        }
+        successors::ended(&self.supervisor, self.conductor.run());
+        children::stop_bound(&self.supervisor, &self.conductor.run().id);
+        if self.conductor.run().spec.parent.is_some() {
             children::ended(&self.supervisor, self.conductor.shared());
         }
     }
@@ -473,7 +499,7 @@ impl Driver {
             tracing::error!(run = %id, %error, "cannot leave in the run's directory how it ended");
         }
         if let Err(error) = files::remove(&dir.env()) {
-            tracing::error!(run = %id, %error, "cannot remove the run's environment; `outlast doctor` will show it");
+            tracing::error!(run = %id, %error, "cannot remove the run's environment; outlast doctor will show it");
         }
         hook!("daemon.finished");
     }

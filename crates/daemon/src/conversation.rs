@@ -51,6 +51,19 @@ pub(crate) fn of(run: &Run, dir: &RunDir) -> io::Result<Conversation> {
     };
     let read = |bytes: Vec<u8>| serde_json::from_slice::<Session>(&bytes).map_err(io::Error::other);
     let left = bytes.map(read).transpose()?.filter(|it| it.kind == *kind && it.is_sound());
+    // An agent that remembers what was undone would build upon it.
+    if run.is_after_restore(attempt.turn, attempt.number) {
+        let why = "the workspace was put back to the end of the turn before".to_owned();
+        return Ok(Conversation { session: None, past: Past::Left { why } });
+    }
+    if let Some(back) = run.went_back(attempt.turn, attempt.number) {
+        let why = format!("the workspace was put back to the end of turn {}", back.back_to);
+        return Ok(Conversation { session: None, past: Past::Left { why } });
+    }
+    if run.is_first_of_fork(attempt.turn, attempt.number) && left.is_none() {
+        let why = "this run is a fork, which begins one of its own".to_owned();
+        return Ok(Conversation { session: None, past: Past::Left { why } });
+    }
     Ok(choose(run.spec.driving.session, attempt.turn, attempt.number, left))
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn leave(dir: &RunDir, run: &Run, world: &World) -> io::Result<()> {
 
 /// Writes over the run's environment, which is needed no longer and has its room on the disk.
 fn in_its_place(dir: &RunDir, json: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).open(dir.env())?;
+    let mut file = outlast_home::regular::open_with(OpenOptions::new().write(true), &dir.env())?;
     file.write_all(json)?;
     file.set_len(u64::try_from(json.len()).unwrap_or(u64::MAX))?;
     std::fs::rename(dir.env(), dir.ended())
@@ -46,7 +46,7 @@ fn in_its_place(dir: &RunDir, json: &[u8]) -> io::Result<()> {
 
 /// How the run ended, by its directory; `None` if that does not say.
 pub(crate) fn read(dir: &RunDir, world: &World) -> io::Result<Option<FoundEnd>> {
-    let bytes = match std::fs::read(dir.ended()) {
+    let bytes = match outlast_home::regular::read(&dir.ended()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         read => read?,
     };

@@ -14,6 +14,7 @@ use outlast_wire::shim::Revive;
 use outlast_wire::words::{TroubleCode, Word};
 use tokio::sync::watch;
 
+use crate::diary::Diary;
 use crate::instance;
 use crate::leaving::Leaving;
 use crate::lineage::{Lineage, Unraised};
@@ -36,6 +37,7 @@ pub(crate) struct Ground {
     pub(crate) world: World,
     pub(crate) epoch: u64,
     pub(crate) lineage: Lineage,
+    pub(crate) diary: Diary,
     pub(crate) started_at: String,
     /// When this daemon came to be, as a time that runs are compared with.
     pub(crate) began: Time,
@@ -59,6 +61,7 @@ pub(crate) struct Parts {
     pub(crate) world: World,
     pub(crate) epoch: u64,
     pub(crate) lineage: Lineage,
+    pub(crate) diary: Diary,
     pub(crate) store: Arc<dyn Journal>,
     pub(crate) settings: Settings,
     pub(crate) mode: Mode,
@@ -67,8 +70,19 @@ pub(crate) struct Parts {
 
 impl Ground {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { layout, exe, build, world, epoch, lineage, store, settings, mode, service } =
-            parts;
+        let Parts {
+            layout,
+            exe,
+            build,
+            world,
+            epoch,
+            lineage,
+            diary,
+            store,
+            settings,
+            mode,
+            service,
+        } = parts;
         let began = world.now();
         Arc::new(Self {
             scopes: Scopes::new(service.bus()),
@@ -82,6 +96,7 @@ impl Ground {
             world,
             epoch,
             lineage,
+            diary,
             began,
             store,
             settings,

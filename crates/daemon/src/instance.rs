@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use outlast_engine::BootId;
 use outlast_home::holder::{self, Holder};
-use outlast_home::layout::Layout;
+use outlast_home::layout::{FOR_ALL, FOR_ALL_LATER, Layout};
 use outlast_home::lock;
 use outlast_wire::again;
 use outlast_wire::codes::Code;
@@ -93,8 +93,13 @@ impl Instance {
 
 fn open(path: &Path) -> Result<File, Refusal> {
     match lock::open(path) {
-        // No daemon holds a directory.
-        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+        // No daemon holds a directory or a pipe.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput
+            ) =>
+        {
             files::set_aside(path).and_then(|_| lock::open(path))
         }
         opened => opened,
@@ -110,7 +115,7 @@ fn already_running(path: &Path) -> Refusal {
         None => "it has not said who it is yet".to_owned(),
     };
     Refusal::new(Code::DaemonRunning, format!("a daemon already holds {} ({who})", path.display()))
-        .hint("`outlast daemon status` shows it, `outlast daemon stop` ends it and leaves its runs alive")
+        .hint("look at it, or stop it; its runs keep running:\noutlast daemon status\noutlast daemon stop")
 }
 
 fn cannot(path: &Path, error: &io::Error) -> Refusal {
@@ -162,6 +167,27 @@ pub(crate) fn keep_clock(layout: &Layout, boot: &BootId, reading: Reading) -> io
     let kept = KeptClock { boot: boot.0.clone(), wall_ms, boot_ms };
     let json = serde_json::to_vec(&kept).map_err(io::Error::other)?;
     files::write_whole(&layout.clock(), &json, Lasting::Process)
+}
+
+/// True if `daemon stop` ended the daemon before this one: a daemon that waited for the lock leaves, too.
+pub(crate) fn is_to_stay_down(layout: &Layout) -> bool {
+    marker(layout).is_some_and(|it| it == FOR_ALL.as_bytes() || it == FOR_ALL_LATER.as_bytes())
+}
+
+/// True if the daemon before this one was dead when it was ordered to stay stopped.
+pub(crate) fn was_dead_before_the_order(layout: &Layout) -> bool {
+    marker(layout).is_some_and(|it| it == FOR_ALL_LATER.as_bytes())
+}
+
+/// What the marker of a stop holds. One that is longer is not ours.
+fn marker(layout: &Layout) -> Option<Vec<u8>> {
+    let most = FOR_ALL.len().max(FOR_ALL_LATER.len());
+    files::read_regular(&layout.stopped_marker(), most).ok()
+}
+
+/// The same, for a daemon that waits for the lock as well.
+pub(crate) fn mark_stopped_for_all(layout: &Layout) -> io::Result<()> {
+    files::write_whole(&layout.stopped_marker(), FOR_ALL.as_bytes(), Lasting::Power)
 }
 
 /// Shims leave the daemon down from here on.

@@ -9,16 +9,20 @@
 //! time in its place; threads, room and the world.
 
 mod options;
+mod search;
 mod serve;
 
+mod answer_links;
 mod ground;
 mod leaving;
 mod mailbox;
 mod refusal;
+mod sight;
 
 mod children;
 mod conductor;
 mod ended;
+mod successors;
 mod view;
 mod workspace;
 mod workspace_op;
@@ -32,6 +36,7 @@ mod redaction;
 mod request;
 mod response;
 mod silence;
+mod snapshots;
 mod steps;
 mod tail;
 mod watch;
@@ -40,6 +45,7 @@ mod order_book;
 mod reconciler;
 mod recovery;
 mod restarts;
+mod retention;
 mod supervisor;
 mod watchers;
 
@@ -55,6 +61,7 @@ mod trace;
 mod triggers;
 
 mod custody;
+mod diary;
 mod door;
 mod instance;
 mod lineage;

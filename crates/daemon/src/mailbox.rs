@@ -9,6 +9,7 @@ use outlast_wire::api::Trouble;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::activity::AgentWatch;
+use crate::sight::Sight;
 
 /// What a conductor is told.
 pub(crate) enum Message {
@@ -21,6 +22,8 @@ pub(crate) enum Message {
     Shim { pid: Option<u32> },
     /// What keeps the task of the step from its work, or no longer does.
     Trouble { trouble: Option<Trouble> },
+    /// The task of a step that an earlier daemon launched has seen what became of it, and has said so before this.
+    Looked,
 }
 
 /// A run as every task may see it.
@@ -29,11 +32,13 @@ pub(crate) struct Snapshot {
     pub(crate) run: Arc<Run>,
     pub(crate) shim_pid: Option<u32>,
     pub(crate) trouble: Option<Trouble>,
+    pub(crate) sight: Sight,
 }
 
 impl Snapshot {
     pub(crate) fn of(run: &Run) -> Self {
-        Self { run: Arc::new(run.clone()), shim_pid: None, trouble: None }
+        let sight = Sight::of(run);
+        Self { run: Arc::new(run.clone()), shim_pid: None, trouble: None, sight }
     }
 }
 

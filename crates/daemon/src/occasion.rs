@@ -7,8 +7,8 @@ use serde_json::Value;
 pub(crate) enum Occasion {
     /// A person's request.
     Asked,
-    /// Something that came to a trigger, and what the run is told of it.
-    Came { origin: Origin, told: Value },
+    /// Something that came to a trigger, and what the run is told of it. `name` is the run's.
+    Came { origin: Origin, told: Value, name: Option<String> },
     /// Nothing yet: only whether runs of this kind can be made.
     Tried,
 }

@@ -72,6 +72,9 @@ pub(crate) struct Taken {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) by: Option<By>,
     pub(crate) at_ms: u64,
+    /// A digest of what it says; absent in a book from before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) said: Option<String>,
 }
 
 impl Taken {
@@ -94,13 +97,13 @@ impl Taken {
 
     /// As the journals of runs have it.
     fn order(&self) -> Order {
-        Order { id: Some(self.id.clone()), by: self.by.clone(), answers: None }
+        Order { id: Some(self.id.clone()), by: self.by.clone(), ..Order::default() }
     }
 }
 
 pub(crate) fn by_view(by: &By) -> ByView {
     match by {
-        By::User { uid } => ByView::User { uid: *uid },
+        By::User { uid, via } => ByView::User { uid: *uid, via: via.clone() },
         By::Run { run } => ByView::Run { run: run.0.clone() },
         By::Daemon => ByView::Daemon,
     }
@@ -181,10 +184,12 @@ impl Book {
         id: &str,
         verb: Verb,
         trigger: Option<&str>,
+        said: Option<&str>,
     ) -> Result<Option<Taken>, Refusal> {
         let page = self.page();
         let Some(taken) = page.0.iter().find(|taken| taken.id == id) else { return Ok(None) };
-        if taken.verb == verb && taken.trigger.as_deref() == trigger {
+        let says_the_same = taken.said.is_none() || taken.said.as_deref() == said;
+        if taken.verb == verb && taken.trigger.as_deref() == trigger && says_the_same {
             return Ok(Some(taken.clone()));
         }
         let (was, when) = (taken.verb.word(), taken.when_and_who());
@@ -222,8 +227,8 @@ mod tests {
     use super::*;
 
     fn taken(id: &str, verb: Verb) -> Taken {
-        let (trigger, trigger_id, by) = (None, None, Some(By::User { uid: 7 }));
-        Taken { id: id.to_owned(), verb, trigger, trigger_id, by, at_ms: 0 }
+        let (trigger, trigger_id, by) = (None, None, Some(By::User { uid: 7, via: None }));
+        Taken { id: id.to_owned(), verb, trigger, trigger_id, by, at_ms: 0, said: None }
     }
 
     #[test]

@@ -124,6 +124,17 @@ impl Reader {
         self.offset
     }
 
+    /// How long the output is by now, with what was not kept of it.
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        Ok(self.log.metadata()?.len())
+    }
+
+    /// The bytes that were not kept, as far as the index says.
+    pub(crate) fn gap(&self) -> Option<(u64, u64)> {
+        let header = self.header().ok()?;
+        (header.gap_from < header.gap_to).then_some((header.gap_from, header.gap_to))
+    }
+
     /// Goes to a byte. What is beyond the end is waited for.
     pub(crate) fn seek(&mut self, offset: u64) -> io::Result<()> {
         self.offset = offset;
@@ -155,8 +166,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Goes to the start of the last `lines` lines, of one stream or of all.
-    pub(crate) fn seek_tail(&mut self, lines: u64, stream: Option<Stream>) -> io::Result<()> {
+    /// Goes to the start of the last `lines` lines, of one stream or of all. Answers how many of them there are.
+    pub(crate) fn seek_tail(&mut self, lines: u64, stream: Option<Stream>) -> io::Result<u64> {
         if self.index.is_none() {
             return self.seek_raw_tail(lines);
         }
@@ -182,7 +193,8 @@ impl Reader {
             for (index, _) in bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
                 let is_last_byte = at_end && index + 1 == bytes.len();
                 if !is_last_byte && wanted == 1 {
-                    return self.seek(chunk.offset + index as u64 + 1);
+                    self.seek(chunk.offset + index as u64 + 1)?;
+                    return Ok(lines);
                 }
                 wanted -= u64::from(!is_last_byte);
             }
@@ -190,24 +202,25 @@ impl Reader {
             self.offset = chunk.offset;
             self.chunk = number;
         }
-        Ok(())
+        // What is before the first end of a line is a line, too, if there is anything.
+        let first = u64::from(!at_end && wanted > 0);
+        Ok(lines - wanted + first)
     }
 
     /// To the start of the last `lines` lines of the bytes, as far back as is reasonable.
-    fn seek_raw_tail(&mut self, lines: u64) -> io::Result<()> {
+    fn seek_raw_tail(&mut self, lines: u64) -> io::Result<u64> {
         let end = self.log.metadata()?.len();
         let from = end.saturating_sub(RAW_TAIL);
         let mut bytes = vec![0; usize::try_from(end - from).map_err(io::Error::other)?];
         self.log.read_exact_at(&mut bytes, from)?;
-        let lines = usize::try_from(lines).unwrap_or(usize::MAX);
+        let most = usize::try_from(lines).unwrap_or(usize::MAX);
         let ends = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
-        let mut inner = ends.map(|(index, _)| index + 1).filter(|start| *start < bytes.len());
-        let start = match lines.checked_sub(1) {
-            None => bytes.len(),
-            Some(before) => inner.nth(before).unwrap_or(0),
-        };
+        let inner = ends.map(|(index, _)| index + 1).filter(|start| *start < bytes.len());
+        // The starts of the last lines, the last first; the first line of all starts at 0.
+        let starts = inner.chain((!bytes.is_empty()).then_some(0)).take(most);
+        let (count, start) = starts.fold((0, bytes.len()), |(count, _), start| (count + 1, start));
         self.offset = from + start as u64;
-        Ok(())
+        Ok(count)
     }
 
     /// The next piece, at the offset where the last one ended.

@@ -16,6 +16,7 @@ use crate::conductor;
 use crate::lanes::Lane;
 use crate::recovery;
 use crate::reserve;
+use crate::successors;
 use crate::supervisor::{Supervisor, strays};
 use crate::waiter;
 use outlast_conduct::fenced_run::FencedRun;
@@ -85,6 +86,7 @@ pub(crate) fn load(supervisor: &Arc<Supervisor>) -> Result<usize, Error> {
     let parents: Vec<Run> = loaded.values().cloned().collect();
     carry_out(supervisor, loaded);
     children::catch_up(supervisor, &parents)?;
+    parents.iter().for_each(|run| successors::look(supervisor, run));
     supervisor.notices.wake_waiting();
     supervisor.notices.prune();
     Ok(open.len())
@@ -147,6 +149,7 @@ pub(crate) fn take_over(supervisor: &Arc<Supervisor>, id: &RunId) {
             supervisor.restarts.conducted(id);
             let (parent, first) = (run.clone(), supervisor.first_news(&run));
             conductor::start(supervisor, FencedRun::new(run, supervisor.ground.epoch), Some(first));
+            successors::look(supervisor, &parent);
             if let Err(error) = children::catch_up(supervisor, &[parent]) {
                 tracing::error!(run = %id, %error, "cannot look for what its children came to");
             }
@@ -160,7 +163,7 @@ pub(crate) fn take_over(supervisor: &Arc<Supervisor>, id: &RunId) {
 async fn look_for_missed(supervisor: &Arc<Supervisor>) {
     supervisor.triggers.table.runs_may_have_ended();
     if supervisor.config().is_err() {
-        tracing::warn!("the config is not right; `outlast doctor` shows why");
+        tracing::warn!("the config is not valid; outlast doctor shows why");
     }
     let (store, layout) = (supervisor.ground.store.clone(), supervisor.ground.layout.clone());
     let look = move || {

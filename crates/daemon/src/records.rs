@@ -23,7 +23,7 @@ pub(crate) enum Unreadable {
 /// does not count; anything else that cannot be read is refused.
 pub(crate) fn read(path: &Path) -> Result<Vec<Record>, Unreadable> {
     let name = || path.display().to_string();
-    let bytes = match std::fs::read(path) {
+    let bytes = match outlast_home::regular::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Unreadable::Io { path: name(), error }),
@@ -53,7 +53,7 @@ pub(crate) fn read_after_boot(path: &Path) -> Result<Vec<Record>, Unreadable> {
         }
         other => return other,
     };
-    let bytes = std::fs::read(path)
+    let bytes = outlast_home::regular::read(path)
         .map_err(|error| Unreadable::Io { path: path.display().to_string(), error })?;
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let before: Vec<&[u8]> = lines.by_ref().take(line - 1).collect();

@@ -12,7 +12,7 @@ use outlast_engine::{
     RunId, RunSpec, Slot, Step, Time, recover,
 };
 use outlast_home::layout::{AttemptDir, RunDir};
-use outlast_store::{Amount, Append, Entry, Error, day};
+use outlast_store::{Append, Entry, Error, Used, slot};
 use outlast_wire::api::{RecoverItem, RecoverReport};
 use outlast_wire::codes::Code;
 use outlast_wire::shim::{self, Record};
@@ -53,12 +53,11 @@ impl Rebuilt {
     }
 
     fn spent(&self) -> Entry {
-        let spend = &self.run.spend;
-        let amount = Amount { tokens: spend.tokens(), cost_usd_micros: spend.cost_usd_micros };
         let last = self.found.attempts.last().map_or(self.run.created_at, |last| last.at);
         // What an older journal had counted is in it.
         let is_new = self.expected_seq == 0;
-        Entry { day: day(last), amount: if is_new { amount } else { Amount::default() } }
+        let used = if is_new { Used::by(&self.run) } else { Used::default() };
+        Entry { slot: slot(last), used }
     }
 }
 
@@ -102,7 +101,8 @@ impl Supervisor {
             let message = format!(
                 "errand e{errand} of run {id} is alive, and only its journal knew what for"
             );
-            let hint = format!("`outlast stop {id}` ends it; or recover the run once it has ended");
+            let hint =
+                format!("recover the run once it has ended, or end it now:\noutlast stop {id}");
             return Err(Refusal::new(Code::ErrandIsLive, message).hint(hint));
         }
         let known = match self.ground.store.row(id) {
@@ -185,8 +185,9 @@ impl Supervisor {
                 return Ok(before);
             }
             let message = format!("the journal knows run {id} as it is");
-            return Err(Refusal::new(Code::NothingToRecover, message)
-                .hint(format!("look at it with `outlast show {id}`")));
+            return Err(
+                Refusal::new(Code::NothingToRecover, message).hint(format!("outlast show {id}"))
+            );
         }
         let (reader, wanted) = (self.clone(), id.clone());
         let rebuilt = Lane::Surveys.run(move || reader.rebuild(&wanted)).await;
@@ -296,7 +297,7 @@ fn spec_of(dir: &RunDir, contents: &Contents, missing: &mut Vec<String>) -> io::
         Err(error) => error,
     };
     let (turn, attempt) = *contents.attempts.last().ok_or(why)?;
-    let told = std::fs::read(dir.attempt(turn, attempt).spec())?;
+    let told = outlast_home::regular::read(&dir.attempt(turn, attempt).spec())?;
     let told: shim::Spec = serde_json::from_slice(&told)?;
     missing.push("spec.json: only the command, its directory and its limits are known".to_owned());
     let agent = Agent { kind: "exec".to_owned(), command: told.argv };

@@ -63,9 +63,39 @@ pub(crate) fn hide_in_input(ground: &Ground, run: &Run, input: &mut Input) -> io
     Ok(())
 }
 
+/// A message as the journal of the run would have it.
+pub(crate) fn without_secrets(ground: &Ground, run: &Run, text: String) -> io::Result<String> {
+    let (message, from) = (String::new(), String::new());
+    let mut input = Input::Sent { message, from, text, by: None };
+    hide_in_input(ground, run, &mut input)?;
+    let Input::Sent { text, .. } = input else { unreachable!("it is the same input") };
+    Ok(text)
+}
+
 /// The same of what was found of an attempt whose run is rebuilt.
 pub(crate) fn hide_in_report(secrets: Option<&Secrets>, report: &mut Report) {
     texts_of_report(report).hide(secrets.cloned());
+}
+
+/// What a call of an attempt wrote, without the run's secrets. Withheld if it cannot be known what is secret.
+pub(crate) fn hide_in_output(
+    ground: &Ground,
+    run: &Run,
+    step: Step,
+    mut streams: [Vec<u8>; 2],
+) -> io::Result<[Vec<u8>; 2]> {
+    let dir = ground.layout.run(run.id.as_str());
+    match known(secrets(ground, &dir, &run.spec, Some((&run.id, step))), run)? {
+        Some(secrets) => {
+            for bytes in &mut streams {
+                if let std::borrow::Cow::Owned(hidden) = secrets.hide_bytes(bytes) {
+                    *bytes = hidden;
+                }
+            }
+        }
+        None => streams = streams.map(|_| WITHHELD.as_bytes().to_vec()),
+    }
+    Ok(streams)
 }
 
 /// Takes the secrets of a run out of what an attempt of it has written where its answer is looked for.
@@ -132,22 +162,35 @@ fn texts_of_input(input: &mut Input) -> Texts<'_> {
         Input::Answered { message, .. } => message.iter_mut().map(|(_, text)| text).collect(),
         Input::Sent { from, text, .. } => vec![from, text],
         Input::Asked { asks, .. } => asks.tool.iter_mut().chain([&mut asks.text]).collect(),
-        Input::ChildEnded(end) => vec![&mut end.text],
+        Input::ChildEnded(end) => vec![&mut end.text, &mut end.summary],
+        Input::Noted(note) => vec![&mut note.text],
+        Input::CallBegan { asked, .. } => vec![&mut asked.command],
+        // What the call wrote went through `hide_in_output`.
+        Input::CallEnded(said) => said.why.iter_mut().collect(),
         Input::WorkspaceRefused { why } | Input::WorkspaceKept { why } => vec![why],
         Input::WorkspaceDiscarded { problem } => problem.iter_mut().collect(),
         // Lines of the output, which has no secrets in it.
         Input::Matched { .. }
         | Input::Adopted { .. }
         | Input::StopAsked { .. }
+        | Input::StopTreeAsked { .. }
         | Input::PauseAsked(_)
+        | Input::TerminalAsked { .. }
         | Input::ResumeAsked(_)
+        | Input::RestoreAsked { .. }
+        | Input::RaiseAsked { .. }
+        | Input::PredecessorEnded { .. }
         | Input::PauseAllNow
         | Input::HeartbeatDue { .. }
+        | Input::SpawnAsked(_)
         | Input::ChildMade { .. }
+        | Input::ChildUnmade { .. }
         | Input::WorkspaceMade { .. }
         | Input::RemovalAsked
         | Input::WorkspaceRemoved { .. }
         | Input::UsageReported { .. }
+        | Input::Withdrew { .. }
+        | Input::CallResolved { .. }
         | Input::Gave { .. }
         | Input::JournalRestored { .. }
         | Input::Woke
@@ -175,7 +218,9 @@ fn texts_of_answer(answer: &mut Answer) -> Texts<'_> {
     let mut texts = Texts::default();
     match answer {
         Answer::None => {}
-        Answer::Bad { why } | Answer::Impeded { why, .. } => texts.plain.push(why),
+        Answer::Bad { why } | Answer::NoProgram { why, .. } | Answer::Impeded { why, .. } => {
+            texts.plain.push(why);
+        }
         Answer::Given(response) => {
             let Response { summary, next_task, tool_calls, .. } = &mut **response;
             texts.plain.push(summary);

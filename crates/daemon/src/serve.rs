@@ -20,6 +20,7 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 
+use crate::diary::Diary;
 use crate::door::Door;
 use crate::ground::{Ground, Parts};
 use crate::instance::{self, Instance};
@@ -33,7 +34,10 @@ use crate::settings::Settings;
 use crate::starts::Ended;
 use crate::supervisor::{Storm, Supervisor};
 use crate::world::{self, World, files, host, limits, process};
-use crate::{api, custody, log, operator, reconciler, reserve, starts, timekeeper, view, waiter};
+use crate::{
+    api, custody, diary, log, operator, reconciler, reserve, retention, starts, timekeeper, view,
+    waiter,
+};
 
 /// How long clients that are being answered may keep a leaving daemon.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -42,7 +46,9 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 pub fn run(mut options: Options) -> ExitCode {
     let ready = options.ready.take();
     match start(&options) {
-        Ok(daemon) => daemon.live(ready),
+        Ok(Some(daemon)) => daemon.live(ready),
+        // `daemon stop` was meant for this one, too, which only waited.
+        Ok(None) => ExitCode::SUCCESS,
         Err(refusal) => {
             tell(ready, &error_line(&refusal.info()));
             ExitCode::from(2)
@@ -57,7 +63,7 @@ struct Daemon {
     door: Door,
 }
 
-fn start(options: &Options) -> Result<Daemon, Refusal> {
+fn start(options: &Options) -> Result<Option<Daemon>, Refusal> {
     let layout = &options.layout;
     limits::raise();
     // Everything this process makes is its user's alone.
@@ -68,11 +74,16 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
     let lock = layout.daemon_lock();
     let service = Service::of(&options.env, std::process::id(), options.mode);
     let Takeover { mut instance, before } = match options.mode {
-        Mode::Service => service::take_over(layout, &service)?,
+        Mode::Service => match service::take_over(layout, &service)? {
+            Some(takeover) => takeover,
+            None => return Ok(None),
+        },
         Mode::Background if options.replaces => service::replace(layout)?,
         Mode::Background | Mode::Foreground => Takeover::free(Instance::take(&lock)?),
     };
     hook!("daemon.lock-taken");
+    // Looked at before this daemon leaves signs of its own.
+    let traces = diary::Traces::of(layout);
     let world = World::look(instance::kept_clock(layout)).map_err(|error| {
         Refusal::new(Code::NoBootId, format!("cannot read the boot id: {error}"))
     })?;
@@ -100,6 +111,8 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
             .map_err(|error| unusable(&layout.starts(), &error))
     });
     let storm = unless_full(noted)?.flatten();
+    let diary = Diary::read(layout.diary(), traces.has_predecessor(), world.now());
+    diary.note(traces.started(before, &world));
     let parts = Parts {
         layout: layout.clone(),
         exe: options.exe.clone(),
@@ -107,6 +120,7 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
         world,
         epoch,
         lineage,
+        diary,
         store: Arc::new(store),
         settings,
         mode: options.mode,
@@ -120,7 +134,7 @@ fn start(options: &Options) -> Result<Daemon, Refusal> {
         kept.map_err(|error| unusable(&layout.state, &error))
     });
     unless_full(kept)?;
-    Ok(Daemon { supervisor, give_back: options.give_back, door })
+    Ok(Some(Daemon { supervisor, give_back: options.give_back, door }))
 }
 
 /// Who we are; where we listen is said once we do.
@@ -196,7 +210,7 @@ fn note_start(
         tracing::warn!(
             deaths = storm.deaths,
             until = view::rfc3339(storm.until),
-            "daemons end unasked too often; what lives is adopted, and nothing else is started until then"
+            "daemons end unexpectedly too often; live runs are adopted, and no other run is resumed until then"
         );
         storm
     }))
@@ -272,6 +286,7 @@ impl Daemon {
             never = waiter::keep(daemon) => match never {},
             never = custody::keep(&supervisor.ground) => match never {},
             never = timekeeper::keep(supervisor) => match never {},
+            never = retention::keep(supervisor) => match never {},
         };
         tracing::info!(?left, "leaving");
         match left {
@@ -401,7 +416,7 @@ fn error_line(info: &ErrorInfo) -> String {
 fn unusable(path: &std::path::Path, error: &io::Error) -> Refusal {
     let code = if host::is_full(error) { Code::DiskFull } else { Code::StateUnusable };
     Refusal::new(code, format!("cannot use {}: {error}", path.display()))
-        .hint("OUTLAST_HOME names another place; `outlast doctor` looks at this one")
+        .hint("look at it, or name another place with OUTLAST_HOME:\noutlast doctor")
 }
 
 fn journal_id() -> io::Result<String> {

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use outlast_home::layout::AttemptDir;
-use outlast_wire::plain::{plain_text, without_sequences};
+use outlast_wire::plain::{plain_text, visible, without_sequences};
 
 use crate::world::files;
 use crate::world::host;
@@ -69,7 +69,7 @@ fn last_of(text: &str) -> Option<String> {
         .lines()
         .rev()
         .find_map(|line| line.rsplit('\r').map(str::trim).find(|part| !part.is_empty()))?;
-    Some(line.chars().filter(|char| !char.is_control()).take(200).collect())
+    Some(visible(line, |_| None).chars().take(200).collect())
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ use crate::world::{self, host};
 
 const KEY_BYTES: usize = 32;
 
+/// So much of a digest is kept.
+const DIGEST_BYTES: usize = 16;
+
 /// The first part of every token, so that another kind can be told from it.
 const KIND: &str = "ot1";
 
@@ -38,6 +41,17 @@ impl Tokens {
         Ok(format!("{claim}.{hex}"))
     }
 
+    /// The attempt that a token was made for; `None` if it was not made by us, or for an errand.
+    pub(crate) fn attempt_of(&self, token: &str) -> io::Result<Option<(RunId, u32, u32)>> {
+        let Some(run) = self.run_of(token)? else { return Ok(None) };
+        let numbers = || {
+            let step = token.split('.').nth(2)?.strip_prefix('t')?;
+            let (turn, attempt) = step.split_once('a')?;
+            Some((turn.parse().ok()?, attempt.parse().ok()?))
+        };
+        Ok(numbers().map(|(turn, attempt)| (run, turn, attempt)))
+    }
+
     /// The run that a token was made for; `None` if it was not made by us.
     pub(crate) fn run_of(&self, token: &str) -> io::Result<Option<RunId>> {
         let Some((claim, hex)) = token.rsplit_once('.') else { return Ok(None) };
@@ -49,6 +63,27 @@ impl Tokens {
         };
         let is_ours = mac(&self.key()?, claim).verify_slice(&bytes).is_ok();
         Ok(is_ours.then(|| RunId(run.to_owned())))
+    }
+
+    /// A claim that only we can have made, with what proves it: `CLAIM.MAC`.
+    pub(crate) fn signed(&self, claim: &str) -> io::Result<String> {
+        Ok(format!("{claim}.{}", self.digest(claim)?))
+    }
+
+    /// The claim of what [`Tokens::signed`] made; `None` if it is not ours.
+    pub(crate) fn claim_of<'t>(&self, signed: &'t str) -> io::Result<Option<&'t str>> {
+        let Some((claim, hex)) = signed.rsplit_once('.') else { return Ok(None) };
+        let Some(bytes) = bytes(hex).filter(|bytes| bytes.len() == DIGEST_BYTES) else {
+            return Ok(None);
+        };
+        let is_ours = mac(&self.key()?, claim).verify_truncated_left(&bytes).is_ok();
+        Ok(is_ours.then_some(claim))
+    }
+
+    /// A digest under the same key: it says whether two texts are the same, and nothing of what is in them.
+    pub(crate) fn digest(&self, text: &str) -> io::Result<String> {
+        let mac = mac(&self.key()?, text).finalize().into_bytes();
+        Ok(mac.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect())
     }
 
     fn key(&self) -> io::Result<[u8; KEY_BYTES]> {

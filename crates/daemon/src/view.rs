@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use outlast_engine as engine;
-use outlast_engine::{Health, Row, Run, Time, Word};
+use outlast_engine::{Channel, Fork, Health, Room, Row, Run, Time, Word};
 use outlast_store::NoticeCounts;
 use outlast_wire::api::{
-    Activity, AgentRow, AgentView, AsksView, BlockedView, InboxView, LimitView, Notices,
-    OriginView, RecoveredView, Restarts, RunRow, RunView, Trouble, Usage, WorkflowView,
+    Activity, AgentRow, AgentView, AsksView, BlockedView, ForkedFrom, InboxView, LimitView,
+    Notices, OriginView, PotView, PotsView, RecoveredView, Restarts, RunRow, RunView,
+    SnapshotsView, Trouble, Usage, WaitingView, WorkflowView,
 };
+
+use crate::sight::Sight;
+use crate::workspace;
 
 /// What a view needs beyond the journal.
 #[derive(Debug, Clone, Default)]
@@ -19,11 +23,17 @@ pub(crate) struct Beside {
     pub(crate) last_output_at: Option<Time>,
     pub(crate) last_line: Option<String>,
     pub(crate) trouble: Option<Trouble>,
+    /// Why it waits for a budget or a slot.
+    pub(crate) waiting: Option<WaitingView>,
     pub(crate) notices: Notices,
     /// What its agent is at.
     pub(crate) activity: Option<Activity>,
     /// The run above all others that it belongs to.
     pub(crate) root: String,
+    /// How it can be named: by its name, or by its id.
+    pub(crate) called: String,
+    /// What gives an exhausted run room.
+    pub(crate) more_room: Option<String>,
 }
 
 /// Written by hand, since a list of runs is mostly times.
@@ -71,7 +81,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 }
 
 pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
-    let Doing { trouble, since, why, asks_seq, agent } = doing;
+    let Doing { trouble, since, why, asks_seq, question, last_line, agent, pace, sight } = doing;
     RunRow {
         id: row.id.0,
         name: row.name,
@@ -80,7 +90,15 @@ pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
         health: health(row.health, trouble.as_ref()),
         health_since: since,
         health_why: why,
+        changed_at: pace.changed_at,
+        wake_at: pace.wake_at,
+        paused: pace.paused,
+        worked_ms: pace.worked_ms.or(row.worked_ms),
+        attempts_failed: pace.attempts_failed,
+        max_attempts: pace.max_attempts,
+        stalls: pace.stalls,
         what: row.what,
+        task: row.task,
         turn: row.turn,
         attempt: row.attempt,
         created_at: rfc3339(row.created_at),
@@ -90,11 +108,20 @@ pub(crate) fn row(row: Row, doing: Doing) -> RunRow {
         labels: row.labels,
         survivors: u32::try_from(row.survivors).unwrap_or(u32::MAX),
         trouble,
-        phase: row.phase,
-        last_line: None,
+        phase: match sight {
+            Sight::Known => row.phase,
+            Sight::Checking => Some(CHECKING.to_owned()),
+        },
+        question,
+        summary: row.summary,
+        last_line,
         max_turns: row.max_turns,
         cost_usd: usd(row.cost_usd_micros),
         tokens: row.tokens,
+        known: row.known,
+        unreported_usd: usd(row.reserved_cost_usd_micros),
+        unreported_tokens: row.reserved_tokens,
+        unreported_attempts: row.unreported.unwrap_or(0),
         parent: row.parent.map(|parent| parent.0),
         trigger: row.trigger,
         asks_seq,
@@ -124,6 +151,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
     RunView {
         id: run.id.0.clone(),
         name: run.spec.name.clone(),
+        called: Some(beside.called).filter(|called| !called.is_empty()),
         key: run.spec.key.clone(),
         state: run.state.name().into(),
         reason: is_settled.then(|| run.why.reason.clone()),
@@ -148,6 +176,8 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         ended_at: run.ended_at.map(rfc3339),
         last_progress_at: beside.last_output_at.or(run.started_at).map(rfc3339),
         wake_at: run.due_at().map(rfc3339),
+        waiting: beside.waiting,
+        worked_ms: run.started_at.map(|_| run.clock.used_ms(run.ended_at.unwrap_or(now))),
         exit: run.exit(),
         usage: usage(run),
         limits: limits(run, now),
@@ -156,6 +186,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         parent: run.spec.parent.as_ref().map(|parent| parent.0.clone()),
         root: beside.root,
         children: run.children.keys().map(|child| child.0.clone()).collect(),
+        tree: pots(run),
         labels: run.spec.labels.clone(),
         pid: live.map(|process| process.pid),
         shim_pid: beside.shim_pid,
@@ -188,6 +219,9 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         }),
         priority: run.spec.queue.priority,
         strategy: run.spec.workspace.strategy.word().to_owned(),
+        branch: workspace::branch(&run.spec),
+        snapshots: run.spec.has_snapshots().then(|| snapshots(run)),
+        forked_from: run.spec.fork.as_ref().map(|fork| forked_from(run, fork)),
         paused: run.is_to_rest(),
         last_line: beside.last_line,
         recovered: run
@@ -198,7 +232,63 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
             trigger: origin.trigger.clone(),
             occurrence: origin.occurrence.clone(),
         }),
+        more_room: beside.more_room,
     }
+}
+
+fn forked_from(run: &Run, fork: &Fork) -> ForkedFrom {
+    let session = if fork.session.is_some() { "forked" } else { "fresh" };
+    ForkedFrom {
+        run: fork.run.0.clone(),
+        turn: fork.turn,
+        seq: fork.seq,
+        session: session.to_owned(),
+        why_fresh: fork.fresh.clone(),
+        tokens: run.inherited.tokens(),
+        cost_usd: usd(run.inherited.cost_usd_micros),
+    }
+}
+
+/// What its turns changed, by its snapshots.
+fn snapshots(run: &Run) -> SnapshotsView {
+    let known = &run.snapshots;
+    let last = known.since.clone();
+    let (code, why) = known.failed.clone().unzip();
+    SnapshotsView {
+        turn: known.turn,
+        commit: last.as_ref().map(|last| last.commit.clone()),
+        files: known.files,
+        added: known.added,
+        deleted: known.deleted,
+        branch: last.as_ref().and_then(|last| last.branch.clone()),
+        head: last.and_then(|last| last.head),
+        left_out: known.left_out,
+        failed_code: code,
+        failed: why,
+    }
+}
+
+/// What a run and those below it share; of a run that is alone there is nothing to say.
+pub(crate) fn pots(run: &Run) -> Option<PotsView> {
+    let is_alone = run.children.is_empty() && run.spec.tree.room == Room::default();
+    let pot = |channel| {
+        let pot = run.pot(channel);
+        let (total, free, over) = (pot.total, pot.free(), pot.over());
+        PotView { total, free, reserved: pot.reserved, committed: pot.committed(), over }
+    };
+    (!is_alone).then(|| PotsView {
+        turns: pot(Channel::Turns),
+        tokens: pot(Channel::Tokens),
+        cost_usd_micros: pot(Channel::Money),
+        runs: pot(Channel::Runs),
+        unknown: run.held.unknown,
+    })
+}
+
+/// A view from the journal alone, of an open run that this daemon has not looked at yet.
+pub(crate) fn checking(view: RunView) -> RunView {
+    let (phase, health_why) = (Some(CHECKING.to_owned()), Some(NOT_LOOKED_AT.to_owned()));
+    RunView { phase, health_why, ..view }
 }
 
 /// How a run is doing, beyond the word: since when and why; of an ended one there is nothing to say.
@@ -208,32 +298,91 @@ pub(crate) struct Doing {
     since: Option<String>,
     why: Option<String>,
     asks_seq: Option<u64>,
+    question: Option<String>,
+    last_line: Option<String>,
     agent: Option<AgentRow>,
+    pace: Pace,
+    sight: Sight,
+}
+
+/// The phase of an open run that this daemon has not looked at yet.
+const CHECKING: &str = "checking";
+/// Why.
+const NOT_LOOKED_AT: &str =
+    "checking: the daemon has just started and has not looked at this run yet";
+
+/// How a run that has not ended gets on: since when it is where it is, and what it waits for.
+#[derive(Debug, Clone, Default)]
+struct Pace {
+    changed_at: Option<String>,
+    wake_at: Option<String>,
+    paused: bool,
+    worked_ms: Option<u64>,
+    attempts_failed: u32,
+    max_attempts: Option<u32>,
+    stalls: u32,
+}
+
+impl Pace {
+    fn of(run: &Run, now: Time) -> Self {
+        if run.has_ended() {
+            return Self::default();
+        }
+        Self {
+            changed_at: Some(rfc3339(run.since)),
+            wake_at: run.due_at().map(rfc3339),
+            paused: run.is_to_rest(),
+            worked_ms: Some(run.clock.used_ms(now)),
+            attempts_failed: run.counters.attempts,
+            max_attempts: Some(run.spec.retry.max_attempts),
+            stalls: run.counters.stalls,
+        }
+    }
 }
 
 impl Doing {
     pub(crate) fn of(run: &Run, trouble: Option<Trouble>, now: Time) -> Self {
         let asks_seq = run.asks().map(|it| it.seq).max(run.releases(None));
+        let question = question(run).as_deref().and_then(engine::cut);
+        let pace = Pace::of(run, now);
         if let Some(trouble) = trouble {
             let (since, why) = (Some(trouble.since.clone()), Some(trouble.message.clone()));
-            return Self { trouble: Some(trouble), since, why, asks_seq, agent: None };
+            let trouble = Some(trouble);
+            return Self { trouble, since, why, asks_seq, question, pace, ..Self::default() };
         }
         if run.has_ended() {
             return Self::default();
         }
         let why = Some(run.condition.why_at(now)).filter(|why| !why.is_empty());
-        Self { trouble, since: Some(rfc3339(run.condition.since)), why, asks_seq, agent: None }
+        let since = Some(rfc3339(run.condition.since));
+        Self { trouble, since, why, asks_seq, question, pace, ..Self::default() }
+    }
+
+    pub(crate) fn with_last_line(self, last_line: Option<String>) -> Self {
+        Self { last_line, ..self }
     }
 
     pub(crate) fn with_agent(self, agent: Option<AgentRow>) -> Self {
         Self { agent, ..self }
     }
 
+    /// Of an open run that this daemon has not looked at yet.
+    pub(crate) fn checking() -> Self {
+        let why = Some(NOT_LOOKED_AT.to_owned());
+        Self { why, sight: Sight::Checking, ..Self::default() }
+    }
+
     /// Of a run that cannot be read.
     pub(crate) fn unknown(trouble: Trouble) -> Self {
         let (since, why) = (Some(trouble.since.clone()), Some(trouble.message.clone()));
-        Self { trouble: Some(trouble), since, why, asks_seq: None, agent: None }
+        Self { trouble: Some(trouble), since, why, ..Self::default() }
     }
+}
+
+/// What a person is asked: by an agent that waits, or by a run that is blocked.
+fn question(run: &Run) -> Option<String> {
+    let asked = run.open_question().map(|it| it.text.clone());
+    asked.or_else(|| blocked(run).and_then(|it| it.question))
 }
 
 /// A run the daemon cannot reach is not known to be healthy.
@@ -261,10 +410,13 @@ pub(crate) fn usage(run: &Run) -> Usage {
         cached_tokens: spend.cached_tokens,
         cost_usd: usd(spend.cost_usd_micros),
         known: spend.known,
+        unreported_usd: usd(spend.reserved.cost_usd_micros),
+        unreported_tokens: spend.reserved.tokens,
+        unreported_attempts: spend.unreported,
     }
 }
 
-fn blocked(run: &Run) -> Option<BlockedView> {
+pub(crate) fn blocked(run: &Run) -> Option<BlockedView> {
     let engine::State::Blocked { reason } = &run.state else { return None };
     // An attempt that ended with a question has committed nothing.
     let last = run.attempt.as_ref().and_then(|attempt| attempt.state.end.as_ref());
@@ -283,14 +435,15 @@ fn blocked(run: &Run) -> Option<BlockedView> {
 fn limits(run: &Run, now: Time) -> BTreeMap<String, LimitView> {
     let end = run.ended_at.unwrap_or(now);
     let limits = &run.spec.limits;
-    let attempt = run.attempt.as_ref().and_then(|attempt| attempt.state.process);
-    let in_turn_ms = attempt.map_or(0, |process| end.ms_since(process.at));
+    // Of a turn that is over no time passes any more.
+    let live = run.live().and_then(|attempt| attempt.state.process);
+    let in_turn_ms = live.map_or(0, |process| end.ms_since(process.at));
     let counters = &run.counters;
     let all = [
         ("run_timeout_ms", limits.run_timeout_ms, run.clock.used_ms(end)),
         ("turn_timeout_ms", limits.turn_timeout_ms, in_turn_ms),
         ("stall_window_ms", limits.stall_window_ms, 0),
-        ("max_turns", limits.max_turns.map(u64::from), run.turns_committed.into()),
+        ("max_turns", limits.max_turns.map(u64::from), run.own_turns().into()),
         ("max_attempts", Some(run.spec.retry.max_attempts.into()), counters.attempts.into()),
         ("max_stall_restarts", limits.max_stall_restarts.map(u64::from), counters.stalls.into()),
         ("max_tokens", limits.max_tokens, run.spend.tokens()),

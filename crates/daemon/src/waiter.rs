@@ -77,8 +77,9 @@ impl Needs {
     /// Every open run is known from here on.
     pub(crate) fn loaded(&self, layout: &Layout) {
         let path = layout.needed();
-        let opened =
-            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let opened = outlast_home::regular::open_with(&mut options, &path);
         let mut inner = lock(&self.0);
         match opened {
             Ok(file) => inner.byte = Some(file),

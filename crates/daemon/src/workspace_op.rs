@@ -18,7 +18,6 @@ use crate::ground::Ground;
 use crate::lanes::Lane;
 use crate::mailbox::{Handle, Message};
 use crate::workspace::{self, Failure};
-use crate::world::files::{self, Lasting};
 
 const RETRIES: u32 = 6;
 const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -116,36 +115,19 @@ impl Work {
 fn carry_out(op: WorkspaceOp, run: &Run, dir: &RunDir) -> Result<Input, Failure> {
     let spec = &run.spec;
     let done = match op {
-        WorkspaceOp::Prepare => workspace::prepare(spec).map(|prepared| {
-            note(run, dir, prepared.created);
-            Input::WorkspaceMade { created: prepared.created }
+        WorkspaceOp::Prepare => workspace::prepare(spec).and_then(|prepared| {
+            workspace::note(run, dir, prepared.created)?;
+            Ok(Input::WorkspaceMade { created: prepared.created })
         }),
         WorkspaceOp::Discard => {
             workspace::discard(spec).map(|()| Input::WorkspaceDiscarded { problem: None })
         }
-        WorkspaceOp::Remove => {
-            workspace::remove(spec).map(|removed| Input::WorkspaceRemoved { bytes: removed.bytes })
-        }
+        WorkspaceOp::Remove => workspace::stands(spec, dir)
+            .and_then(|()| workspace::remove(spec))
+            .map(|removed| Input::WorkspaceRemoved { bytes: removed.bytes }),
     };
     hook!("daemon.chore-done");
     done
-}
-
-/// Says where the run works, for people who look into its directory; the journal has it too.
-fn note(run: &Run, dir: &RunDir, created: bool) {
-    let place = &run.spec.workspace;
-    let note = serde_json::json!({
-        "path": run.spec.dir,
-        "strategy": place.strategy,
-        "root": place.root,
-        "repository": place.repository,
-        "created": created,
-    });
-    let written =
-        files::write_whole(&dir.workspace(), note.to_string().as_bytes(), Lasting::Process);
-    if let Err(error) = written {
-        tracing::warn!(run = %run.id, %error, "cannot note where the workspace is");
-    }
 }
 
 fn failed(op: WorkspaceOp, why: String) -> Input {

@@ -1,6 +1,7 @@
 //! The agent's process: started, written to, listened to, ended.
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
@@ -8,6 +9,8 @@ use std::time::Duration;
 
 use outlast_agents::adapter::Launch;
 use outlast_wire::api::TurnNews;
+use outlast_wire::words::NeverStarted;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -46,6 +49,43 @@ pub(crate) struct Agent {
     input: Option<SyncSender<Vec<u8>>>,
 }
 
+/// Why there is no agent to speak to.
+#[derive(Debug)]
+pub(crate) enum NotStarted {
+    /// Its program could not be executed.
+    Program { code: NeverStarted, why: String },
+    /// It was started, and this process has no threads or pipes to speak to it.
+    Threads(io::Error),
+}
+
+impl From<io::Error> for NotStarted {
+    fn from(error: io::Error) -> Self {
+        Self::Threads(error)
+    }
+}
+
+impl NotStarted {
+    /// In the words of a shim that cannot start a command.
+    fn program(program: &str, error: &io::Error) -> Self {
+        let short = [Errno::AGAIN, Errno::NOMEM, Errno::NFILE, Errno::MFILE];
+        let (code, why) = match Errno::from_io_error(error) {
+            Some(Errno::NOENT) if program.contains('/') && Path::new(program).exists() => {
+                let why = format!("{program}: the interpreter that it names was not found");
+                (NeverStarted::CommandNotFound, why)
+            }
+            Some(Errno::NOENT) => {
+                (NeverStarted::CommandNotFound, format!("{program}: command not found"))
+            }
+            Some(Errno::TOOBIG) => (NeverStarted::TooLong, format!("{program}: {error}")),
+            Some(errno) if short.contains(&errno) => {
+                (NeverStarted::NoResources, format!("{program}: {error}"))
+            }
+            Some(_) | None => (NeverStarted::NotExecutable, format!("{program}: {error}")),
+        };
+        Self::Program { code, why }
+    }
+}
+
 /// So many lines wait for the loop before the agent has to wait.
 const WAITING: usize = 256;
 
@@ -53,9 +93,10 @@ impl Agent {
     /// Starts it in this process's directory and environment.
     pub(crate) fn start(
         launch: &Launch,
-    ) -> io::Result<(Self, SyncSender<News>, mpsc::Receiver<News>)> {
+    ) -> Result<(Self, SyncSender<News>, mpsc::Receiver<News>), NotStarted> {
         let Some((program, args)) = launch.argv.split_first() else {
-            return Err(io::Error::other("there is no command"));
+            let why = "there is no command".to_owned();
+            return Err(NotStarted::Program { code: NeverStarted::BadSpec, why });
         };
         #[expect(
             clippy::disallowed_methods,
@@ -64,7 +105,7 @@ impl Agent {
         let mut command = Command::new(program);
         command.args(args).envs(launch.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
+        let mut child = command.spawn().map_err(|error| NotStarted::program(program, &error))?;
         let (send, receive) = mpsc::sync_channel(WAITING);
         let output = child.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
         let input = child.stdin.take().ok_or_else(|| io::Error::other("no input"))?;

@@ -1,6 +1,8 @@
 //! One process of the agent, from its start to its end: what comes goes to the adapter, and what that answers is done.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod people;
+
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -10,9 +12,8 @@ use outlast_agents::adapter::{
     TroubleKind,
 };
 
-use outlast_wire::api::{AgentAsks, Answer, TurnAnswer, TurnMessage, TurnNews};
-
-use crate::agent::{Agent, News};
+use self::people::People;
+use crate::agent::{Agent, News, NotStarted};
 use crate::daemon::Daemon;
 use crate::desk::Desk;
 use crate::http::Server;
@@ -48,24 +49,6 @@ pub(crate) struct Around<'a> {
     pub(crate) daemon: Option<&'a Daemon>,
 }
 
-/// A question that waits for a person.
-struct Open {
-    /// Under a name of ours: an agent may use its own again, or put a secret into it.
-    question: Question,
-    /// The agent's own name.
-    own: String,
-    since: Instant,
-}
-
-/// What the daemon was told last.
-#[derive(Default, PartialEq, Eq)]
-struct Told {
-    questions: Vec<AgentAsks>,
-    taken: Vec<u64>,
-    left: Vec<u64>,
-}
-
-const DENIED: &str = "A person has not allowed it. Go on without it, or say that you are blocked.";
 const TOO_LATE: &str =
     "No person has answered in time. Go on without it, or say that you are blocked.";
 
@@ -75,20 +58,7 @@ pub(crate) struct Conversation<'a> {
     record: &'a mut Record,
     tools: BTreeSet<String>,
     spent: Option<Spent>,
-    /// The questions that nothing but a person can answer, the first of them first.
-    questions: Vec<Open>,
-    /// How often the agent has used each name for a question.
-    names: BTreeMap<String, u32>,
-    /// What a person has allowed in words without secrets, as far as it was not used.
-    granted: Vec<String>,
-    /// Messages that the agent could not be given yet.
-    waiting: Vec<TurnMessage>,
-    /// Messages that it was given, by their numbers, and those of them that it has taken.
-    given: Vec<u64>,
-    taken: Vec<u64>,
-    /// Where the daemon is told of the questions and answers them; `None` without a daemon.
-    desk: Option<Desk>,
-    told: Told,
+    people: People,
     /// How much of the agent's work goes on beside the turn.
     background: u32,
     end: Option<End>,
@@ -114,7 +84,6 @@ impl<'a> Conversation<'a> {
     ) -> Self {
         let tools = BTreeSet::new();
         let (spent, end, cause, kill_at) = (None, None, None, None);
-        let (questions, background) = (Vec::new(), 0);
         let (is_server, server, send) = (false, None, None);
         Self {
             adapter,
@@ -122,15 +91,8 @@ impl<'a> Conversation<'a> {
             record,
             tools,
             spent,
-            questions,
-            names: BTreeMap::new(),
-            granted: orders.turn.approvals.granted.clone(),
-            waiting: Vec::new(),
-            given: Vec::new(),
-            taken: Vec::new(),
-            desk: None,
-            told: Told::default(),
-            background,
+            people: People::new(orders),
+            background: 0,
             end,
             cause,
             kill_at,
@@ -145,8 +107,15 @@ impl<'a> Conversation<'a> {
     pub(crate) fn run(mut self) -> io::Result<Over> {
         let mut launch = self.adapter.launch();
         launch.env.extend(self.orders.set_env().map(|(name, value)| (name.clone(), value.clone())));
-        let (mut agent, send, news) = Agent::start(&launch)?;
-        self.desk = self.around.daemon.and_then(|it| Desk::open(it.clone(), send.clone()));
+        let (mut agent, send, news) = match Agent::start(&launch) {
+            Ok(started) => started,
+            Err(NotStarted::Program { code, why }) => {
+                let end = End::NeverStarted { code, why };
+                return Ok(Over { end, spent: None, question: None });
+            }
+            Err(NotStarted::Threads(error)) => return Err(error),
+        };
+        self.people.desk = self.around.daemon.and_then(|it| Desk::open(it.clone(), send.clone()));
         (self.is_server, self.send) = (launch.transport == Transport::Http, Some(send));
         let mut outputs = 2;
         // What only the start needed; the agent's own start takes far longer.
@@ -199,7 +168,7 @@ impl<'a> Conversation<'a> {
         self.carry_out(last, &mut agent)?;
         agent.close_input();
         let left = self.leave(&mut agent);
-        if let Some(desk) = self.desk.take() {
+        if let Some(desk) = self.people.desk.take() {
             desk.flush();
         }
         let over = self.over();
@@ -272,11 +241,12 @@ impl<'a> Conversation<'a> {
                 self.stop(trouble, agent)?;
             }
             Event::Asked(_) => {}
-            Event::Took { message } => self.taken.push(message),
+            Event::Took { message } => self.people.taken.push(message),
             Event::Background { live } => self.background = live,
-            Event::Decided { id, .. } => {
-                self.questions.retain(|open| open.question.id != id);
-            }
+            Event::Decided { id, .. } => self.people.close(&id),
+            // An agent that is cancelled takes its questions back; the person's answer is still wanted for the next attempt.
+            Event::Withdrawn { id } if self.cause.is_none() => self.people.close(&id),
+            Event::Withdrawn { .. } => {}
             Event::Ended(end) => {
                 self.end.get_or_insert(end);
                 self.tools.clear();
@@ -289,40 +259,6 @@ impl<'a> Conversation<'a> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// The event in words that may be written: without secrets, and with names of questions that are used once.
-    fn ours(&mut self, event: Event) -> Event {
-        match event {
-            Event::Asked(Question { id: own, tool, text }) => {
-                let uses = self.names.entry(own.clone()).or_default();
-                *uses += 1;
-                let id = self.record.hide(&own).into_owned();
-                let id = if *uses > 1 { format!("{id}#{uses}") } else { id };
-                let text = self.record.hide_cut(&text);
-                let tool = tool.map(|tool| self.record.hide_cut(&tool));
-                let question = Question { id, tool, text };
-                self.questions.push(Open { question: question.clone(), own, since: now() });
-                Event::Asked(question)
-            }
-            Event::Decided { id: own, decision } => {
-                let open = self.questions.iter().find(|open| open.own == own);
-                let allowed = open.filter(|_| decision == Decision::Allow);
-                // The adapter has used it up, or a person has said so now.
-                if let Some(at) = allowed
-                    .and_then(|open| self.granted.iter().position(|it| *it == open.question.text))
-                {
-                    self.granted.remove(at);
-                }
-                let id = open.map_or(own, |open| open.question.id.clone());
-                Event::Decided { id, decision }
-            }
-            Event::ToolStarted { id, name, about } => {
-                let about = self.record.hide_cut(&about);
-                Event::ToolStarted { id, name, about }
-            }
-            event => event,
-        }
     }
 
     fn server(&self) -> io::Result<&Server> {
@@ -341,7 +277,7 @@ impl<'a> Conversation<'a> {
         let acts = self.adapter.cancel();
         // An agent that is asked to end its turn says what the turn has cost. One that waits for a person spends nothing
         // meanwhile; any other may.
-        if acts.is_empty() || self.questions.is_empty() {
+        if acts.is_empty() || self.people.questions.is_empty() {
             agent.terminate();
         } else {
             self.terminate_at = Some(now() + CANCEL_WITHIN);
@@ -350,12 +286,12 @@ impl<'a> Conversation<'a> {
     }
 
     fn tick(&mut self, agent: &mut Agent) -> io::Result<()> {
-        if !self.tools.is_empty() || self.background > 0 || !self.questions.is_empty() {
+        if !self.tools.is_empty() || self.background > 0 || !self.people.questions.is_empty() {
             self.record.beat();
         }
         let is_late =
             |since: Instant| now().saturating_duration_since(since) >= self.patience_with_people();
-        if let Some(open) = self.questions.first()
+        if let Some(open) = self.people.questions.first()
             && is_late(open.since)
             && self.end.is_none()
             && self.cause.is_none()
@@ -363,7 +299,7 @@ impl<'a> Conversation<'a> {
             if self.orders.refuses {
                 let (id, why) = (open.question.id.clone(), TOO_LATE.to_owned());
                 // An answer in time that has not come this far yet counts.
-                if let Some(news) = self.desk.as_ref().and_then(Desk::look) {
+                if let Some(news) = self.people.desk.as_ref().and_then(Desk::look) {
                     self.hear_daemon(news, agent)?;
                 }
                 self.decide(&id, &Decision::Deny { why }, agent)?;
@@ -383,122 +319,11 @@ impl<'a> Conversation<'a> {
     /// How long nothing may come before [`Conversation::tick`].
     fn patience(&self) -> Duration {
         let is_asking = self.end.is_none() && self.cause.is_none();
-        let asked = self.questions.first().filter(|_| is_asking);
+        let asked = self.people.questions.first().filter(|_| is_asking);
         let give_up_at = asked.map(|open| open.since + self.patience_with_people());
         let next = self.terminate_at.into_iter().chain(self.kill_at).chain(give_up_at).min();
         let until = next.map(|at| at.saturating_duration_since(now()));
         until.map_or(BEAT, |wait| wait.clamp(SHORTEST, BEAT))
-    }
-
-    /// How long a question may wait for a person. Without a daemon no answer can come.
-    fn patience_with_people(&self) -> Duration {
-        match self.desk {
-            Some(_) => Duration::from_millis(self.orders.patience_ms),
-            None => Duration::ZERO,
-        }
-    }
-
-    /// Answers from people, and messages for the turn.
-    fn hear_daemon(&mut self, news: TurnNews, agent: &mut Agent) -> io::Result<()> {
-        for TurnAnswer { question, answer } in news.answers {
-            let decision = match answer {
-                Answer::Approve => Decision::Allow,
-                Answer::Deny => Decision::Deny { why: DENIED.to_owned() },
-                Answer::Text(text) => Decision::Text { text },
-            };
-            self.decide(&question, &decision, agent)?;
-        }
-        for message in news.messages {
-            let is_known = self.waiting.iter().any(|it| it.seq == message.seq)
-                || self.given.contains(&message.seq);
-            if !is_known {
-                self.waiting.push(message);
-            }
-        }
-        Ok(())
-    }
-
-    fn decide(&mut self, id: &str, decision: &Decision, agent: &mut Agent) -> io::Result<()> {
-        let Some(open) = self.questions.iter().find(|open| open.question.id == id) else {
-            return Ok(());
-        };
-        let own = open.own.clone();
-        let acts = self.adapter.decide(&own, decision);
-        self.carry_out(acts, agent)?;
-        // An agent that no longer waits for it is not asked about it again.
-        self.questions.retain(|open| open.question.id != id);
-        Ok(())
-    }
-
-    /// A question with a secret in it was granted in the words that the journal has.
-    fn keep_what_was_granted(&mut self, agent: &mut Agent) -> io::Result<()> {
-        let open = self.questions.iter().map(|open| &open.question);
-        let mut ids = Vec::new();
-        for question in open.filter(|it| it.tool.is_some() && it.is_whole()) {
-            if let Some(at) = self.granted.iter().position(|it| *it == question.text) {
-                self.granted.remove(at);
-                ids.push(question.id.clone());
-            }
-        }
-        for id in ids {
-            self.decide(&id, &Decision::Allow, agent)?;
-        }
-        Ok(())
-    }
-
-    /// Gives the agent the messages that it can take now, and tells the daemon what is open.
-    fn pass_on(&mut self, agent: &mut Agent) -> io::Result<()> {
-        self.keep_what_was_granted(agent)?;
-        if self.desk.is_none() {
-            return Ok(());
-        }
-        if self.end.is_none() && self.cause.is_none() {
-            for message in std::mem::take(&mut self.waiting) {
-                let words = match message.from.as_str() {
-                    "user" => message.text.clone(),
-                    from => format!("Message from {from}:\n\n{}", message.text),
-                };
-                match self.adapter.steer(message.seq, &words) {
-                    Some(acts) => {
-                        let said = format!("[message from {}: {}]", message.from, message.text);
-                        screen::say(&self.record.hide(&said));
-                        self.given.push(message.seq);
-                        self.carry_out(acts, agent)?;
-                    }
-                    None => self.waiting.push(message),
-                }
-            }
-        }
-        let is_open = self.end.is_none() && self.cause.is_none();
-        let questions = if is_open { self.questions.as_slice() } else { &[] };
-        let asks = |open: &Open| AgentAsks {
-            id: open.question.id.clone(),
-            tool: open.question.tool.clone(),
-            text: open.question.text.clone(),
-        };
-        let questions: Vec<AgentAsks> = questions.iter().map(asks).collect();
-        let left = self.given.iter().filter(|seq| !self.taken.contains(seq)).copied();
-        let left: Vec<u64> = left.chain(self.waiting.iter().map(|it| it.seq)).collect();
-        let told = Told { questions, taken: self.taken.clone(), left };
-        if let Some(desk) = &self.desk
-            && told != self.told
-        {
-            let is_new = |asks: &&AgentAsks| !self.told.questions.contains(asks);
-            for asks in told.questions.iter().filter(is_new) {
-                let how = if asks.tool.is_some() { "--approve, or --deny" } else { "TEXT" };
-                screen::say(&format!(
-                    "[outlast: it waits for a person: outlast answer {} {how}]",
-                    desk.run()
-                ));
-            }
-            desk.update(|at| {
-                at.questions.clone_from(&told.questions);
-                at.taken.clone_from(&told.taken);
-                at.left.clone_from(&told.left);
-            });
-            self.told = told;
-        }
-        Ok(())
     }
 
     /// Its output has ended; it may still be saving what it can be resumed from.
@@ -513,12 +338,14 @@ impl<'a> Conversation<'a> {
         let end = match (self.end, self.cause) {
             // What the driver ended it for is why it ended, unless it had finished by then.
             (Some(done @ End::Completed { .. }), None) => done,
-            (Some(done @ End::Completed { .. }), Some(_)) if self.questions.is_empty() => done,
+            (Some(done @ End::Completed { .. }), Some(_)) if self.people.questions.is_empty() => {
+                done
+            }
             (_, Some(trouble)) => End::Failed { trouble },
             (Some(end), None) => end,
             (None, None) => End::Interrupted,
         };
-        let question = self.questions.into_iter().next().map(|open| open.question);
+        let question = self.people.questions.into_iter().next().map(|open| open.question);
         let question = question.filter(|_| !matches!(end, End::Completed { .. }));
         Over { end, spent: self.spent, question }
     }

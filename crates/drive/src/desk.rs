@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use outlast_wire::api::{AtTurn, TurnNews};
+use outlast_wire::api::{AgentAsks, AtTurn, TurnNews};
 
 use crate::agent::{News, STACK};
 use crate::daemon::Daemon;
@@ -63,9 +63,24 @@ impl Desk {
         self.0.daemon.run()
     }
 
-    /// Changes what the daemon is told, and has it told at once.
-    pub(crate) fn update(&self, change: impl FnOnce(&mut AtTurn)) {
-        self.change(|state| change(&mut state.at));
+    /// Has the daemon told at once what is open now, if it is not what it was; `None` leaves the questions as they were.
+    /// Answers with the questions that are new.
+    pub(crate) fn tell(
+        &self,
+        questions: Option<Vec<AgentAsks>>,
+        taken: Vec<u64>,
+        left: Vec<u64>,
+    ) -> Vec<AgentAsks> {
+        let before = self.0.state().at.clone();
+        let questions = questions.unwrap_or_else(|| before.questions.clone());
+        let now = AtTurn { questions, taken, left, ..before.clone() };
+        if now == before {
+            return Vec::new();
+        }
+        let is_new = |asks: &&AgentAsks| !before.questions.contains(asks);
+        let asked = now.questions.iter().filter(is_new).cloned().collect();
+        self.change(|state| state.at = now);
+        asked
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {

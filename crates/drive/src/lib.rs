@@ -18,6 +18,7 @@ mod daemon;
 mod desk;
 mod http;
 mod lines;
+mod mcp;
 mod meter;
 mod minute;
 mod record;
@@ -27,7 +28,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-use outlast_agents::adapter::{End, Ended, Event, Orders, Trouble, TroubleKind};
+use outlast_agents::adapter::{End, Ended, Event, McpServer, Orders, Trouble, TroubleKind};
 use outlast_home::layout::AttemptDir;
 use outlast_secrets::Secrets;
 
@@ -50,6 +51,10 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         Err(why) => return refuse(&why),
     };
     let mut turn = orders.turn.clone();
+    turn.mcp = mcp::server(env);
+    if turn.mcp.is_some() {
+        turn.approvals.allow.extend(McpServer::harmless());
+    }
     turn.secret = match secret() {
         Ok(secret) => secret,
         Err(error) => return refuse(&format!("no random bytes: {error}")),
@@ -110,8 +115,8 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
 
 fn read(dir: &AttemptDir) -> Result<Orders, String> {
     let path = dir.drive();
-    let bytes =
-        std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let bytes = outlast_home::regular::read(&path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -142,6 +147,10 @@ fn conclude(record: &mut Record, over: &Over) -> ExitCode {
         End::Completed { .. } => ExitCode::SUCCESS,
         End::Failed { trouble } => {
             screen::say(&record.hide(&format!("[outlast: the turn failed: {}]", trouble.text)));
+            ExitCode::from(EXIT_NOT_DONE)
+        }
+        End::NeverStarted { why, .. } => {
+            screen::say(&record.hide(&format!("[outlast: the agent could not be started: {why}]")));
             ExitCode::from(EXIT_NOT_DONE)
         }
         End::Interrupted => ExitCode::from(EXIT_NOT_DONE),

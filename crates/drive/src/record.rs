@@ -11,6 +11,7 @@ use outlast_agents::adapter::{
     Context, Ended, Event, MOST_EVENTS, Orders, Session, Spent, Stamped,
 };
 use outlast_home::layout::AttemptDir;
+use outlast_home::regular;
 use outlast_secrets::Secrets;
 use serde::Serialize;
 
@@ -51,8 +52,11 @@ struct Line<'a> {
 impl Record {
     /// From here on the conversation that the attempt goes on with is one of this turn.
     pub(crate) fn open(dir: &AttemptDir, orders: &Orders, secrets: Secrets) -> io::Result<Self> {
-        let append =
-            |path: &Path| OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+        let append = |path: &Path| {
+            let mut options = OpenOptions::new();
+            options.create(true).append(true).mode(0o600);
+            regular::open_with(&mut options, path)
+        };
         let record = Self {
             events: append(&dir.agent_events())?,
             event_bytes: 0,
@@ -184,8 +188,9 @@ impl Record {
     /// The agent works, whether it says so or not.
     pub(crate) fn beat(&self) {
         let Some(path) = &self.heartbeat else { return };
-        let touched =
-            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        let touched = regular::open_with(&mut options, path);
         // One that cannot be touched costs a restart at worst.
         let _silence =
             touched.and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH + since_1970()));
@@ -206,7 +211,7 @@ impl Record {
 
 /// The conversation that this attempt goes on with. The daemon has read the file just before.
 fn last_session(orders: &Orders) -> Option<Session> {
-    let bytes = std::fs::read(&orders.session_file).ok()?;
+    let bytes = regular::read(&orders.session_file).ok()?;
     let session: Session = serde_json::from_slice(&bytes).ok()?;
     Some(session).filter(|session| Some(&session.id) == orders.turn.session.as_ref())
 }
@@ -226,8 +231,9 @@ fn write_whole(path: &Path, bytes: &[u8], lasting: Lasting) -> io::Result<()> {
         return Err(io::Error::other("a file needs a name"));
     };
     let beside = parent.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-    let mut file =
-        OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(true).write(true).mode(0o600);
+    let mut file = regular::open_with(&mut options, &beside)?;
     file.write_all(bytes)?;
     if matches!(lasting, Lasting::Power | Lasting::Bytes) {
         file.sync_data()?;

@@ -46,6 +46,7 @@ fn line_of(event: &Event) -> Option<String> {
             Decision::Deny { .. } => "  denied".to_owned(),
             Decision::Text { text } => format!("  answered: {text}"),
         },
+        Event::Withdrawn { .. } => "  taken back".to_owned(),
         Event::Took { .. } => "[the agent has taken the message]".to_owned(),
         Event::Background { live } if *live > 0 => format!("[{live} at work in the background]"),
         Event::Ended(outlast_agents::adapter::End::Failed { trouble })

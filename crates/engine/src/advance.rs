@@ -6,7 +6,7 @@
 use crate::handle::{Draft, recovered};
 use crate::{
     Context, Fact, Limit, ReasonCode, Run, State, Time, finish, limits, prepare, reason, rest,
-    settle, verify,
+    rewind, settle, verify,
 };
 
 /// The longest chain of steps that one piece of news can set off, with room to spare: a turn has at most 64
@@ -39,6 +39,7 @@ fn next(run: &Run, context: &Context) -> Option<Facts> {
 
 fn by_itself(run: &Run, context: &Context) -> Option<Facts> {
     match &run.state {
+        State::Ended { .. } if run.snapshots.asked.is_some() => rewind::next(run, context),
         State::Ended { .. } => finish::remove(run, context),
         State::Finishing { .. } => finish::clean_up(run, context),
         _ if limits::is_time_over(run, context.now) => {
@@ -47,6 +48,9 @@ fn by_itself(run: &Run, context: &Context) -> Option<Facts> {
         _ if limits::over_mid_turn(run, context).is_some() => limits::over_mid_turn(run, context)
             .map(|limit| vec![(context.now, Fact::LimitReached { limit })]),
         _ if run.stop.is_some() || run.limit.is_some() => finish::when_gone(run, context),
+        State::Blocked { .. } | State::Waiting { .. } if run.snapshots.asked.is_some() => {
+            rewind::next(run, context)
+        }
         State::Blocked { .. } if run.is_released => {
             rest::go_on(run, context, reason::of("a person lets it go on", ReasonCode::Released))
         }

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::audit::Audit;
 use crate::order::{self, Verb};
 use crate::{
-    BlockReason, Event, Fact, Hook, Illegal, Order, Outcome, Purpose, Run, RunId, StateName,
-    Verdict, Wants, Word,
+    BlockReason, Cause, Event, Exit, Fact, Hook, Illegal, Order, Outcome, Purpose, Run, RunId,
+    StateName, ToolClass, Verdict, Wants, Word,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,12 +29,32 @@ pub enum Violation {
 
 /// Everything that is wrong with a journal; empty for a sound one.
 pub fn check(id: &RunId, events: &[Event]) -> Vec<Violation> {
-    let mut violations: Vec<Violation> =
-        Run::replay(id, events).err().map(Violation::Replay).into_iter().collect();
+    let mut violations: Vec<Violation> = audited(id, events);
     let mut history = History::default();
     for event in events {
         violations.extend(history.order(event));
         violations.extend(history.next(&event.fact));
+        violations.extend(history.call(event));
+    }
+    violations
+}
+
+/// Folds the journal, and holds the run's pots against it after each event.
+fn audited(id: &RunId, events: &[Event]) -> Vec<Violation> {
+    let mut audit = Audit::default();
+    let mut violations = Vec::new();
+    let Some(first) = events.first() else { return vec![Illegal::Empty.into()] };
+    let mut run = match Run::created(id, first) {
+        Ok(run) => run,
+        Err(illegal) => return vec![illegal.into()],
+    };
+    violations.extend(audit.next(&run, first));
+    for event in &events[1..] {
+        if let Err(illegal) = run.apply_in_place(event) {
+            violations.push(illegal.into());
+            return violations;
+        }
+        violations.extend(audit.next(&run, event));
     }
     violations
 }
@@ -49,6 +70,8 @@ struct History {
     errand: Option<(u32, Purpose)>,
     /// Keys of calls that have completed.
     completed_calls: BTreeSet<String>,
+    /// Calls under keys: the class, the number of the intent, and how the call ended.
+    calls: BTreeMap<String, (ToolClass, u64, Option<Exit>)>,
     has_cleaned_up: bool,
     stop_or_limit: bool,
     /// Rebuilt from its directory, or its journal is older than it: neither says who asked for a stop.
@@ -66,6 +89,11 @@ struct History {
     question: Option<Question>,
     /// What agents have asked while they lived, by the number of the event, and whether it was answered.
     asked: BTreeMap<u64, bool>,
+    /// Commits of snapshots, and the one that was made last if it is a wreck.
+    snapshots: BTreeSet<String>,
+    wreck: Option<String>,
+    /// A fork whose files are not there yet.
+    is_planted_next: bool,
 }
 
 /// What a blocked run asks.
@@ -104,8 +132,32 @@ impl History {
         match verb {
             Verb::Answer(_) => self.answered(order),
             Verb::Resume => self.resumed(order),
-            Verb::Pause | Verb::Stop(_) => None,
+            Verb::Pause | Verb::Stop(_) | Verb::Raise | Verb::Restore | Verb::Resolve { .. } => {
+                None
+            }
         }
+    }
+
+    /// What came before is another run's: its turns and snapshots stay, and nothing of it is alive.
+    fn fork(&mut self) {
+        let committed = std::mem::take(&mut self.committed);
+        let snapshots = std::mem::take(&mut self.snapshots);
+        let completed_calls = std::mem::take(&mut self.completed_calls);
+        let calls = std::mem::take(&mut self.calls);
+        let last_outcome = self.last_outcome.take();
+        let (attempts, ran) = (std::mem::take(&mut self.attempts), std::mem::take(&mut self.ran));
+        let is_planted_next = true;
+        *self = Self {
+            attempts,
+            ran,
+            committed,
+            last_outcome,
+            completed_calls,
+            calls,
+            snapshots,
+            is_planted_next,
+            ..Self::default()
+        };
     }
 
     fn answered(&mut self, order: &Order) -> Option<Violation> {
@@ -159,6 +211,14 @@ impl History {
                 None
             }
             Fact::RunEnded { state, .. } => self.run_ended(*state),
+            Fact::LimitsRaised { .. } => {
+                // An exhausted run is open again, and is tidied up again at its next end.
+                if std::mem::take(&mut self.ended) {
+                    self.stop_or_limit = false;
+                    self.has_cleaned_up = false;
+                }
+                None
+            }
             Fact::ErrandStarted { errand, purpose, .. } => self.errand_started(*errand, purpose),
             Fact::ErrandEnded { errand, outcome, .. } => self.errand_ended(*errand, outcome),
             Fact::ChildSpawned { child, .. } => {
@@ -196,13 +256,36 @@ impl History {
                 let is_live = self.attempts.get(&(*turn, *attempt)) == Some(&false);
                 (!is_live).then(|| violation(*turn, *attempt, "took messages without being alive"))
             }
-            Fact::QuestionAsked { turn, attempt, .. } => {
+            Fact::QuestionAsked { turn, attempt, .. }
+            | Fact::QuestionWithdrawn { turn, attempt, .. } => {
                 let is_live = self.attempts.get(&(*turn, *attempt)) == Some(&false);
                 (!is_live).then(|| violation(*turn, *attempt, "asked without being alive"))
             }
-            Fact::RunCreated { .. }
+            Fact::SnapshotTaken { snapshot, .. } => {
+                self.snapshots.insert(snapshot.commit.clone());
+                self.wreck = (snapshot.cause == Cause::Wreck).then(|| snapshot.commit.clone());
+                None
+            }
+            Fact::Forked { .. } => {
+                self.fork();
+                None
+            }
+            Fact::WorkspaceRestored { to, wreck, .. } => {
+                let is_new = std::mem::take(&mut self.is_planted_next) && wreck.is_empty();
+                let is_kept = is_new || self.wreck.take().as_ref() == Some(wreck);
+                let is_known = self.snapshots.contains(to);
+                match (is_kept, is_known) {
+                    (false, _) => Some(Violation::Run("went back without keeping what was there")),
+                    (true, false) => Some(Violation::Run("went back to what is no snapshot of it")),
+                    (true, true) => None,
+                }
+            }
+            Fact::SnapshotFailed { .. }
+            | Fact::RestoreRequested { .. }
+            | Fact::RunCreated { .. }
             | Fact::ClockSet { .. }
             | Fact::StateChanged { .. }
+            | Fact::Segment { .. }
             | Fact::ToolsOffered { .. }
             | Fact::AttemptAdopted { .. }
             | Fact::AttemptOrphaned { .. }
@@ -214,6 +297,11 @@ impl History {
             | Fact::ErrandEmptied { .. }
             | Fact::ErrandIncomplete { .. }
             | Fact::CallAnswered { .. }
+            | Fact::CallBegun { .. }
+            | Fact::NoteTaken { .. }
+            | Fact::TerminalOpened { .. }
+            | Fact::CallEnded { .. }
+            | Fact::CallResolved { .. }
             | Fact::Emitted { .. }
             | Fact::EmissionDenied { .. }
             | Fact::MessageReceived { .. }
@@ -226,8 +314,49 @@ impl History {
             | Fact::HealthDegraded { .. }
             | Fact::HealthRecovered { .. }
             | Fact::LimitNeared { .. }
+            | Fact::PredecessorEnded { .. }
             | Fact::UsageReported { .. }
             | Fact::HeartbeatTold { .. } => None,
+        }
+    }
+
+    /// A call has one result, and none is made again that has completed or may do harm.
+    fn call(&mut self, event: &Event) -> Option<Violation> {
+        let wrong = |what| Some(Violation::Run(what));
+        match &event.fact {
+            Fact::CallBegun { asked, .. } => {
+                let begun = (asked.class, event.seq, None);
+                match self.calls.insert(asked.key.clone(), begun) {
+                    Some((_, _, Some(Exit::Code(0)))) => {
+                        wrong("made a call again that has completed")
+                    }
+                    Some((ToolClass::Unsafe, _, None)) => {
+                        wrong("made a call again that may have been made and may do harm")
+                    }
+                    Some(_) | None => None,
+                }
+            }
+            Fact::CallEnded { key, begun, exit, .. } => match self.calls.get_mut(key) {
+                Some((_, open, end @ None)) if open == begun => {
+                    *end = *exit;
+                    // What never started may be made, whatever its class; an earlier time is still in doubt.
+                    if exit.is_none() {
+                        self.calls.remove(key);
+                    }
+                    None
+                }
+                Some(_) | None => wrong("took a second result of a call, or one of no call"),
+            },
+            Fact::CallResolved { key, was_made, .. } => match self.calls.remove(key) {
+                Some((class, begun, None)) => {
+                    if *was_made {
+                        self.calls.insert(key.clone(), (class, begun, Some(Exit::Code(0))));
+                    }
+                    None
+                }
+                Some(_) | None => wrong("had a call resolved that was not in doubt"),
+            },
+            _ => None,
         }
     }
 

@@ -18,6 +18,8 @@ pub enum Effect {
     DiscardWorkspace,
     /// See to it that the workspace of an ended run is gone.
     RemoveWorkspace,
+    /// See to it that the children that go on are stopped, with all below them.
+    StopChildren { mode: StopMode },
     /// Remove what a run needs only while it goes on, then say so.
     Finish { verdict: Verdict },
 }
@@ -31,6 +33,10 @@ impl Run {
             if let Some(mode) = mode.filter(|_| !state.stop_incomplete) {
                 effects.push(Effect::Stop { step, mode });
             }
+        }
+        if self.stops_children() {
+            let mode = self.stop.unwrap_or(StopMode::Gracefully);
+            effects.push(Effect::StopChildren { mode });
         }
         match self.state {
             State::Preparing

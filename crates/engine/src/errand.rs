@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Outcome, RunSpec, StepState};
+use crate::{Cause, Outcome, RunSpec, StepState};
 
 /// What an errand is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,14 @@ pub enum Purpose {
     /// The check of this number, from 0, of those that verify a claim of done.
     Done {
         check: u32,
+    },
+    /// What is in the workspace is kept.
+    Snapshot {
+        cause: Cause,
+    },
+    /// The workspace goes back to this commit of a snapshot.
+    Restore {
+        to: String,
     },
     /// The call of this number, from 0, of the turn that was committed last.
     Tool {
@@ -62,6 +70,8 @@ impl Purpose {
         };
         let command = match self {
             Self::Checkout => Some("git worktree add".to_owned()),
+            Self::Snapshot { .. } => Some("snapshot of the workspace".to_owned()),
+            Self::Restore { to } => Some(format!("restore of snapshot {to}")),
             Self::Hook { hook } => spec.hooks.command(*hook).cloned(),
             Self::Ready { check: at } => check(&spec.checks.before_run, *at),
             Self::Done { check: at } => check(&spec.checks.done, *at),
@@ -77,6 +87,8 @@ impl Purpose {
     pub fn label(&self) -> String {
         match self {
             Self::Checkout => "checkout".to_owned(),
+            Self::Snapshot { cause } => format!("snapshot {}", cause.word()),
+            Self::Restore { .. } => "restore".to_owned(),
             Self::Hook { hook } => format!("hook {}", hook.word()),
             Self::Ready { check } => format!("check before_run {}", check + 1),
             Self::Done { check } => format!("check done {}", check + 1),
@@ -110,7 +122,16 @@ pub(crate) enum Result {
     },
 }
 
+/// How often an errand is made again whose end was not observed.
+pub(crate) const RETRIES: u32 = 3;
+
 impl Errand {
+    /// True if its end was not observed, and it is not made again for that.
+    pub(crate) fn is_given_up(&self) -> bool {
+        let is_shortage = self.state.end.as_ref().is_some_and(|(outcome, _)| outcome.is_shortage());
+        self.earlier_tries >= RETRIES && !is_shortage
+    }
+
     pub(crate) fn result(&self) -> Option<Result> {
         self.state.end.as_ref().map(|(outcome, _)| result(outcome))
     }

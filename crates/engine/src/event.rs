@@ -4,10 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::defaults::{first, is_default, is_false, is_first, is_zero};
+use crate::reason::{Actor, Reason};
 use crate::{
-    BootId, By, Charge, Decision, Health, Limit, Line, ModelClass, OfferedTool, Order, Outcome,
-    Purpose, ReasonCode, RefusedCall, RunId, RunSpec, StateName, StopMode, Survivor, Time,
-    ToolCall, TurnOutcome, TurnStatus, UnavailableTool, Verdict, Wait, WaitWord, Word,
+    Amounts, BootId, By, CallAsked, CallOutput, Cause, Charge, Decision, Exit, Health, Limit,
+    Limits, Line, ModelClass, Noted, OfferedTool, Order, Outcome, Point, Purpose, ReasonCode,
+    RefusedCall, Room, RunId, RunSpec, Snapshot, StateName, StopMode, Survivor, Time, ToolCall,
+    TurnOutcome, TurnStatus, UnavailableTool, Verdict, Wait, WaitWord, Word,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +69,15 @@ pub enum Fact {
         /// What a finishing run will have ended as.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verdict: Option<Verdict>,
+    },
+    /// From here on another build of Outlast conducts the run: it goes on with the turn that starts next.
+    Segment {
+        turn: u32,
+        /// The build before; absent if the journal does not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+        to: String,
+        reason: String,
     },
     /// The intent to run an attempt. Nothing of it exists yet.
     TurnStarted {
@@ -177,6 +189,55 @@ pub enum Fact {
         turn: u32,
         boot: BootId,
     },
+    /// What is in the workspace can be had again.
+    SnapshotTaken {
+        turn: u32,
+        #[serde(flatten)]
+        snapshot: Box<Snapshot>,
+    },
+    /// A snapshot was not made, or the workspace was not put back. The turn stands.
+    SnapshotFailed {
+        turn: u32,
+        /// What it was for; absent for a restore.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
+        code: String,
+        why: String,
+    },
+    /// A person wants the workspace as the end of a turn left it.
+    RestoreRequested {
+        actor: Actor,
+        /// That turn; 0 is before the first.
+        back_to: u32,
+        #[serde(flatten)]
+        point: Box<Point>,
+        #[serde(flatten)]
+        order: Order,
+    },
+    /// The run is a fork of another: what came before is that run's, what follows is its own.
+    Forked {
+        from_run: RunId,
+        turn: u32,
+    },
+    /// What a failed attempt did is undone, or a person had the workspace put back.
+    WorkspaceRestored {
+        turn: u32,
+        /// The attempt that is undone; 0 if a person asked for it, or for the files of a fork.
+        attempt: u32,
+        /// The turn whose end a person asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        back_to: Option<u32>,
+        /// The snapshot that the workspace is as.
+        to: String,
+        /// The snapshot that has what was found; empty for the files of a fork, which finds nothing.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        wreck: String,
+        written: u64,
+        removed: u64,
+        /// What was left alone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<String>,
+    },
     ErrandEnded {
         errand: u32,
         #[serde(flatten)]
@@ -203,6 +264,46 @@ pub enum Fact {
         call: u32,
         key: String,
     },
+    /// The intent of a live attempt to make a call under a key. Its effect has not begun.
+    CallBegun {
+        turn: u32,
+        attempt: u32,
+        #[serde(flatten)]
+        asked: Box<CallAsked>,
+    },
+    /// How a call under a key ended, as its caller saw it.
+    CallEnded {
+        key: String,
+        /// The number of the `CallBegun` that this is the end of.
+        begun: u64,
+        /// Absent if nothing ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<Exit>,
+        /// Why nothing ran; or why it was ended, if its caller did that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        stdout: CallOutput,
+        stderr: CallOutput,
+    },
+    /// A person says what became of a call whose end was not observed.
+    CallResolved {
+        key: String,
+        /// True if its effect is there; or else it may be made again.
+        was_made: bool,
+        /// It answers the `CallBegun` whose end was not observed.
+        #[serde(flatten)]
+        order: Order,
+    },
+    /// What a live attempt notes for the next one.
+    NoteTaken {
+        turn: u32,
+        attempt: u32,
+        /// Its id.
+        note: String,
+        what: Noted,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        text: String,
+    },
     /// What a turn has to say leaves the run.
     Emitted {
         turn: u32,
@@ -226,6 +327,13 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
+    /// A person may type into the terminal of a live attempt from here on, without being attached to it.
+    TerminalOpened {
+        turn: u32,
+        attempt: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
+    },
     /// The agent of a live attempt asks a person, and waits.
     QuestionAsked {
         turn: u32,
@@ -237,6 +345,13 @@ pub enum Fact {
         tool: Option<String>,
         /// What it would do, or what it asks.
         text: String,
+    },
+    /// The agent of a live attempt no longer waits for an answer to this.
+    QuestionWithdrawn {
+        turn: u32,
+        attempt: u32,
+        /// The agent's own name of it.
+        question: String,
     },
     /// The agent of a live attempt has taken these messages in the middle of its turn, by their numbers.
     MessagesGiven {
@@ -286,21 +401,47 @@ pub enum Fact {
     StopRequested {
         mode: StopMode,
         actor: Actor,
+        /// With all of its children, and with theirs.
+        #[serde(default, skip_serializing_if = "is_false")]
+        tree: bool,
         #[serde(flatten)]
         order: Order,
     },
     LimitReached {
         limit: Limit,
     },
+    /// A person gave the run more room. A run that was exhausted is open again by it.
+    LimitsRaised {
+        actor: Actor,
+        /// All of its limits, as they are from here on.
+        limits: Limits,
+        #[serde(flatten)]
+        order: Order,
+    },
+    /// The run has ended after which this one was to start.
+    PredecessorEnded {
+        run: RunId,
+        state: Verdict,
+    },
     RunEnded {
         state: Verdict,
         reason_code: Option<Word<ReasonCode>>,
     },
-    /// Another run was made as this one's child.
+    /// The intent to make another run as this one's child, and the room that is reserved for it. In journals from
+    /// before there was room to reserve, the child had been made.
     ChildSpawned {
         child: RunId,
+        /// Chosen by the asker; it names work below this run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
+        /// Of what the child is asked to do.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+        /// Which of the runs under its key it is.
+        #[serde(default = "first", rename = "try", skip_serializing_if = "is_first")]
+        try_number: u32,
+        #[serde(default, skip_serializing_if = "is_default")]
+        granted: Room,
     },
     /// A child has ended.
     ChildSettled {
@@ -308,6 +449,20 @@ pub enum Fact {
         state: Verdict,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason_code: Option<Word<ReasonCode>>,
+        /// Its place among the settlements: the order in which this run was told.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        cursor: u64,
+        /// What it is charged with; what is left of its reservation is free again.
+        #[serde(default, skip_serializing_if = "is_default")]
+        charged: Amounts,
+        /// True if what it used is not known, so that its tokens and money are charged as they were reserved.
+        #[serde(default, skip_serializing_if = "is_false")]
+        spend_unknown: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<Exit>,
+        /// What it said last; the start of it if it is long.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        summary: String,
     },
     /// The run is no longer as it should be, since when and why.
     HealthDegraded {
@@ -372,6 +527,7 @@ impl Fact {
             Self::RunRecovered { .. } => "RunRecovered",
             Self::JournalRestored { .. } => "JournalRestored",
             Self::StateChanged { .. } => "StateChanged",
+            Self::Segment { .. } => "Segment",
             Self::TurnStarted { .. } => "TurnStarted",
             Self::AttemptStarted { .. } => "AttemptStarted",
             Self::AttemptAdopted { .. } => "AttemptAdopted",
@@ -385,14 +541,25 @@ impl Fact {
             Self::WorkspaceRefused { .. } => "WorkspaceRefused",
             Self::WorkspaceDiscarded { .. } => "WorkspaceDiscarded",
             Self::ErrandStarted { .. } => "ErrandStarted",
+            Self::SnapshotTaken { .. } => "SnapshotTaken",
+            Self::SnapshotFailed { .. } => "SnapshotFailed",
+            Self::RestoreRequested { .. } => "RestoreRequested",
+            Self::Forked { .. } => "Forked",
+            Self::WorkspaceRestored { .. } => "WorkspaceRestored",
             Self::ErrandEnded { .. } => "ErrandEnded",
             Self::ErrandEmptied { .. } => "ErrandEmptied",
             Self::ErrandIncomplete { .. } => "ErrandIncomplete",
             Self::CallAnswered { .. } => "CallAnswered",
+            Self::CallBegun { .. } => "CallBegun",
+            Self::CallEnded { .. } => "CallEnded",
+            Self::CallResolved { .. } => "CallResolved",
+            Self::NoteTaken { .. } => "NoteTaken",
             Self::Emitted { .. } => "Emitted",
             Self::EmissionDenied { .. } => "EmissionDenied",
             Self::MessageReceived { .. } => "MessageReceived",
+            Self::TerminalOpened { .. } => "TerminalOpened",
             Self::QuestionAsked { .. } => "QuestionAsked",
+            Self::QuestionWithdrawn { .. } => "QuestionWithdrawn",
             Self::MessagesGiven { .. } => "MessagesGiven",
             Self::PauseRequested { .. } => "PauseRequested",
             Self::ResumeRequested { .. } => "ResumeRequested",
@@ -402,6 +569,8 @@ impl Fact {
             Self::WorkspaceKept { .. } => "WorkspaceKept",
             Self::StopRequested { .. } => "StopRequested",
             Self::LimitReached { .. } => "LimitReached",
+            Self::LimitsRaised { .. } => "LimitsRaised",
+            Self::PredecessorEnded { .. } => "PredecessorEnded",
             Self::RunEnded { .. } => "RunEnded",
             Self::ChildSpawned { .. } => "ChildSpawned",
             Self::ChildSettled { .. } => "ChildSettled",
@@ -414,30 +583,4 @@ impl Fact {
             Self::HeartbeatTold { .. } => "HeartbeatTold",
         }
     }
-}
-
-/// Why a state changed: a sentence for people, a word for scripts, what it rests on, and who did it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reason {
-    pub reason: String,
-    pub reason_code: Word<ReasonCode>,
-    pub evidence: Vec<String>,
-    pub actor: Actor,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Actor {
-    /// The person or script behind the API.
-    User,
-    /// The rules in this crate.
-    Engine,
-}
-
-fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

@@ -3,8 +3,8 @@
 use crate::advance::Facts;
 use crate::run::{Done, Removal, WorkspaceState};
 use crate::{
-    Actor, Context, Hook, Purpose, ReasonCode, Run, State, StopMode, Strategy, Verdict, reason,
-    settle,
+    Actor, Context, Hook, Planted, Purpose, ReasonCode, Run, State, StopMode, Strategy, Verdict,
+    reason, settle,
 };
 
 /// A run that is to be ended is finishing once nothing of it is alive.
@@ -15,7 +15,7 @@ pub(crate) fn when_gone(run: &Run, context: &Context) -> Option<Facts> {
     let (verdict, mut why) = match (run.stop, run.limit) {
         (Some(_), _) => (Verdict::Stopped, reason::of("stopped on request", ReasonCode::Stopped)),
         (None, Some(limit)) => {
-            (Verdict::Exhausted, reason::of(settle::limit_text(limit), limit.code()))
+            (Verdict::Exhausted, reason::of(settle::limit_text(run, limit), limit.code()))
         }
         (None, None) => unreachable!("asked only when one of them is set"),
     };
@@ -48,12 +48,16 @@ pub(crate) fn is_half_made(run: &Run) -> bool {
     let is_ours = made.workspace == WorkspaceState::Ready { created: true };
     let lacks_files = run.spec.workspace.strategy == Strategy::Worktree && !made.is_checked_out;
     let lacks_hook = run.spec.hooks.after_create.is_some() && made.after_create != Done::Well;
-    run.recovered.is_none() && is_ours && (lacks_files || lacks_hook)
+    let is_unplanted = matches!(run.snapshots.planted, Planted::Due | Planted::Failed { .. });
+    run.recovered.is_none() && is_ours && (lacks_files || is_unplanted || lacks_hook)
 }
 
 /// True if nothing keeps a finishing run from its end any more.
 pub(crate) fn is_tidy(run: &Run) -> bool {
-    run.live_errand().is_none() && !is_hook_due(run) && !is_half_made(run)
+    run.live_errand().is_none()
+        && !is_hook_due(run)
+        && !is_half_made(run)
+        && !run.ends_after_children()
 }
 
 /// The hook before the workspace of an ended run is removed.

@@ -216,7 +216,17 @@ fn near_limit(run: &Run, now: Time, _seen: &Seen) -> Option<Condition> {
         .iter()
         .filter_map(|limit| Some((*limit, limits::percent(run, *limit, now)?)))
         .max_by_key(|(_, percent)| *percent)?;
-    condition(Health::NearLimit, now, format!("{percent} % of {} is used", limit.word()))
+    let reserved = run.spend.reserved;
+    let is_reserved = match limit {
+        Limit::MaxTokens => reserved.tokens > 0,
+        Limit::MaxCost => reserved.cost_usd_micros > 0,
+        _ => false,
+    };
+    let why = match is_reserved {
+        true => format!("up to {percent} % of {} is used, not all of it reported", limit.word()),
+        false => format!("{percent} % of {} is used", limit.word()),
+    };
+    condition(Health::NearLimit, now, why)
 }
 
 fn silent(run: &Run, now: Time, seen: &Seen) -> Option<Condition> {

@@ -27,12 +27,24 @@ pub struct Message {
 pub struct Inbox {
     /// Not yet taken, the oldest first. Shared, as the ids are: a run is copied with every step.
     pub unread: Vec<Arc<Message>>,
-    ids: Arc<Vec<String>>,
+    ids: Arc<Vec<(String, u64)>>,
+}
+
+/// A digest of a message's text, by which one that is sent again is told from another under the same id (FNV-1a).
+pub(crate) fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 impl Inbox {
     pub fn has_had(&self, id: &str) -> bool {
-        self.ids.iter().any(|known| known == id)
+        self.ids.iter().any(|(known, _)| known == id)
+    }
+
+    /// True if a message with this id has come, and had another text.
+    pub fn has_had_another(&self, id: &str, text: &str) -> bool {
+        self.ids.iter().any(|(known, said)| known == id && *said != digest(text))
     }
 
     pub fn is_full(&self) -> bool {
@@ -54,7 +66,7 @@ impl Inbox {
         if ids.len() >= REMEMBERED {
             ids.remove(0);
         }
-        ids.push(message.id.clone());
+        ids.push((message.id.clone(), digest(&message.text)));
         self.unread.push(Arc::new(message));
     }
 

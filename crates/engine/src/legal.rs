@@ -3,7 +3,7 @@
 //! One place, asked by every append, every replay and every test. It decides nothing; it refuses.
 
 use crate::run::{Emission, Removal};
-use crate::{Fact, Order, Run, State, StateName, Step, children};
+use crate::{Fact, Order, Planted, Purpose, Run, State, StateName, Step, Undo, children};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Illegal {
@@ -50,8 +50,15 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
                 "finishing has a verdict, and nothing else has",
             ),
             unless(is_promised_end(run, *to), "a run ends as it was finishing to"),
+            unless(!run.has_ended() || run.is_reopened(), "the run has ended"),
             unless(!is_end_or_rest(*to) || run.live().is_none(), "an attempt is alive"),
             unless(!is_end_or_rest(*to) || run.live_errand().is_none(), "an errand is alive"),
+        ]),
+        Fact::Segment { turn, to, .. } => first_of([
+            unless(run.live().is_none(), "an attempt is alive"),
+            unless(run.state == State::Running, "a run goes on while running"),
+            unless(is_border(run, *turn), "it is not at the border of that turn"),
+            unless(run.build.as_ref() != Some(to), "that build conducts it already"),
         ]),
         Fact::TurnStarted { turn, attempt, messages, .. } => first_of([
             unless(run.state == State::Running, "turns start while running"),
@@ -106,6 +113,27 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
         Fact::ErrandEnded { errand, .. } => {
             unless(run.live_errand().is_some_and(|live| live.number == *errand), "it is not alive")
         }
+        Fact::SnapshotTaken { snapshot, .. } => {
+            after_errand(run, |purpose| *purpose == Purpose::Snapshot { cause: snapshot.cause })
+        }
+        Fact::SnapshotFailed { .. } => after_errand(run, |purpose| {
+            matches!(purpose, Purpose::Snapshot { .. } | Purpose::Restore { .. })
+        }),
+        Fact::RestoreRequested { order, .. } => first_of([
+            taken_before(run, order),
+            unless(run.refuse_restore().is_ok(), "its workspace cannot go back now"),
+        ]),
+        Fact::Forked { .. } => first_of([
+            may_start(run),
+            unless(
+                run.spec.fork.is_some() && !run.is_forked,
+                "it is no fork, or was forked before",
+            ),
+        ]),
+        Fact::WorkspaceRestored { to, wreck, .. } => first_of([
+            after_errand(run, |purpose| *purpose == Purpose::Restore { to: to.clone() }),
+            unless(is_kept(run, wreck), "what was found is kept first"),
+        ]),
         Fact::ErrandEmptied { errand } => emptied(run, Step::Errand { errand: *errand }),
         Fact::ErrandIncomplete { errand, survivors } => {
             incomplete(run, Step::Errand { errand: *errand }, survivors.len())
@@ -114,6 +142,12 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(run.calls.contains_key(key), "no call under that key has completed"),
             unless(run.next_call().is_some_and(|(next, _)| next == *call), "another call is next"),
         ]),
+        Fact::NoteTaken { turn, attempt, .. } | Fact::TerminalOpened { turn, attempt, .. } => {
+            not_live(run, *turn, *attempt)
+        }
+        Fact::CallBegun { .. } | Fact::CallEnded { .. } | Fact::CallResolved { .. } => {
+            first_of([unless(!run.has_ended(), "the run has ended"), run.call_objection(fact)])
+        }
         Fact::Emitted { turn, .. } | Fact::EmissionDenied { turn, .. } => unless(
             run.settling
                 .as_ref()
@@ -130,6 +164,15 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(
                 run.live().is_none_or(|live| live.asked.get(question).is_none()),
                 "that was asked already",
+            ),
+        ]),
+        Fact::QuestionWithdrawn { turn, attempt, question } => first_of([
+            not_live(run, *turn, *attempt),
+            unless(
+                run.live().is_some_and(|live| {
+                    live.asked.get(question).is_some_and(|it| it.answer.is_none())
+                }),
+                "that is not open",
             ),
         ]),
         Fact::MessagesGiven { turn, attempt, messages } => first_of([
@@ -196,6 +239,19 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(!run.has_ended(), "the run has ended"),
             unless(run.limit.is_none(), "a limit is reached once"),
         ]),
+        Fact::LimitsRaised { limits, order, .. } => first_of([
+            taken_before(run, order),
+            unless(run.may_be_raised(), "the run is being ended, or has ended otherwise"),
+            unless(limits.cover(&run.spec.limits), "no limit is lowered"),
+        ]),
+        Fact::PredecessorEnded { run: other, .. } => first_of([
+            unless(!run.has_ended(), "the run has ended"),
+            unless(run.predecessor.is_none(), "that was said already"),
+            unless(
+                run.spec.start.after.as_ref().is_some_and(|after| after.run == *other),
+                "it does not wait for that run",
+            ),
+        ]),
         Fact::RunEnded { state, .. } => first_of([
             unless(run.state == State::Ended { verdict: *state }, "it ends as the state it is in"),
             unless(run.ended_at.is_none(), "a run ends once"),
@@ -204,7 +260,7 @@ fn objection(run: &Run, fact: &Fact) -> Option<&'static str> {
             unless(!run.children.contains_key(child), "it has that child already")
         }
         Fact::ChildSettled { child, .. } => unless(
-            run.children.get(child).is_some_and(Option::is_none),
+            run.children.get(child).is_some_and(|child| child.end.is_none()),
             "it has no such child, or that has settled",
         ),
         Fact::HealthDegraded { .. } | Fact::HealthRecovered { .. } => None,
@@ -249,9 +305,8 @@ fn may_follow(from: StateName, to: StateName) -> bool {
         Verifying => matches!(to, Running | Waiting | Blocked | Finishing),
         Blocked => matches!(to, Running | Preparing | Verifying | Waiting | Finishing),
         Finishing => to.verdict().is_some(),
-        StateName::Completed | StateName::Failed | StateName::Stopped | StateName::Exhausted => {
-            false
-        }
+        StateName::Exhausted => to == Queued,
+        StateName::Completed | StateName::Failed | StateName::Stopped => false,
     }
 }
 
@@ -271,6 +326,11 @@ fn is_end_or_rest(to: StateName) -> bool {
         }
         StateName::Preparing | StateName::Running | StateName::Verifying => false,
     }
+}
+
+/// The turn that starts next, or the one that is tried again.
+fn is_border(run: &Run, turn: u32) -> bool {
+    turn == run.turns_committed + 1
 }
 
 /// The next try at the same turn while that is uncommitted, or else the first try at the next.
@@ -309,6 +369,25 @@ fn incomplete(run: &Run, step: Step, survivors: usize) -> Option<&'static str> {
     ])
 }
 
+/// What an errand made is said once, when it has ended.
+fn after_errand(run: &Run, is_its: impl Fn(&Purpose) -> bool) -> Option<&'static str> {
+    let last = run.errand.as_ref().filter(|last| is_its(&last.purpose));
+    unless(last.is_some_and(|last| !last.state.is_live()), "no errand for it has ended")
+}
+
+/// What a restore found is in this snapshot; the new workspace of a fork had nothing.
+fn is_kept(run: &Run, wreck: &str) -> bool {
+    let known = &run.snapshots;
+    if known.planted == Planted::Due {
+        return wreck.is_empty();
+    }
+    match (&known.asked, &known.undo) {
+        (Some(asked), _) => asked.wreck.as_deref() == Some(wreck),
+        (None, Undo::Kept { wreck: kept, .. }) => kept == wreck,
+        (None, _) => false,
+    }
+}
+
 /// One process tree at a time.
 fn may_start(run: &Run) -> Option<&'static str> {
     first_of([
@@ -321,8 +400,9 @@ fn may_start(run: &Run) -> Option<&'static str> {
 fn may_have_errands(run: &Run) -> bool {
     match run.state {
         State::Preparing | State::Running | State::Verifying | State::Finishing { .. } => true,
-        State::Ended { .. } => run.removal == Removal::Asked,
-        State::Queued | State::Waiting { .. } | State::Blocked { .. } => false,
+        State::Ended { .. } => run.removal == Removal::Asked || run.snapshots.asked.is_some(),
+        State::Waiting { .. } | State::Blocked { .. } => run.snapshots.asked.is_some(),
+        State::Queued => false,
     }
 }
 

@@ -16,6 +16,7 @@
 //! turn; `due`; what is derived from a run; and last the values that all of this is made of. The README of this crate
 //! says how to read the rules.
 
+mod defaults;
 mod event;
 
 mod legal;
@@ -24,6 +25,7 @@ mod run;
 mod state;
 
 mod fold;
+mod fork;
 
 mod handle;
 
@@ -32,7 +34,9 @@ mod advance;
 mod prepare;
 
 mod emit;
+mod rewind;
 mod settle;
+mod snapshot;
 mod verify;
 
 mod finish;
@@ -42,19 +46,24 @@ mod health;
 mod line;
 mod pause_all;
 
+mod calls;
 mod children;
 mod inbox;
 mod limits;
+mod notes;
 mod order;
+mod pots;
 mod question;
 mod reason;
 mod retry;
+mod spawn;
 mod spend;
 mod tools;
 mod watch;
 
 mod due;
 
+mod audit;
 mod check;
 mod notice;
 mod phase;
@@ -68,23 +77,29 @@ mod spec;
 mod step;
 mod words;
 
+pub use calls::{
+    CallAsked, CallEnd, CallOutput, CallVerdict, KeyedCall, KeyedCalls, LONGEST_CALL_TEXT,
+    LONGEST_KEY, MOST_CALLS, Performer,
+};
 pub use check::{Violation, check};
-pub use children::{DEEPEST, MOST_CHILDREN, Unheard};
+pub use children::{Child, DEEPEST, MOST_CHILDREN, OnEnd, SettledChild, Unheard};
 pub use due::Effect;
 pub use errand::{Errand, Hook, Purpose};
-pub use event::{Actor, Event, Fact, Reason};
+pub use event::{Event, Fact};
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use fold::folded;
+pub use fork::{CannotFork, Fork, ForkedSession, Planted, decide_fork, prefix, refuse_fork};
 pub use handle::{
-    AsksPerson, Budget, CannotRecover, ChildEnd, Context, Custody, Decided, End, Exceeded, Found,
-    FoundAttempt, FoundEnd, Input, Nearing, PauseAll, Report, Slot, Started, TreeNews, create,
-    decide_new, recover,
+    AsksPerson, Budget, CallResultSaid, CannotRaise, CannotRecover, ChildEnd, Context, Custody,
+    Decided, End, Exceeded, Found, FoundAttempt, FoundEnd, Input, More, Nearing, PauseAll, Raise,
+    Report, Slot, Started, TreeNews, create, decide_new, recover,
 };
 pub use health::{Condition, Seen};
 pub use inbox::{Inbox, LONGEST_MESSAGE, MOST_MESSAGES, Message};
 pub use legal::Illegal;
 pub use line::Line;
+pub use notes::{AgentNote, AgentNotes, LONGEST_NOTE, Noted};
 pub use notice::{Notice, NoticeKind};
 pub use order::{Asked, By, LONGEST_ORDER_ID, Order, Orders, Question, Taken, Verb};
 pub use outcome::Outcome;
@@ -93,19 +108,24 @@ pub use outlast_words::{
     RunId, SecretRules, StateName, Strategy, Survivor, Time, Verdict, WaitCause, WaitWord, Wants,
     Window, Word,
 };
+pub use pots::{Amounts, Channel, Held, Pot, Room, Settlement};
 pub use question::{AgentAnswer, AgentQuestion, AgentQuestions, LONGEST_QUESTION};
+pub use reason::{Actor, Reason};
 pub use response::{Answer, Response, ToolCall, Usage, Wait};
-pub use row::Row;
+pub use rewind::{AskedRestore, CannotRestore, WentBack};
+pub use row::{Row, cut};
 pub use run::{
     Attempt, CallMade, CallOutcome, CallResult, Claim, Clock, CompletedCall, Counters, FailedCheck,
     Preparation, Previous, Recovered, Removal, Run, Settling, WorkspaceState,
 };
+pub use snapshot::{Cause, LeftOut, Made, Point, Snapshot, SnapshotRules, Snapshots, Undo};
+pub use spawn::{Admission, Again, CannotSpawn, Lost, RoomWanted, SpawnAsk, Want};
 pub use spec::{
-    Agent, Approvals, Checks, Driving, HealthRules, Hooks, Limits, ModelClass, OnInterrupt, Origin,
-    OutputPolicy, Queue, Retain, Retry, RunSpec, SessionRules, Tool, ToolClass, ToolCost, Workflow,
-    Workspace,
+    After, Agent, Approvals, Checks, Driving, HealthRules, Hooks, KeptInput, Limits, ModelClass,
+    OnInterrupt, Origin, OutputPolicy, Queue, Retain, Retry, RunSpec, SessionRules, Start, Tool,
+    ToolClass, ToolCost, TreeRules, Unreported, Workflow, Workspace,
 };
-pub use spend::{Charge, Spend};
+pub use spend::{Charge, Reserved, Spend};
 pub use state::State;
 pub use step::{Process, Step, StepState, Tree};
 pub use tools::unavailable;

@@ -1,6 +1,6 @@
 //! The ceilings that the engine itself keeps. They are absolute, so no restart extends them.
 
-use crate::{Budget, Context, Exceeded, Limit, Previous, Run, Time};
+use crate::{Budget, Channel, Context, Exceeded, Limit, Previous, Run, Time};
 
 /// When the run's time is over, while it passes.
 pub(crate) fn deadline(run: &Run) -> Option<Time> {
@@ -20,15 +20,32 @@ pub(crate) fn is_time_over(run: &Run, now: Time) -> bool {
 pub(crate) fn spent(run: &Run, attempt: u32) -> Option<Limit> {
     let limits = &run.spec.limits;
     let is_new_turn = attempt == 1;
-    if is_new_turn && limits.max_turns.is_some_and(|most| run.turns_committed >= most) {
+    let has_no_turn = limits.max_turns.is_some_and(|most| run.own_turns() >= most);
+    if is_new_turn && (has_no_turn || run.pot(Channel::Turns).free() == Some(0)) {
         Some(Limit::MaxTurns)
-    } else if limits.max_tokens.is_some_and(|most| run.spend.tokens() >= most) {
+    } else if run.lacks(Channel::Tokens) {
         Some(Limit::MaxTokens)
-    } else if limits.max_cost_usd_micros.is_some_and(|most| run.spend.cost_usd_micros >= most) {
+    } else if run.lacks(Channel::Money) {
         Some(Limit::MaxCost)
     } else {
         None
     }
+}
+
+/// True if the next attempt cannot be made only because live children hold what is left: it comes back, or is charged.
+pub(crate) fn is_held_by_children(run: &Run) -> bool {
+    let (_, attempt) = crate::settle::upcoming(run);
+    let channel = match spent(run, attempt) {
+        Some(Limit::MaxTurns) => Channel::Turns,
+        Some(Limit::MaxTokens) => Channel::Tokens,
+        Some(Limit::MaxCost) => Channel::Money,
+        Some(Limit::RunTimeout | Limit::TurnTimeout | Limit::StallWindow | Limit::Budget)
+        | None => return false,
+    };
+    let pot = run.pot(channel);
+    let has_turns = run.spec.limits.max_turns.is_none_or(|most| run.turns_committed < most);
+    let has_room = pot.total.is_some_and(|total| pot.committed() < total);
+    has_room && pot.reserved > 0 && (channel != Channel::Turns || has_turns)
 }
 
 /// The ceiling that an attempt has gone beyond while it is alive, by its own word.
@@ -37,13 +54,10 @@ pub(crate) fn over_mid_turn(run: &Run, context: &Context) -> Option<Limit> {
         return None;
     }
     let live = run.live()?;
-    let (limits, spend) = (&run.spec.limits, &run.spend);
     let has_said = live.reported.is_some();
-    if has_said && limits.max_tokens.is_some_and(|most| spend.tokens() >= most) {
+    if has_said && run.pot(Channel::Tokens).is_overdrawn() {
         Some(Limit::MaxTokens)
-    } else if has_said
-        && limits.max_cost_usd_micros.is_some_and(|most| spend.cost_usd_micros >= most)
-    {
+    } else if has_said && run.pot(Channel::Money).is_overdrawn() {
         Some(Limit::MaxCost)
     } else if let Budget::Spent { then: Exceeded::End, .. } = context.budget {
         Some(Limit::Budget)
@@ -57,7 +71,7 @@ fn used(run: &Run, limit: Limit, now: Time) -> Option<(u64, u64)> {
     let limits = &run.spec.limits;
     let (used, max) = match limit {
         Limit::RunTimeout => (run.clock.used_ms(now), limits.run_timeout_ms),
-        Limit::MaxTurns => (run.turns_committed.into(), limits.max_turns.map(u64::from)),
+        Limit::MaxTurns => (run.own_turns().into(), limits.max_turns.map(u64::from)),
         Limit::MaxTokens => (run.spend.tokens(), limits.max_tokens),
         Limit::MaxCost => (run.spend.cost_usd_micros, limits.max_cost_usd_micros),
         Limit::TurnTimeout | Limit::StallWindow | Limit::Budget => return None,
@@ -120,6 +134,11 @@ pub(crate) fn is_progress(
         (Some(before), Some(after)) => before != after,
         (None, _) | (_, None) => true,
     };
+    is_changed || asks_anew(run, now, is_waiting)
+}
+
+/// Whether a turn asks for something that the one before did not.
+pub(crate) fn asks_anew(run: &Run, now: &Previous, is_waiting: bool) -> bool {
     let asks_anew = match &run.previous {
         Some(before) => {
             (before.status, &before.next_task, &before.calls)
@@ -127,5 +146,5 @@ pub(crate) fn is_progress(
         }
         None => now.next_task.is_some() || !now.calls.is_empty(),
     };
-    is_changed || asks_anew || is_waiting
+    asks_anew || is_waiting
 }

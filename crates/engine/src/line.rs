@@ -93,6 +93,7 @@ fn is_measured(cause: WaitCause) -> bool {
         | WaitCause::RestartPacing
         | WaitCause::Children
         | WaitCause::Message
+        | WaitCause::Predecessor
         | WaitCause::Paused => false,
     }
 }

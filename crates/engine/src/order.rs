@@ -27,6 +27,9 @@ pub struct Order {
     /// In the journal: the number of the event that the order answers. In an input: what its giver has seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<u64>,
+    /// A digest of what the order says. Under an id that was used before, another digest is another order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
 }
 
 /// Who gave an order, as far as the daemon can tell.
@@ -34,7 +37,12 @@ pub struct Order {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum By {
     /// A process of this user that belongs to no run.
-    User { uid: u32 },
+    User {
+        uid: u32,
+        /// By which way the person came, as that process says: `web`, `web:anna`, `link:phone`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<String>,
+    },
     /// A process inside a run.
     Run { run: RunId },
     /// A command that the daemon runs for a sink or a trigger.
@@ -79,6 +87,12 @@ pub enum Verb {
     Resume,
     Pause,
     Stop(StopMode),
+    Raise,
+    Restore,
+    /// What became of a call whose end was not observed.
+    Resolve {
+        was_made: bool,
+    },
 }
 
 impl Verb {
@@ -91,6 +105,10 @@ impl Verb {
             Self::Resume => "resumed",
             Self::Pause => "paused",
             Self::Stop(_) => "stopped",
+            Self::Raise => "raised",
+            Self::Restore => "put back",
+            Self::Resolve { was_made: true } => "resolved as made",
+            Self::Resolve { was_made: false } => "resolved as to be made again",
         }
     }
 }
@@ -102,6 +120,13 @@ pub struct Taken {
     pub seq: u64,
     pub verb: Verb,
     pub order: Order,
+}
+
+impl Taken {
+    /// True if it is this order that was taken. An order from before digests were kept is known by its verb.
+    pub fn is(&self, verb: Verb, said: &str) -> bool {
+        self.verb == verb && self.order.said.as_deref().is_none_or(|taken| taken == said)
+    }
 }
 
 /// The last orders that a run has taken, the oldest first. Shared, since a run is copied with every step.
@@ -153,6 +178,11 @@ pub(crate) fn given(fact: &Fact) -> Option<(Verb, &Order)> {
         Fact::ResumeRequested { all: false, order, .. } => Some((Verb::Resume, order)),
         Fact::PauseRequested { all: false, order, .. } => Some((Verb::Pause, order)),
         Fact::StopRequested { mode, order, .. } => Some((Verb::Stop(*mode), order)),
+        Fact::LimitsRaised { order, .. } => Some((Verb::Raise, order)),
+        Fact::RestoreRequested { order, .. } => Some((Verb::Restore, order)),
+        Fact::CallResolved { was_made, order, .. } => {
+            Some((Verb::Resolve { was_made: *was_made }, order))
+        }
         _ => None,
     }
 }

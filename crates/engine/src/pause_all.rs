@@ -23,7 +23,7 @@ pub(crate) fn follow(draft: &mut Draft, context: &Context) {
 pub(crate) fn end_now(draft: &mut Draft, context: &Context) {
     let run = draft.run();
     let is_news = run.live().is_some_and(|live| live.state.stop.is_none());
-    let may_go_on = run.spec.on_interrupt == OnInterrupt::Resume;
+    let may_go_on = matches!(run.spec.on_interrupt, OnInterrupt::Resume | OnInterrupt::Restore);
     if context.pause_all == PauseAll::On && is_news && may_go_on && can_rest(run) {
         let (actor, all, now, order) = (Actor::User, true, true, word(run, context));
         draft.push(context.now, Fact::PauseRequested { actor, all, now, order });

@@ -14,6 +14,7 @@ impl Run {
             State::Waiting { cause, .. } => cause.written().word().to_owned(),
             State::Verifying => "verifying".to_owned(),
             State::Blocked { .. } => "blocked".to_owned(),
+            State::Finishing { .. } if self.ends_after_children() => "children".to_owned(),
             State::Finishing { .. } => "finishing".to_owned(),
             State::Ended { .. } => "ended".to_owned(),
             State::Running => match &self.attempt {
@@ -29,7 +30,11 @@ impl Run {
             Purpose::Ready { .. } => {
                 format!("{}/{}", purpose.label(), self.spec.checks.before_run.len())
             }
-            Purpose::Checkout | Purpose::Hook { .. } | Purpose::Tool { .. } => purpose.label(),
+            Purpose::Checkout
+            | Purpose::Hook { .. }
+            | Purpose::Tool { .. }
+            | Purpose::Snapshot { .. }
+            | Purpose::Restore { .. } => purpose.label(),
         }
     }
 

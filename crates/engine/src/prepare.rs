@@ -3,8 +3,8 @@
 use crate::advance::Facts;
 use crate::run::{Done, WorkspaceState};
 use crate::{
-    BlockReason, Context, Hook, Purpose, Reason, ReasonCode, Run, StateName, Strategy, Verdict,
-    reason, rest,
+    BlockReason, Context, Hook, Planted, Purpose, Reason, ReasonCode, Run, StateName, Strategy,
+    Verdict, reason, rest,
 };
 
 /// The next thing that is missing.
@@ -63,6 +63,21 @@ fn missing(run: &Run, created: bool) -> Missing {
     if created && is_worktree && !ready.is_checked_out {
         return Missing::Errand(Purpose::Checkout);
     }
+    match &run.snapshots.planted {
+        Planted::Due if created => {
+            if let Some(fork) = &run.spec.fork {
+                return Missing::Errand(Purpose::Restore { to: fork.point.commit.clone() });
+            }
+        }
+        Planted::Due => {
+            let why = "its directory was there before";
+            return Missing::Hope { why: unplanted(why), is_over: true };
+        }
+        Planted::Failed { why } => {
+            return Missing::Hope { why: unplanted(why), is_over: true };
+        }
+        Planted::NotDue | Planted::Done => {}
+    }
     if created && hooks.after_create.is_some() && ready.after_create == Done::NotYet {
         return Missing::Errand(Purpose::Hook { hook: Hook::AfterCreate });
     }
@@ -81,6 +96,12 @@ fn missing(run: &Run, created: bool) -> Missing {
         }
         (Some(_), Done::Well) | (None, _) => Missing::Nothing,
     }
+}
+
+/// The files that a fork begins with are not there.
+fn unplanted(why: &str) -> Reason {
+    let text = format!("no workspace: the files of the turn are not in it: {why}");
+    reason::of(&text, ReasonCode::WorkspaceFailed)
 }
 
 /// Why the check that was just asked said no. One that a person had asked again is asked again.

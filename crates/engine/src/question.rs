@@ -69,6 +69,10 @@ impl AgentQuestions {
         self.0.push(question);
     }
 
+    pub(crate) fn withdraw(&mut self, id: &str) {
+        self.0.retain(|question| question.id != id);
+    }
+
     /// True if there was such a question.
     pub(crate) fn answer(&mut self, seq: u64, answer: AgentAnswer) -> bool {
         match self.0.iter_mut().find(|question| question.seq == seq) {

@@ -1,10 +1,30 @@
 //! Why a state changes, and the events that say so.
 
+use serde::{Deserialize, Serialize};
+
 use crate::advance::Facts;
 use crate::{
-    Actor, BlockReason, Context, Exit, Fact, Impediment, Limit, Outcome, Purpose, Reason,
-    ReasonCode, Run, StateName, Time, Verdict, WaitCause,
+    BlockReason, Context, Exit, Fact, Impediment, Limit, Outcome, Purpose, ReasonCode, Run,
+    StateName, Time, Verdict, WaitCause, Word,
 };
+
+/// Why a state changed: a sentence for people, a word for scripts, what it rests on, and who did it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    pub reason: String,
+    pub reason_code: Word<ReasonCode>,
+    pub evidence: Vec<String>,
+    pub actor: Actor,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// The person or script behind the API.
+    User,
+    /// The rules in this crate.
+    Engine,
+}
 
 pub(crate) fn of(text: &str, code: ReasonCode) -> Reason {
     Reason {

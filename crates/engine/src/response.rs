@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Impediment, Time, TurnStatus};
+use crate::{Impediment, NeverStarted, Time, TurnStatus};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Response {
@@ -60,6 +60,11 @@ pub enum Answer {
     Given(Box<Response>),
     /// There is one, and it cannot be used.
     Bad {
+        why: String,
+    },
+    /// The attempt was a driver, and its agent's program could not be started: nothing of the agent ran.
+    NoProgram {
+        code: NeverStarted,
         why: String,
     },
     /// Something kept the agent from its turn.

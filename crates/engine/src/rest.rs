@@ -2,7 +2,8 @@
 
 use crate::advance::Facts;
 use crate::{
-    Budget, Context, Event, Fact, Reason, ReasonCode, Run, Slot, State, WaitCause, reason,
+    Budget, Context, Event, Fact, Reason, ReasonCode, Run, Slot, Start, State, Verdict, WaitCause,
+    limits, reason,
 };
 
 /// What a waiting run does now, if its wait is over.
@@ -21,13 +22,16 @@ pub(crate) fn wait_on(run: &Run, context: &Context) -> Option<Facts> {
         WaitCause::Slot | WaitCause::RestartPacing => {
             go_on(run, context, reason::of("a slot is free", ReasonCode::SlotFree))
         }
+        // What they do not use is free when they have ended.
+        WaitCause::Budget if limits::is_held_by_children(run) => None,
         WaitCause::Budget => match &context.budget {
             Budget::Spent { .. } if !is_due || context.now == since => None,
             Budget::Spent { .. } | Budget::Room => {
                 go_on(run, context, reason::of("there is budget again", ReasonCode::BudgetFree))
             }
         },
-        WaitCause::Timer | WaitCause::Message if has_message => {
+        // A message does not start a run before its time.
+        WaitCause::Timer | WaitCause::Message if has_message && run.has_begun() => {
             go_on(run, context, reason::of("a message came", ReasonCode::Message))
         }
         WaitCause::Children if run.has_word_of_others() => {
@@ -39,6 +43,9 @@ pub(crate) fn wait_on(run: &Run, context: &Context) -> Option<Facts> {
         WaitCause::Timer if is_due => {
             go_on(run, context, reason::of("the time has come", ReasonCode::Timer))
         }
+        WaitCause::Predecessor if run.predecessor.is_some() => {
+            go_on(run, context, reason::of("the run before it has ended", ReasonCode::After))
+        }
         WaitCause::Paused if !run.is_to_rest() => {
             go_on(run, context, reason::of("resumed", ReasonCode::Resumed))
         }
@@ -47,7 +54,45 @@ pub(crate) fn wait_on(run: &Run, context: &Context) -> Option<Facts> {
         | WaitCause::Timer
         | WaitCause::Children
         | WaitCause::Message
+        | WaitCause::Predecessor
         | WaitCause::Paused => None,
+    }
+}
+
+/// What keeps a run from its start, or ends it before that.
+fn not_yet(run: &Run, context: &Context) -> Option<Facts> {
+    if run.has_begun() {
+        return None;
+    }
+    let Start { at, after } = &run.spec.start;
+    match (after, run.predecessor) {
+        (Some(after), None) => {
+            let why =
+                reason::of(&format!("starts after run {}", after.called()), ReasonCode::After);
+            return Some(vec![(
+                context.now,
+                reason::waiting(run, WaitCause::Predecessor, None, why),
+            )]);
+        }
+        (Some(after), Some(verdict)) if !after.any && verdict != Verdict::Completed => {
+            let text =
+                format!("was to start after run {}, which {}", after.called(), ended(verdict));
+            let why = reason::of(&text, ReasonCode::AfterFailed);
+            return Some(vec![reason::finishing(run, context.now, Verdict::Failed, why)]);
+        }
+        (Some(_), Some(_)) | (None, _) => {}
+    }
+    let at = at.filter(|at| *at > context.now)?;
+    let why = reason::of("starts at the time it was given", ReasonCode::Timer);
+    Some(vec![(context.now, reason::waiting(run, WaitCause::Timer, Some(at), why))])
+}
+
+fn ended(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Completed => "completed",
+        Verdict::Failed => "failed",
+        Verdict::Stopped => "was stopped",
+        Verdict::Exhausted => "was exhausted",
     }
 }
 
@@ -58,6 +103,9 @@ pub(crate) fn go_on(run: &Run, context: &Context, why: Reason) -> Option<Facts> 
     }
     if run.is_to_rest() {
         return Some(pause(run, context));
+    }
+    if let Some(facts) = not_yet(run, context) {
+        return Some(facts);
     }
     match (context.slot, &run.state) {
         (Slot::Free, _) => Some(vec![(context.now, reason::to_state(run, run.home(), why))]),

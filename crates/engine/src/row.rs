@@ -23,17 +23,42 @@ pub struct Row {
     pub max_turns: Option<u32>,
     pub tokens: u64,
     pub cost_usd_micros: u64,
+    /// False if an attempt did not report all that it used.
+    pub known: bool,
+    /// How much of the two was not reported, and is held for what was not.
+    pub reserved_tokens: u64,
+    pub reserved_cost_usd_micros: u64,
+    /// How many attempts did not report all that they used, of a run whose attempts could. Absent in a row from before
+    /// this was kept.
+    pub unreported: Option<u64>,
     pub created_at: Time,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
+    /// How long it worked, once it has ended: time at rest is not counted. Absent in a row from before this was kept.
+    pub worked_ms: Option<u64>,
     pub exit: Option<Exit>,
     pub labels: BTreeMap<String, String>,
     pub survivors: usize,
     /// The trigger that made it, if one did.
     pub trigger: Option<String>,
     pub parent: Option<RunId>,
+    /// What the next turn is asked to do, cut; nothing for a command.
+    pub task: Option<String>,
+    /// What the last turn that was committed said, cut.
+    pub summary: Option<String>,
     /// Something still has to be done or watched.
     pub is_open: bool,
+}
+
+/// In characters: what a list shows of a text. The step to schema 4 of the store has the same number.
+const LONGEST: usize = 200;
+
+/// The first characters of a text, if it has any.
+pub fn cut(text: &str) -> Option<String> {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => Some(format!("{}…", &text[..end])),
+        None => Some(text.to_owned()).filter(|text| !text.is_empty()),
+    }
 }
 
 impl Row {
@@ -60,14 +85,21 @@ impl Run {
             max_turns: self.spec.limits.max_turns.filter(|_| self.spec.workflow.is_some()),
             tokens: self.spend.tokens(),
             cost_usd_micros: self.spend.cost_usd_micros,
+            known: self.spend.known,
+            reserved_tokens: self.spend.reserved.tokens,
+            reserved_cost_usd_micros: self.spend.reserved.cost_usd_micros,
+            unreported: Some(self.spend.unreported),
             created_at: self.created_at,
             started_at: self.started_at,
             ended_at: self.ended_at,
+            worked_ms: self.ended_at.map(|at| self.clock.used_ms(at)),
             exit: self.exit(),
             labels: self.spec.labels.clone(),
             survivors: self.survivors().len(),
             trigger: self.spec.origin.as_ref().map(|origin| origin.trigger.clone()),
             parent: self.spec.parent.clone(),
+            task: self.task.as_deref().and_then(cut),
+            summary: self.previous.as_ref().and_then(|it| cut(&it.summary)),
             is_open: self.is_open(),
         }
     }

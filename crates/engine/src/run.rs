@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use crate::emit::{self, Emit};
 use crate::{
-    AgentQuestions, Charge, Condition, Decision, Errand, Heartbeat, Inbox, Limit, Line, Message,
-    Orders, Outcome, Reason, RefusedCall, RunId, RunSpec, Spend, State, StateName, Step, StepState,
-    StopMode, Survivor, Time, ToolCall, TurnStatus, Verdict, Wait, WaitCause, Watch,
+    AgentNotes, AgentQuestions, Charge, Child, Condition, Decision, Errand, Heartbeat, Held, Inbox,
+    KeyedCalls, Limit, Line, Message, Orders, Outcome, Reason, RefusedCall, RunId, RunSpec,
+    Snapshots, Spend, State, StateName, Step, StepState, StopMode, Survivor, Time, ToolCall,
+    TurnStatus, Verdict, Wait, WaitCause, Watch,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct Run {
     pub(crate) seq: u64,
     /// When the last event happened that says what the run did.
     pub seen_at: Time,
-    /// Shared: a run is copied with every step, and this never changes.
+    /// Shared: a run is copied with every step, and this changes only when its limits are raised.
     pub spec: Arc<RunSpec>,
     pub state: State,
     /// Why it is in this state.
@@ -53,9 +54,17 @@ pub struct Run {
     pub digest: Option<String>,
     pub inbox: Inbox,
     pub spend: Spend,
+    /// Of a fork: what was spent before it, by the run that it comes from.
+    pub inherited: Spend,
+    /// True of a fork, from the seam on.
+    pub(crate) is_forked: bool,
     pub counters: Counters,
     /// Completed calls by their keys. Shared: it grows with the run, and few steps change it.
     pub calls: Arc<BTreeMap<String, CompletedCall>>,
+    /// Calls that its attempts make under keys, and what became of each.
+    pub keyed: KeyedCalls,
+    /// What its attempts have noted lately.
+    pub notes: AgentNotes,
     /// What it was told to do last, so that an order that comes again is known.
     pub orders: Orders,
     /// By a person, this run alone.
@@ -74,17 +83,26 @@ pub struct Run {
     pub removal: Removal,
     pub stop: Option<StopMode>,
     pub limit: Option<Limit>,
+    /// How the run ended after which this one was to start.
+    pub predecessor: Option<Verdict>,
     /// Limits of which most is used up, and that was said.
     pub(crate) neared: BTreeSet<Limit>,
     /// How it is doing, by the journal.
     pub condition: Condition,
     /// The runs that were made as this one's, and what each has come to.
-    pub children: BTreeMap<RunId, Option<Verdict>>,
+    pub children: BTreeMap<RunId, Child>,
+    /// What those hold of its pots.
+    pub held: Held,
+    /// The build that conducts it, as far as its journal says.
+    pub build: Option<String>,
+    /// True once it was stopped with all below it.
+    pub(crate) stops_tree: bool,
     /// What each of its watches has told.
     pub watches: Vec<Watch>,
     pub heartbeat: Heartbeat,
     /// Set if the run was rebuilt from its directory.
     pub recovered: Option<Recovered>,
+    pub snapshots: Snapshots,
 }
 
 /// The journal had forgotten the run, or stood behind it.
@@ -344,6 +362,7 @@ impl Run {
             || self.ended_at.is_none()
             || self.is_busy()
             || self.removal == Removal::Asked
+            || self.snapshots.asked.is_some()
     }
 
     /// True while the run takes one of the places that there are for running.
@@ -421,6 +440,13 @@ impl Run {
         } else {
             StateName::Running
         }
+    }
+
+    /// True once something was done for the run: what its start waited for matters no more.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.attempt.is_some()
+            || self.errands > 0
+            || self.preparation.workspace != WorkspaceState::Unmade
     }
 
     pub(crate) fn is_prepared(&self) -> bool {

@@ -4,9 +4,9 @@ use crate::advance::Facts;
 use crate::emit::{self, Emit};
 use crate::run::{Attempt, CallOutcome, Done, Settling};
 use crate::{
-    BlockReason, Budget, Context, Exceeded, Fact, Hook, Impediment, Limit, OnInterrupt, Outcome,
-    Purpose, Reason, ReasonCode, Run, StateName, TurnStatus, Verdict, Wait, WaitCause, limits,
-    reason, rest, retry, tools,
+    BlockReason, Budget, Context, Exceeded, Fact, Hook, Impediment, Limit, NeverStarted,
+    OnInterrupt, Outcome, Purpose, Reason, ReasonCode, Run, StateName, Strategy, TurnStatus,
+    Verdict, Wait, WaitCause, limits, reason, rest, retry, snapshot, tools,
 };
 
 pub(crate) fn next(run: &Run, context: &Context) -> Option<Facts> {
@@ -44,12 +44,28 @@ fn failed(run: &Run, attempt: &Attempt, context: &Context) -> Option<Facts> {
             }
         }
         Outcome::Impeded { by, until, .. } => Some(impeded(run, *by, *until, why, context)),
+        // What is there now may be a person's: nothing is made or removed in its place.
+        Outcome::NeverStarted { code: NeverStarted::NoDirectory, why }
+            if run.spec.workspace.strategy != Strategy::Inplace =>
+        {
+            let why = reason::block(why, BlockReason::WorkspaceLost);
+            Some(reason::blocked(run, context, why))
+        }
         _ if is_unseen && run.spec.on_interrupt == OnInterrupt::Block => Some(reason::blocked(
             run,
             context,
             reason::block(&why.reason, BlockReason::Interrupted),
         )),
         _ => match retry::delay_ms(run, outcome) {
+            Some(_) if run.call_in_doubt().is_some() => {
+                let key = run.call_in_doubt().unwrap_or_default();
+                let text = format!("the end of the call {key} was not observed");
+                Some(reason::blocked(
+                    run,
+                    context,
+                    reason::block(&text, BlockReason::UnknownCallOutcome),
+                ))
+            }
             Some(delay_ms) => {
                 let until = Some(context.now.plus_ms(delay_ms));
                 Some(vec![(*at, reason::waiting(run, WaitCause::Backoff, until, why))])
@@ -122,6 +138,9 @@ fn settle(run: &Run, settling: &Settling, context: &Context) -> Option<Facts> {
     if settling.after_turn == Done::NotYet {
         let purpose = Purpose::Hook { hook: Hook::AfterTurn };
         return Some(rest::unless_paused(run, context, || reason::errand(run, context, purpose)));
+    }
+    if let Some(facts) = snapshot::after_turn(run, settling.turn, context) {
+        return Some(rest::unless_paused(run, context, || facts));
     }
     match emit::decide(run, settling) {
         Emit::Now { to, text } => {
@@ -222,24 +241,44 @@ fn unknown_call(run: &Run) -> Reason {
 }
 
 /// The next attempt: at the same turn while that is uncommitted, or else the first at the next.
-fn start(run: &Run, context: &Context) -> Option<Facts> {
-    let (turn, attempt) = match &run.attempt {
+pub(crate) fn upcoming(run: &Run) -> (u32, u32) {
+    match &run.attempt {
         Some(last) if last.turn > run.turns_committed => (last.turn, last.number + 1),
         Some(_) | None => (run.turns_committed + 1, 1),
-    };
+    }
+}
+
+fn start(run: &Run, context: &Context) -> Option<Facts> {
+    let (turn, attempt) = upcoming(run);
+    if limits::is_held_by_children(run) {
+        let why = reason::of("its children hold what is left of its ceilings", ReasonCode::Budget);
+        return Some(vec![(context.now, reason::waiting(run, WaitCause::Budget, None, why))]);
+    }
     if let Some(limit) = limits::spent(run, attempt) {
         return Some(vec![(context.now, Fact::LimitReached { limit })]);
     }
     if let Budget::Spent { name, until, then } = &context.budget {
         return Some(beyond_budget(run, context, name, *until, *then));
     }
+    if let Some(facts) = snapshot::before_attempt(run, context) {
+        return Some(rest::unless_paused(run, context, || facts));
+    }
     Some(rest::unless_paused(run, context, || {
         let messages = run.inbox.unread.last().map_or(0, |message| message.seq);
         let boot = context.boot.clone();
         let started = Fact::TurnStarted { turn, attempt, boot, messages };
         let offered = tools::offered(&run.spec, turn, attempt);
-        std::iter::once(started).chain(offered).map(|fact| (context.now, fact)).collect()
+        let segment = segment(run, turn, context);
+        let facts = segment.into_iter().chain([started]).chain(offered);
+        facts.map(|fact| (context.now, fact)).collect()
     }))
+}
+
+/// Says that another build goes on with the run, at the border of a turn or of a try at it.
+fn segment(run: &Run, turn: u32, context: &Context) -> Option<Fact> {
+    let to = context.build.filter(|build| run.build.as_deref() != Some(build))?;
+    let from = run.build.clone();
+    Some(Fact::Segment { turn, from, to: to.to_owned(), reason: "upgrade".to_owned() })
 }
 
 /// The next attempt would go beyond what the run shares with others.
@@ -259,9 +298,16 @@ fn beyond_budget(
     }
 }
 
-/// What an exhausted run says of its limit.
-pub(crate) fn limit_text(limit: Limit) -> &'static str {
+/// What an exhausted run says of its limit. What was not reported is not said to be spent.
+pub(crate) fn limit_text(run: &Run, limit: Limit) -> &'static str {
+    let reserved = run.spend.reserved;
     match limit {
+        Limit::MaxTokens if reserved.tokens > 0 => {
+            "its limit of tokens is reached: attempts that reported nothing count with their share"
+        }
+        Limit::MaxCost if reserved.cost_usd_micros > 0 => {
+            "its limit of money is reached: attempts that reported nothing count with their share"
+        }
         Limit::RunTimeout => "the run's time is over",
         Limit::TurnTimeout => "the turn's time is over",
         Limit::StallWindow => "silent for too long",

@@ -1,10 +1,10 @@
-//! What a run was asked to be. Written once, in `RunCreated`, and never changed.
+//! What a run was asked to be. Written once, in `RunCreated`. Only its limits change later, by `LimitsRaised`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Hook, RunId, SecretRules, Strategy, Window};
+use crate::{Fork, Hook, OnEnd, Room, RunId, SecretRules, SnapshotRules, Strategy, Time, Window};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -15,6 +15,9 @@ pub struct RunSpec {
     pub agent: Agent,
     /// Where the command runs: an absolute path.
     pub dir: String,
+    /// Where the run was asked for, if its command runs elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_in: Option<String>,
     pub umask: Option<u32>,
     /// Present for a terminal run: its first window.
     pub tty: Option<Window>,
@@ -59,6 +62,105 @@ pub struct RunSpec {
     /// Which variables of its environment are secret. Their values are in no spec.
     #[serde(default, skip_serializing_if = "is_default")]
     pub secrets: SecretRules,
+    /// What an attempt is charged that did not report what it used; absent in a journal from before this was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreported: Option<Unreported>,
+    /// What the first step waits for, besides a slot.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub start: Start,
+    /// True if the run's directory has a file that each attempt reads as its standard input, from the first byte.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub has_stdin: bool,
+    /// What that file held when the run was made; absent in a journal from before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<KeptInput>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tree: TreeRules,
+    /// The build of Outlast that the run was made by; absent in a journal from before this was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
+    /// Of a fork: where it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Box<Fork>>,
+}
+
+/// What proves that a file is still as it was when the run was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptInput {
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// What holds for a run and those below it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TreeRules {
+    /// The most that they may have together. Of a child it is what its parent has reserved for it.
+    #[serde(flatten)]
+    pub room: Room,
+    /// What becomes of its children when it ends.
+    #[serde(skip_serializing_if = "is_default")]
+    pub children: OnEnd,
+}
+
+/// What an attempt is charged that did not report what it used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unreported {
+    /// A share of both ceilings, of tokens and of money: its agent could have reported, and they have to hold.
+    Reserved,
+    /// The same of a run that asked for no ceiling: both are the operator's, and however few turns the run has, one of
+    /// them is not charged with more than a part of what a whole run may use.
+    ReservedCeilings,
+    /// A share of the ceiling of tokens, which the run asked for; that of money is the operator's, and not its price.
+    ReservedTokens,
+    /// A share of the ceiling of money, which the run asked for; that of tokens is the operator's.
+    ReservedMoney,
+    /// Nothing: a plain command has no agent that could report.
+    Nothing,
+}
+
+impl Unreported {
+    pub fn is_reserved(self) -> bool {
+        self != Self::Nothing
+    }
+
+    pub(crate) fn reserves_tokens(self) -> bool {
+        matches!(self, Self::Reserved | Self::ReservedCeilings | Self::ReservedTokens)
+    }
+
+    pub(crate) fn reserves_money(self) -> bool {
+        matches!(self, Self::Reserved | Self::ReservedCeilings | Self::ReservedMoney)
+    }
+}
+
+/// When a run may start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// Not before this time of day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<After>,
+}
+
+/// The run that has to end first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct After {
+    pub run: RunId,
+    /// What that run is called, if it has a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// However that run ends. Otherwise this run fails, unless that run completes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub any: bool,
+}
+
+impl After {
+    /// What that run is called: by its name, if it has one.
+    pub fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.run.as_str())
+    }
 }
 
 /// How an agent that speaks a protocol is driven. Names of models and modes are the vendor's own, passed through.
@@ -168,6 +270,7 @@ impl RunSpec {
             task: None,
             agent,
             dir,
+            asked_in: None,
             umask: None,
             tty: None,
             labels: BTreeMap::new(),
@@ -190,7 +293,23 @@ impl RunSpec {
             health: HealthRules::default(),
             driving: Driving::default(),
             secrets: SecretRules::default(),
+            unreported: None,
+            start: Start::default(),
+            has_stdin: false,
+            stdin: None,
+            tree: TreeRules::default(),
+            build: None,
+            fork: None,
         }
+    }
+
+    /// What an attempt of this run is charged that did not report what it used.
+    pub fn unreported(&self) -> Unreported {
+        // A journal from before has no word on it. A command without a file, which is never made again unasked, was
+        // a plain one.
+        let is_plain = self.workflow.is_none() && self.on_interrupt == OnInterrupt::Fail;
+        let usual = if is_plain { Unreported::Nothing } else { Unreported::Reserved };
+        self.unreported.unwrap_or(usual)
     }
 
     /// True if something has to be made or asked before the first turn.
@@ -288,6 +407,12 @@ pub struct Workspace {
     pub repository: Option<String>,
     #[serde(default)]
     pub retain: Retain,
+    /// The commit that a worktree is made at; `None` is the repository's HEAD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Which snapshots are made of it; `None` is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Box<SnapshotRules>>,
 }
 
 /// How long a workspace is kept after its run has ended; `None` is for ever.
@@ -422,6 +547,8 @@ pub enum OnInterrupt {
     Resume,
     /// A person decides.
     Block,
+    /// The next attempt, once what the last one did is undone.
+    Restore,
 }
 
 /// How the run waits for its turn among others.
@@ -431,4 +558,10 @@ pub struct Queue {
     pub priority: i32,
     /// At most so many runs made from the same file at once.
     pub most_of_workflow: Option<u32>,
+    /// The queue that it was started in, by `run --queue`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// From here on that queue has so many slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_of_queue: Option<u32>,
 }

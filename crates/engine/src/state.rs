@@ -78,3 +78,23 @@ pub(crate) fn state_of(
         }
     }
 }
+
+/// Whether a run's time passes in this state: not while it waits for a person, a provider or its place.
+pub(crate) fn is_ticking(state: &State) -> bool {
+    match state {
+        State::Preparing | State::Running | State::Verifying => true,
+        State::Waiting { cause, .. } => match cause {
+            WaitCause::Backoff | WaitCause::Timer | WaitCause::Children => true,
+            WaitCause::Slot
+            | WaitCause::RestartPacing
+            | WaitCause::RateLimit
+            | WaitCause::Budget
+            | WaitCause::Message
+            | WaitCause::Predecessor
+            | WaitCause::Paused => false,
+        },
+        State::Queued | State::Blocked { .. } | State::Finishing { .. } | State::Ended { .. } => {
+            false
+        }
+    }
+}

@@ -3,7 +3,7 @@
 mod story;
 
 use outlast_engine::{
-    End, Exit, Fact, Input, RunSpec, Tool, ToolCall, ToolClass, ToolCost, TreeNews, TurnStatus,
+    By, End, Exit, Fact, Input, RunSpec, Tool, ToolCall, ToolClass, ToolCost, TreeNews, TurnStatus,
 };
 use story::{Story, a_loop, says};
 
@@ -139,4 +139,17 @@ fn a_run_is_copied_without_the_messages_that_wait_for_it() {
     let run = story.run();
     let copy = run.clone();
     assert!(std::sync::Arc::ptr_eq(&run.inbox.unread[0], &copy.inbox.unread[0]));
+}
+
+#[test]
+fn what_resolved_a_call_before_such_orders_were_bound_is_still_read() {
+    let old =
+        r#"{"kind":"CallResolved","key":"r/t1/pay","was_made":true,"by":{"kind":"user","uid":7}}"#;
+    let read: Fact = serde_json::from_str(old).expect("a journal from before is read");
+    let Fact::CallResolved { was_made: true, order, .. } = &read else { panic!("{read:?}") };
+    assert_eq!((&order.by, order.answers), (&Some(By::User { uid: 7, via: None }), None));
+    assert_eq!(serde_json::to_string(&read).expect("it is written"), old);
+    let old = r#"{"kind":"CallEnded","key":"k","begun":3,"exit":{"code":0},"stdout":{"bytes":9,"file":"3.stdout"},"stderr":{"bytes":0}}"#;
+    let read: Fact = serde_json::from_str(old).expect("a journal from before is read");
+    assert_eq!(serde_json::to_string(&read).expect("it is written"), old);
 }

@@ -3,8 +3,8 @@
 mod story;
 
 use outlast_engine::{
-    ChildEnd, Fact, Input, MOST_MESSAGES, ReasonCode, Response, Run, RunId, TurnStatus, Verdict,
-    Wait,
+    ChildEnd, Fact, Input, MOST_MESSAGES, ReasonCode, Response, Room, Run, RunId, Settlement,
+    TurnStatus, Verdict, Wait,
 };
 use story::{Story, a_loop, says};
 
@@ -13,7 +13,7 @@ fn id(name: &str) -> RunId {
 }
 
 fn made(name: &str) -> Input {
-    Input::ChildMade { child: id(name), key: Some(format!("key-{name}")) }
+    Input::ChildMade { child: id(name), key: Some(format!("key-{name}")), granted: Room::default() }
 }
 
 fn ended(name: &str, state: Verdict) -> Input {
@@ -22,6 +22,10 @@ fn ended(name: &str, state: Verdict) -> Input {
         key: Some(format!("key-{name}")),
         state,
         reason_code: Some(ReasonCode::ExitCode.into()),
+        granted: Room::default(),
+        settlement: Some(Settlement { known: true, ..Settlement::default() }),
+        exit: None,
+        summary: String::new(),
         text: format!("child {name} has ended"),
     }))
 }
@@ -61,7 +65,8 @@ fn a_parent_waits_until_its_child_has_ended_and_is_told_how() {
     assert_eq!(story.is_at(), "running (children), turn 2 attempt 1");
     let run = story.run();
     assert_eq!(given(&run), [("child:00000000000a", "child a has ended")]);
-    assert_eq!(run.children.get(&id("a")), Some(&Some(Verdict::Failed)));
+    let end = run.children[&id("a")].end.as_ref().map(|end| (end.verdict, end.cursor));
+    assert_eq!(end, Some((Verdict::Failed, 1)));
     insta::assert_snapshot!(story.journal(), @r"
      1 RunCreated
      2 queued -> running (slot_free)

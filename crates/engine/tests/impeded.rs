@@ -3,8 +3,8 @@
 mod story;
 
 use outlast_engine::{
-    Answer, Decision, End, Exit, Impediment, Input, Order, Outcome, State, Time, TreeNews,
-    TurnStatus, Usage, WaitCause,
+    Answer, Decision, End, Exit, Impediment, Input, Order, Outcome, Response, State, Time,
+    TreeNews, TurnStatus, Usage, WaitCause,
 };
 use story::{Story, a_loop, says};
 
@@ -106,4 +106,32 @@ fn what_a_killed_attempt_was_heard_to_use_is_charged_and_marked() {
     });
     let spend = story.run().spend;
     assert_eq!((spend.input_tokens, spend.output_tokens, spend.known), (100, 4, false));
+}
+
+#[test]
+fn a_turn_that_ends_well_after_its_agent_told_a_part_of_its_spend_is_not_all_known() {
+    let used = Usage {
+        input_tokens: Some(200),
+        output_tokens: Some(8),
+        cached_tokens: Some(0),
+        cost_usd_micros: Some(4620),
+    };
+    let spend = |is_floor: bool, said: Option<Usage>| {
+        let mut story = Story::of(a_loop());
+        let at = story.now.plus_ms(3);
+        story.report(|report| {
+            report.end = Some(End::Exited { at, exit: Exit::Code(0), cause: None });
+            report.tree = TreeNews::Empty;
+            let response = Response { usage: said, ..says(TurnStatus::Continue) };
+            report.answer = Answer::Given(Box::new(response));
+            report.used = Some(used);
+            report.used_is_floor = is_floor;
+        });
+        story.run().spend
+    };
+    assert!(spend(false, None).known && spend(true, Some(used)).known);
+    let without_cost = Usage { cost_usd_micros: None, ..used };
+    assert!(!spend(true, Some(without_cost)).known);
+    let part = spend(true, None);
+    assert_eq!((part.known, part.input_tokens, part.cost_usd_micros), (false, 200, 4620));
 }

@@ -3,9 +3,9 @@
 mod story;
 
 use outlast_engine::{
-    Answer, Checks, Decision, Effect, End, EndCause, Exit, Hooks, Input, Limits, OnInterrupt,
-    OutputPolicy, RunSpec, Strategy, Time, TreeNews, TurnOutcome, TurnStatus, Usage, Wait,
-    Workspace,
+    Answer, Checks, Decision, Effect, End, EndCause, Exit, Hooks, Input, Limits, NeverStarted,
+    OnInterrupt, OutputPolicy, RunSpec, Strategy, Time, TreeNews, TurnOutcome, TurnStatus, Usage,
+    Wait, Workspace,
 };
 use story::{Story, a_loop, says};
 
@@ -205,6 +205,61 @@ fn stalls_are_counted_apart_and_a_committed_turn_ends_the_row() {
     assert_eq!(story.run().counters.attempts, 0, "a stall is no failed attempt");
     story.tell(Input::ResumeAsked(outlast_engine::Order::default()));
     assert_eq!(story.is_at(), "running (released), turn 2 attempt 5");
+}
+
+/// Its driver ran and nothing of the agent, so there is nothing to pay for, and trying again cannot help.
+#[test]
+fn an_agent_whose_program_is_missing_has_never_started_and_is_not_tried_again() {
+    let mut story = Story::of(a_loop());
+    let at = story.now;
+    story.report(|report| {
+        report.end = Some(End::Exited { at, exit: Exit::Code(1), cause: None });
+        report.tree = TreeNews::Empty;
+        let code = outlast_engine::NeverStarted::CommandNotFound;
+        report.answer = Answer::NoProgram { code, why: "claude: command not found".to_owned() };
+    });
+    story.tell(Input::Finished);
+    assert!(story.run().spend.known, "nothing is left to be reported");
+    insta::assert_snapshot!(story.journal(), @r#"
+    1 RunCreated
+    2 queued -> running (slot_free)
+    3 TurnStarted t1.a1
+    4 AttemptStarted
+    5 AttemptEnded t1.a1 NeverStarted { code: CommandNotFound, why: "claude: command not found" }
+    6 running -> finishing (never_started)
+    7 finishing -> failed (never_started)
+    8 RunEnded Failed never_started
+    "#);
+}
+
+/// What has taken the place of a run's own workspace may be a person's: that person decides.
+#[test]
+fn a_run_that_lost_its_own_workspace_rests_until_a_person_acts() {
+    for (strategy, rests_at) in [
+        (Strategy::Dir, "blocked (workspace_lost), blocked"),
+        (Strategy::Inplace, "failed (never_started)"),
+    ] {
+        let workspace = Workspace { strategy, ..Workspace::default() };
+        let mut story = Story::of(RunSpec { workspace, ..a_loop() });
+        if strategy == Strategy::Dir {
+            story.tell(Input::WorkspaceMade { created: false });
+        }
+        let at = story.now;
+        story.report(|report| {
+            let (code, why) = (NeverStarted::NoDirectory, "w is a symlink".to_owned());
+            (report.started, report.end) = (None, Some(End::NeverStarted { at, code, why }));
+            report.tree = TreeNews::Empty;
+        });
+        if strategy == Strategy::Inplace {
+            story.tell(Input::Finished);
+        }
+        assert!(story.is_at().starts_with(rests_at), "{}", story.is_at());
+        if strategy == Strategy::Dir {
+            assert_eq!(story.run().why.reason, "w is a symlink");
+            story.tell(Input::ResumeAsked(outlast_engine::Order::default()));
+            assert_eq!(story.is_at(), "running (released), turn 1 attempt 2");
+        }
+    }
 }
 
 #[test]

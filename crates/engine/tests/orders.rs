@@ -12,7 +12,12 @@ use proptest::prelude::*;
 use story::{Story, a_loop, says};
 
 fn order(id: &str, seq: Option<u64>) -> Order {
-    Order { id: Some(id.to_owned()), by: Some(By::User { uid: 7 }), answers: seq }
+    Order {
+        id: Some(id.to_owned()),
+        by: Some(By::User { uid: 7, via: None }),
+        answers: seq,
+        said: None,
+    }
 }
 
 fn answer(decision: Decision, id: &str, seq: Option<u64>) -> Input {
@@ -58,7 +63,10 @@ fn of_two_answers_to_one_question_the_first_counts() {
     let run = story.run();
     assert!(run.orders.get("approve").is_none());
     let taken = run.orders.answer_to(asked).expect("it was answered");
-    assert_eq!((taken.verb.done(), taken.order.by.clone()), ("denied", Some(By::User { uid: 7 })));
+    assert_eq!(
+        (taken.verb.done(), taken.order.by.clone()),
+        ("denied", Some(By::User { uid: 7, via: None }))
+    );
     assert_eq!(story.journal().matches("Emitted").count(), 0);
 }
 

@@ -18,7 +18,7 @@ fn asks(story: &mut Story, id: &str, tool: Option<&str>) {
 
 fn answers(story: &mut Story, decision: Decision, id: &str, seq: Option<u64>) {
     let message = Some((id.to_owned(), "the left one".to_owned()));
-    let order = Order { id: Some(id.to_owned()), by: None, answers: seq };
+    let order = Order { id: Some(id.to_owned()), by: None, answers: seq, said: None };
     story.tell(Input::Answered { decision, message, order });
 }
 
@@ -153,6 +153,24 @@ fn a_message_that_the_agent_took_is_given_once_unless_its_attempt_failed() {
     assert!(story.run().inbox.unread.is_empty(), "{}", story.journal());
 }
 
+#[test]
+fn a_question_that_is_taken_back_is_open_no_longer_and_an_answered_one_stays() {
+    let mut story = Story::of(a_loop());
+    asks(&mut story, "q1", Some("Bash"));
+    asks(&mut story, "q2", Some("Bash"));
+    let first = open(&story);
+    answers(&mut story, Decision::Approve, "o1", first);
+    let (turn, attempt) = current(&story);
+    for question in ["q1", "q2", "q2", "q3"] {
+        let question = question.to_owned();
+        story.tell(Input::Withdrew { turn, attempt, question });
+    }
+    assert_eq!(open(&story), None);
+    assert_eq!(story.journal().matches("QuestionWithdrawn").count(), 1, "{}", story.journal());
+    let run = story.run();
+    assert!(run.live().is_some_and(|live| live.asked.get("q1").is_some()));
+}
+
 /// These are on disk for good.
 #[test]
 fn the_words_in_the_journal_stay() {
@@ -163,11 +181,16 @@ fn the_words_in_the_journal_stay() {
         tool: Some("Bash".to_owned()),
         text: "make".to_owned(),
     };
+    let withdrawn = Fact::QuestionWithdrawn { turn: 1, attempt: 2, question: "q1".to_owned() };
     let given = Fact::MessagesGiven { turn: 1, attempt: 2, messages: vec![7, 9] };
     let json = |fact: &Fact| serde_json::to_string(fact).expect("plain data");
     assert_eq!(
         json(&asked),
         r#"{"kind":"QuestionAsked","turn":1,"attempt":2,"question":"q1","tool":"Bash","text":"make"}"#
+    );
+    assert_eq!(
+        json(&withdrawn),
+        r#"{"kind":"QuestionWithdrawn","turn":1,"attempt":2,"question":"q1"}"#
     );
     assert_eq!(json(&given), r#"{"kind":"MessagesGiven","turn":1,"attempt":2,"messages":[7,9]}"#);
     let old = r#"{"kind":"Answered","decision":"approve","actor":"user"}"#;

@@ -32,8 +32,8 @@ fn everything_rests_while_the_word_for_all_holds_and_goes_on_after_it() {
 #[test]
 fn who_said_the_word_for_all_is_in_the_journal_of_each_run_that_follows_it() {
     let given = |id: &str| {
-        let by = Some(outlast_engine::By::User { uid: 7 });
-        Order { id: Some(id.to_owned()), by, answers: None }
+        let by = Some(outlast_engine::By::User { uid: 7, via: None });
+        Order { id: Some(id.to_owned()), by, ..Order::default() }
     };
     let mut story = Story::of(a_loop());
     // Ids are the clients' own: an order to this run alone may have had the same one.

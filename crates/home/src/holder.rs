@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::boot;
 use crate::lock::{self, Lock};
 use crate::process::{self, Sent, Who};
+use crate::regular;
 
 /// A daemon moves the lock to the first descriptor from this number on that is free. Only a hint where to look first:
 /// an older daemon, or one that may not have so many, has it elsewhere.
@@ -103,7 +104,7 @@ pub fn current(path: &Path) -> Option<Holder> {
 
 /// The daemon that held the lock last, and may hold it still.
 pub fn last(path: &Path) -> Option<Holder> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    serde_json::from_slice(&regular::read(path).ok()?).ok()
 }
 
 /// Writes the holder's text over the text that was there, so that a full disk takes it too.

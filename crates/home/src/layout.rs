@@ -2,6 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+/// In the marker of an order that is for every daemon of the home.
+pub const FOR_ALL: &str = "all";
+/// The same order, of a daemon that had died before it came.
+pub const FOR_ALL_LATER: &str = "all, after it died";
+
 /// The directories of one Outlast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -87,9 +92,26 @@ impl Layout {
         self.state.join("daemon.needed")
     }
 
-    /// Exists while the daemon is down because a person asked for that.
+    /// Exists while the daemon is down because a person asked for that. Holds [`FOR_ALL`] if the order was
+    /// `daemon stop`, which also means a daemon that waits for the lock, or [`FOR_ALL_LATER`] if the daemon was dead by
+    /// then.
     pub fn stopped_marker(&self) -> PathBuf {
         self.state.join("daemon.stopped")
+    }
+
+    /// Held with flock by the one `outlast web`, for its life.
+    pub fn web_lock(&self) -> PathBuf {
+        self.state.join("web.lock")
+    }
+
+    /// Where `outlast web` is asked for another link.
+    pub fn web_socket(&self) -> PathBuf {
+        self.state.join("web.sock")
+    }
+
+    /// Leads a browser to the page, for `outlast web --open`.
+    pub fn web_opener(&self) -> PathBuf {
+        self.state.join("web-open.html")
     }
 
     /// The key that tokens of steps are made with.
@@ -110,6 +132,24 @@ impl Layout {
     /// How often daemons have had to be started lately.
     pub fn starts(&self) -> PathBuf {
         self.state.join("starts.json")
+    }
+
+    /// What happened to daemons lately, for `outlast report`.
+    pub fn diary(&self) -> PathBuf {
+        self.state.join("diary.json")
+    }
+
+    /// When a person last looked at `outlast report`.
+    pub fn looked_at(&self) -> PathBuf {
+        self.state.join("report.json")
+    }
+
+    /// Files that a living daemon writes to: the newest of them dates its last sign of life.
+    pub fn signs_of_life(&self) -> [PathBuf; 5] {
+        let database = self.database();
+        let mut beside = database.clone().into_os_string();
+        beside.push("-wal");
+        [self.daemon_log(), self.clock(), self.daemon_lock(), database, beside.into()]
     }
 
     /// Which journal was served here last, and the highest epoch: kept outside the journal itself.
@@ -170,8 +210,13 @@ impl RunDir {
         self.0.join("env.json")
     }
 
-    /// The loop file as it was when the run was made. For people (docs/workflow.md): no code reads it, the journal has
-    /// its hash and what follows from it.
+    /// What each attempt reads as its standard input, if the run was given that.
+    pub fn stdin(&self) -> PathBuf {
+        self.0.join("stdin")
+    }
+
+    /// The loop file as it was when the run was made, for people (docs/workflow.md) and for `rerun`. The journal has its
+    /// hash and what follows from it.
     pub fn workflow(&self) -> PathBuf {
         self.0.join("workflow.md")
     }
@@ -199,6 +244,16 @@ impl RunDir {
     /// The agent's own name of the conversation that the next attempt goes on with.
     pub fn session(&self) -> PathBuf {
         self.0.join("session.json")
+    }
+
+    /// The git directory of the run's snapshots: an index, and objects if they have no other place.
+    pub fn snapshots(&self) -> PathBuf {
+        self.0.join("snap.git")
+    }
+
+    /// What calls under keys wrote, if it is long.
+    pub fn calls(&self) -> PathBuf {
+        self.0.join("calls")
     }
 
     pub fn attempt(&self, turn: u32, attempt: u32) -> AttemptDir {

@@ -7,6 +7,7 @@
 // Where things are.
 pub mod directory;
 pub mod layout;
+pub mod regular;
 pub mod socket;
 pub mod trim;
 

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use outlast_wire::again;
 
+use crate::regular;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
     Held,
@@ -38,16 +40,27 @@ fn waits_for_none() -> i32 {
     i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0)
 }
 
-/// Opens the lock file 0600, and makes it first if it does not exist. Takes no lock.
+/// Opens the lock file 0600, and makes it first if it does not exist. Takes no lock. What is no file is no lock.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.custom_flags(waits_for_none()).open(path)
+    regular::open_with(&mut options, path)
 }
 
 /// Takes the lock; `None` if another process holds it.
 pub fn try_take(path: &Path) -> io::Result<Option<File>> {
-    let file = open(path)?;
+    taken(open(path)?)
+}
+
+/// The same of a lock that has no text: what is in its place serves as well.
+pub fn try_take_as_it_is(path: &Path) -> io::Result<Option<File>> {
+    match open(path) {
+        Err(error) if error.kind() == ErrorKind::InvalidInput => taken(open_to_look(path)?),
+        opened => taken(opened?),
+    }
+}
+
+fn taken(file: File) -> io::Result<Option<File>> {
     match again::try_lock(&file) {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),

@@ -24,7 +24,7 @@ pub fn announce(path: &Path) -> Option<File> {
 /// The waiter that holds the lock. A process that wrote its name and is gone holds nothing.
 pub fn holder(path: &Path) -> Option<Who> {
     match lock::probe(path) {
-        Lock::Held => serde_json::from_slice(&std::fs::read(path).ok()?).ok(),
+        Lock::Held => serde_json::from_slice(&crate::regular::read(path).ok()?).ok(),
         Lock::Free => None,
     }
 }

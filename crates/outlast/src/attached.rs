@@ -1,8 +1,9 @@
 //! Being attached to a run without a terminal of its own: its output as it comes, then its outcome.
 //!
-//! Whatever ends the watching, the run goes on.
+//! Whatever ends the watching, the run keeps running.
 
 use std::cell::Cell;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use outlast_client::follow::{Output, Piece, Selection, Until};
@@ -14,7 +15,10 @@ use outlast_wire::words::StateName;
 use tokio::time::sleep;
 
 use crate::Answer;
-use crate::output::{self, outcome};
+use crate::output::bytes::{self, Target};
+use crate::output::colour::Colour;
+use crate::output::page::quoted;
+use crate::output::{self, lines, outcome};
 use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::signals::Detach;
@@ -30,21 +34,23 @@ const QUIET_END: Duration = Duration::from_secs(5);
 pub(crate) async fn attach(
     world: &World,
     session: Session<'_>,
-    run: &str,
+    run: &Watched,
     progress: &Progress<'_>,
     mut detach: Detach,
 ) -> Answer {
-    let selection = Selection { until: Until::RunEnds, ..Selection::default() };
-    let mut output = Output::new(session, run, selection);
+    welcome(world, run);
+    let Watched { id, tail, .. } = run;
+    let selection = Selection { until: Until::RunEnds, tail: *tail, ..Selection::default() };
+    let mut output = Output::new(session, id, selection);
     let mut printer = Printer::default();
     let pulse = Pulse::default();
     let watched = async {
         tokio::select! {
             biased;
             result = show(&mut output, &mut printer, &pulse, progress) => result?,
-            result = watch(world, run, &pulse) => result?,
+            result = watch(world, id, &pulse) => result?,
         }
-        let view = wait::for_rest(&world.client, run).await?;
+        let view = wait::for_rest(&world.client, id).await?;
         progress.last_words(&view).await;
         Ok(view)
     };
@@ -61,25 +67,57 @@ pub(crate) async fn attach(
     }
 }
 
+/// The run that is watched.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched {
+    /// A name may pass to another run.
+    pub(crate) id: String,
+    /// What it is called, as it can be typed.
+    pub(crate) called: String,
+    /// Only so many of the lines that are there already.
+    pub(crate) tail: Option<u64>,
+}
+
+impl Watched {
+    pub(crate) fn new(id: &str, name: Option<&str>) -> Self {
+        Self { id: id.to_owned(), called: quoted(name.unwrap_or(id)), tail: None }
+    }
+}
+
+/// Which run this is and how to leave it, for a person at a terminal.
+fn welcome(world: &World, run: &Watched) {
+    if !std::io::stderr().is_terminal() || world.is_dumb() {
+        return;
+    }
+    let Watched { id, called, .. } = run;
+    let name = if called == id { id.clone() } else { format!("{called} ({id})") };
+    let line = format!("run {name} · ctrl-\\ leaves it running");
+    let line = lines::fitting(&line, bytes::columns(Target::Stderr));
+    output::tell_exactly(&Colour::Dim.paint(&line, world.colours()));
+}
+
 /// The exit code of a run whose output has been shown, and a word on it if it did not complete.
-pub(crate) async fn conclude(world: &World, run: &str, mut detach: Detach) -> Answer {
+pub(crate) async fn conclude(world: &World, run: &Watched, mut detach: Detach) -> Answer {
     let view = tokio::select! {
         biased;
         () = detach.asked() => return Ok(detached(run)),
-        view = wait::for_rest(&world.client, run) => view?,
+        view = wait::for_rest(&world.client, &run.id) => view?,
     };
     Ok(concluded(&view))
 }
 
 fn concluded(view: &RunView) -> u8 {
     outcome::report(view);
+    if let Some(sum) = outcome::sum(view) {
+        output::tell(&sum);
+    }
     wait::status(view)
 }
 
-pub(crate) fn detached(run: &str) -> u8 {
-    output::tell("outlast: detached; the run goes on");
-    output::tell(&format!("hint: outlast attach {run}  comes back to it"));
-    output::tell(&format!("hint: outlast stop {run}  ends it"));
+pub(crate) fn detached(run: &Watched) -> u8 {
+    let Watched { called, .. } = run;
+    output::tell(&format!("outlast: detached; {called} keeps running"));
+    output::tell_hint(&format!("outlast attach {called}\noutlast stop {called}"));
     DETACHED
 }
 

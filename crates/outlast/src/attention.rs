@@ -87,6 +87,7 @@ mod tests {
     use outlast_wire::words::{Code, TroubleCode};
 
     use super::*;
+    use crate::output::state::Pace;
 
     const RUNNING: Condition = Condition {
         state: &Word::Known(StateName::Running),
@@ -95,6 +96,7 @@ mod tests {
         exit: None,
         survivors: 0,
         trouble: None,
+        pace: Pace::UNKNOWN,
     };
 
     #[test]

@@ -12,7 +12,7 @@ pub(crate) const BUILD: &str = env!("OUTLAST_BUILD");
 
 /// What to do about a daemon of another build.
 pub(crate) const RESTART: &str =
-    "outlast daemon restart has this one take over; runs go on meanwhile";
+    "have this one take over; runs keep running meanwhile:\noutlast daemon restart";
 
 /// Says on standard error that the daemon is of another build, if it is. Once for a command, and for those that
 /// a person types often.
@@ -21,7 +21,7 @@ pub(crate) fn mention(world: &World) {
     // It has just answered, so what the lock says is said of it.
     let holder = holder::last(&layout.daemon_lock());
     if let Some(what) = holder.as_ref().and_then(difference) {
-        output::tell(&format!("outlast: {what}\nhint: {RESTART}"));
+        output::tell(&format!("outlast: {what}\n{}", output::lines::hint(RESTART)));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use outlast_client::problem::Problem;
 
 /// What to write instead, said in every refusal.
 const EXAMPLES: &str = "write 90s, 5m, 2h, 1h30m or 500ms";
@@ -19,6 +20,15 @@ pub(crate) fn parse_limit(text: &str) -> Result<Duration, String> {
         return Err(format!("a limit is more than 0; {EXAMPLES}"));
     }
     Ok(limit)
+}
+
+/// How long a start is put off; not at all is the start without the option.
+pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {
+    let delay = parse(text)?;
+    if delay.is_zero() {
+        return Err("a delay is more than 0; without it, the run starts now".to_owned());
+    }
+    Ok(delay)
 }
 
 /// A moment in the past: an RFC 3339 time, or how long ago it was.
@@ -39,6 +49,18 @@ pub(crate) fn parse_since(text: &str) -> Result<Since, String> {
 }
 
 impl Since {
+    /// The same, of a moment that has come: nothing has happened since one in the future.
+    pub(crate) fn past(self, now: Timestamp) -> Result<Self, Problem> {
+        match self {
+            Self::At(at) if at > now => {
+                let message = format!("--since {at} is in the future");
+                Err(Problem::refusal("bad_time", message)
+                    .hint("write a time that has passed, or 10m for ten minutes ago"))
+            }
+            _ => Ok(self),
+        }
+    }
+
     pub(crate) fn timestamp(self, now: Timestamp) -> Timestamp {
         match self {
             Self::At(at) => at,
@@ -116,5 +138,8 @@ mod tests {
         assert_eq!(moment("10m"), Ok("2026-11-15T11:50:00Z".to_owned()));
         assert_eq!(moment("2026-11-15T13:00:00+02:00"), Ok("2026-11-15T11:00:00Z".to_owned()));
         assert!(moment("yesterday").is_err());
+        let past = |text| parse_since(text).map(|since| since.past(now).is_ok());
+        assert_eq!(past("2030-01-01T00:00:00Z"), Ok(false));
+        assert_eq!((past("2026-11-15T12:00:00Z"), past("10m")), (Ok(true), Ok(true)));
     }
 }

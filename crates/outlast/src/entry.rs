@@ -1,4 +1,4 @@
-//! The other lives of this binary: the daemon, the shim, the driver of an agent, the waiter and the guard.
+//! The other lives of this binary: the daemon, the shim, the driver of an agent, snapshots, the waiter and the guard.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,6 +14,12 @@ pub(crate) fn shim(dir: Option<OsString>) -> ExitCode {
 pub(crate) fn drive(dir: Option<OsString>, env: &[(OsString, OsString)]) -> ExitCode {
     let Some(dir) = dir else { return ExitCode::from(outlast_client::problem::REFUSED) };
     outlast_drive::main(Path::new(&dir), env)
+}
+
+/// `outlast __snapshot DIR`
+pub(crate) fn snapshot(dir: Option<OsString>, env: &[(OsString, OsString)]) -> ExitCode {
+    let Some(dir) = dir else { return ExitCode::from(outlast_client::problem::REFUSED) };
+    outlast_snapshot::main(Path::new(&dir), env)
 }
 
 /// `outlast __wait PLAN`

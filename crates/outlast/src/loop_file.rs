@@ -4,13 +4,16 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use outlast_client::problem;
+use outlast_home::directory::broken_link;
 use outlast_home::layout::Layout;
 use outlast_wire::api::WorkflowFile;
 use outlast_workflow::{
-    Config, DEFAULT_FILE, LARGEST_FILE, Loaded, Overrides, Problem, Source, Surroundings,
+    Code, Config, DEFAULT_FILE, LARGEST_FILE, Loaded, Look, Overrides, Problem, Refused, Source,
+    Surroundings, behind_broken_link,
 };
 use serde_json::{Value, json};
 
@@ -34,7 +37,7 @@ pub(crate) fn hint(here: &Path) -> String {
     if here.join(DEFAULT_FILE).is_file() {
         return format!("outlast run -f {DEFAULT_FILE}");
     }
-    "put the command after --, or name a loop file with -f; see outlast run --help".to_owned()
+    "name a command, or a loop file with -f:\noutlast run --help".to_owned()
 }
 
 /// The text of a loop file.
@@ -43,26 +46,113 @@ pub(crate) fn read(path: &Path) -> Result<String, Problem> {
 }
 
 /// What the operator allows, and what is odd about how it is said; a config that is not there allows everything.
-pub(crate) fn config(layout: &Layout) -> Result<(Config, Vec<Problem>), Vec<Problem>> {
-    let path = layout.config.join("config.toml");
+pub(crate) fn config(layout: &Layout) -> Result<(Config, Vec<Problem>), Refused> {
+    let path = layout.config_file();
+    if let Some(link) = broken_link(&path) {
+        return Err(behind_broken_link(&path, &link).into());
+    }
     match bytes(&path) {
         Err(ErrorKind::NotFound) => Ok((Config::default(), Vec::new())),
         read => {
-            let text = outlast_workflow::decode(&path, read).map_err(|problem| vec![problem])?;
+            let text = outlast_workflow::decode(&path, read)?;
             Config::parse(&Source { path: &path, text: &text })
         }
     }
 }
 
-/// What a loop file amounts to here, for a person who says `overrides`.
+/// Warns that the config is wrong now, so that what a command did or showed goes by older settings.
+pub(crate) fn mention_wrong_config(world: &World) -> Result<(), problem::Problem> {
+    let Err(Refused { errors, .. }) = config(world.client.layout()?) else { return Ok(()) };
+    let Some(first) = errors.first() else { return Ok(()) };
+    let more = match errors.len() {
+        1 => String::new(),
+        many => format!(" ({} more)", many - 1),
+    };
+    let first = Problem { file: "config.toml".into(), ..first.clone() };
+    let line = format!("{first}{more}; the last valid settings hold\nhint: outlast config check");
+    output::errors::warn(&[line]);
+    Ok(())
+}
+
+/// What a loop file amounts to here, and beside it what is wrong with the config. With a config that is wrong the file
+/// is looked at as if there were none.
+pub(crate) fn load_beside(
+    world: &World,
+    layout: &Layout,
+    path: &Path,
+    overrides: &Overrides,
+) -> (Result<Loaded, Refused>, Refused) {
+    let wrong = match config(layout) {
+        Ok(_) => Refused { errors: Vec::new(), warnings: Vec::new() },
+        Err(wrong) => wrong,
+    };
+    if wrong.errors.is_empty() {
+        return (load(world, layout, path, overrides), wrong);
+    }
+    let alone = settled(world, layout, (path, read(path)), &Config::default(), overrides);
+    // Of a config that is wrong nothing is known, sinks and agents among it.
+    let is_known =
+        |problem: &Problem| !matches!(problem.code, Code::UnknownSink | Code::UnknownKind);
+    let alone = alone.map_err(|mut refused| {
+        refused.errors.retain(is_known);
+        refused
+    });
+    (alone, wrong)
+}
+
+/// What a loop file amounts to here, for a person who says `overrides`. What is wrong with the config and with the
+/// file is told together.
 pub(crate) fn load(
     world: &World,
     layout: &Layout,
     path: &Path,
     overrides: &Overrides,
-) -> Result<Loaded, Vec<Problem>> {
-    let (config, odd) = config(layout)?;
-    let text = read(path).map_err(|problem| vec![problem])?;
+) -> Result<Loaded, Refused> {
+    let text = read(path);
+    load_text(world, layout, (path, text), overrides)
+}
+
+/// The same of a text that is at this path, or will be.
+pub(crate) fn load_text(
+    world: &World,
+    layout: &Layout,
+    (path, text): (&Path, Result<String, Problem>),
+    overrides: &Overrides,
+) -> Result<Loaded, Refused> {
+    let (config, odd, wrong) = match config(layout) {
+        Ok((config, odd)) => (config, odd, Vec::new()),
+        Err(refused) => (Config::default(), refused.warnings, refused.errors),
+    };
+    match settled(world, layout, (path, text), &config, overrides) {
+        Ok(mut loaded) => {
+            loaded.warnings.extend(odd);
+            if wrong.is_empty() {
+                return Ok(loaded);
+            }
+            Err(Refused { errors: wrong, warnings: loaded.warnings })
+        }
+        Err(mut refused) => {
+            // Of a config that is wrong nothing is known, sinks and agents among it.
+            let is_known = |problem: &Problem| {
+                wrong.is_empty() || !matches!(problem.code, Code::UnknownSink | Code::UnknownKind)
+            };
+            refused.errors.retain(is_known);
+            refused.errors.extend(wrong);
+            refused.warnings.extend(odd);
+            Err(refused)
+        }
+    }
+}
+
+/// The file under this config.
+fn settled(
+    world: &World,
+    layout: &Layout,
+    (path, text): (&Path, Result<String, Problem>),
+    config: &Config,
+    overrides: &Overrides,
+) -> Result<Loaded, Refused> {
+    let text = text.map_err(|problem| Refused { errors: vec![problem], warnings: Vec::new() })?;
     let env = |name: &str| world.client.var(name)?.to_str().map(str::to_owned);
     let home = world.client.var("HOME").map(PathBuf::from);
     let temp_dir = world.client.var("TMPDIR").map_or(Path::new("/tmp"), Path::new);
@@ -72,10 +162,23 @@ pub(crate) fn load(
         temp_dir,
         default_root: &layout.state.join("workspaces"),
     };
-    let source = Source { path, text: &text };
-    let mut loaded = outlast_workflow::load(&source, &config, overrides, &around)?;
-    loaded.warnings.extend(odd);
-    Ok(loaded)
+    outlast_workflow::load(&Source { path, text: &text }, config, overrides, &around)
+}
+
+/// True of the script that `init` writes, before a person has put an agent into it.
+pub(crate) fn is_placeholder(script: &str) -> bool {
+    let says = "no agent is set: put its command into WORKFLOW.md, where it says agent()";
+    script.contains(says) && script.contains("return 64\n")
+}
+
+/// What is at a path that a program is looked for at.
+pub(crate) fn look(path: &Path) -> Look {
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Look::Nothing,
+        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => Look::NotExecutable,
+        Ok(_) => Look::Program,
+        Err(_) => Look::Nothing,
+    }
 }
 
 /// No more than a file may have, and only of a file: anything else might never end.
@@ -102,6 +205,20 @@ pub(crate) fn shortened(problem: &Problem, here: &Path) -> Problem {
     Problem { file, ..problem.clone() }
 }
 
+/// The same of everything that the daemon says about a file.
+pub(crate) fn shortened_all(found: problem::Problem, here: &Path) -> problem::Problem {
+    let problem::Problem::Told { mut info, exit } = found else { return found };
+    if info.problems.is_empty() {
+        return problem::Problem::Told { info, exit };
+    }
+    let prefix = format!("{}/", here.display());
+    info.message = info.message.replace(&prefix, "");
+    for row in &mut info.problems {
+        row.file = row.file.replace(&prefix, "");
+    }
+    problem::Problem::Told { info, exit }
+}
+
 pub(crate) fn json(problem: &Problem) -> Value {
     json!({
         "code": problem.code.word(),
@@ -117,7 +234,7 @@ pub(crate) fn json(problem: &Problem) -> Value {
 pub(crate) fn tell(word: &str, problem: &Problem) {
     output::tell(&format!("{word}: {}", printable(&problem.to_string())));
     if let Some(hint) = &problem.hint {
-        output::tell(&format!("hint: {}", printable(hint)));
+        output::tell_hint(hint);
     }
 }
 

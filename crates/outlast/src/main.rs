@@ -9,8 +9,12 @@ mod world;
 // The command line.
 mod args;
 mod cli_errors;
+mod completion;
 mod duration;
+mod moment;
 mod money;
+mod shell;
+mod stdin;
 mod text;
 
 // One file for each verb.
@@ -27,9 +31,12 @@ mod switch;
 mod terminal;
 mod tty;
 
-// The whole screen.
+// All runs at once.
 mod attention;
+mod qr;
+mod report;
 mod tui;
+mod turns;
 
 // The daemon as a program: its build, and its service manager.
 mod builds;
@@ -54,20 +61,50 @@ fn main() -> ExitCode {
         Some(verb) if verb == outlast_wire::DRIVE_VERB => {
             return entry::drive(args.next(), &environment());
         }
+        Some(verb) if verb == outlast_wire::snapshot::SNAPSHOT_VERB => {
+            return entry::snapshot(args.next(), &environment());
+        }
         Some(verb) if verb == "__wait" => return entry::waiter(args.next()),
         Some(verb) if verb == outlast_wire::guard::GUARD_VERB => return entry::guard(),
+        Some(verb) if verb == "__complete" => {
+            let answer = commands::complete::complete(environment(), args.collect());
+            return ExitCode::from(answer.unwrap_or_else(|problem| problem.exit()));
+        }
+        // There is one beside each agent: it does without the command line, whose tables would be half of its memory.
+        Some(verb) if verb == "mcp" && args.len() == 0 => {
+            let world = World::new(environment());
+            let command = args::Command::Mcp(args::Mcp {});
+            return answered(command, &world);
+        }
         Some(_) | None => {}
     }
     let world = World::new(environment());
-    let cli = match args::parse() {
+    let typed = args::aliases::expand(std::env::args_os().collect());
+    if typed.len() < 2 && is_for_a_person(&world) {
+        return commands::alone(&world).unwrap_or_else(|problem| {
+            output::errors::report(&problem, output::errors::Errors::ForPeople);
+            ExitCode::from(problem.exit())
+        });
+    }
+    let cli = match args::read(&typed) {
         Ok(cli) => cli,
-        Err(usage) => return cli_errors::explain(&usage),
+        Err(usage) => return ExitCode::from(cli_errors::explain(&usage, &typed)),
     };
-    let errors = cli.command.errors();
-    commands::dispatch(cli.command, &world).unwrap_or_else(|problem| {
+    answered(cli.command, &world)
+}
+
+fn answered(command: args::Command, world: &World) -> ExitCode {
+    let errors = command.errors();
+    commands::dispatch(command, world).unwrap_or_else(|problem| {
         output::errors::report(&problem, errors);
         ExitCode::from(problem.exit())
     })
+}
+
+/// True on a terminal, once there is something to show. In a pipe, and before the first run, `outlast` alone is help.
+fn is_for_a_person(world: &World) -> bool {
+    let has_runs = world.client.layout().is_ok_and(|layout| layout.database().exists());
+    has_runs && terminal::is_there()
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]

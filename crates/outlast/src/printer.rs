@@ -21,7 +21,8 @@ pub(crate) struct Printer {
     mid_line: [bool; 2],
 }
 
-const DAMAGED: &str = "outlast: the index of this output is damaged; its bytes follow without their streams and times\n";
+const DAMAGED: &str =
+    "outlast: the index of this output is damaged; bytes without streams and times\n";
 
 impl Printer {
     pub(crate) fn new(timestamps: Timestamps) -> Self {

@@ -11,6 +11,15 @@ pub(crate) struct Detach {
     terminate: Signal,
 }
 
+/// Which kind of signal asked this process to leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// ctrl-c or ctrl-\
+    ByKeys,
+    /// A hang-up of the terminal, or a termination.
+    ForGood,
+}
+
 impl Detach {
     /// From here on these signals are kept for [`Detach::asked`] instead of killing us.
     pub(crate) fn listen() -> Result<Self, Problem> {
@@ -39,6 +48,16 @@ impl Detach {
         tokio::select! {
             _ = self.hangup.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Returns when the keyboard's signals or any other ask this process to leave, and says which.
+    pub(crate) async fn asked_how(&mut self) -> How {
+        tokio::select! {
+            _ = self.interrupt.recv() => How::ByKeys,
+            _ = self.quit.recv() => How::ByKeys,
+            _ = self.hangup.recv() => How::ForGood,
+            _ = self.terminate.recv() => How::ForGood,
         }
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::Answer;
-use crate::attached;
+use crate::attached::{self, Watched};
 use crate::keys::{self, Keys};
 use crate::output::bytes::{self, Target};
 use crate::progress::{About, Progress};
@@ -33,7 +33,7 @@ const ANY_WINDOW: Window = Window { rows: 24, cols: 80 };
 pub(crate) async fn attach(
     world: &World,
     session: Session<'_>,
-    run: &str,
+    run: &Watched,
     mut detach: Detach,
 ) -> Answer {
     let raw = Raw::enter()?;
@@ -42,7 +42,7 @@ pub(crate) async fn attach(
     let left = tokio::select! {
         biased;
         () = detach.asked() => Left::ByChoice,
-        left = stay(session, run, &mut seat, &sight) => left?,
+        left = stay(session, &run.id, &mut seat, &sight) => left?,
     };
     drop(raw);
     match left {
@@ -53,7 +53,7 @@ pub(crate) async fn attach(
         }
         // It was over before we sat down, and what it printed is on record.
         Left::Over if sight.get() == Sight::Nothing => {
-            let progress = Progress::new(world, run, About::COMMAND);
+            let progress = Progress::new(world, &run.id, About::COMMAND);
             attached::attach(world, Session::new(&world.client), run, &progress, detach).await
         }
         Left::Over => attached::conclude(world, run, detach).await,

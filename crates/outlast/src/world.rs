@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use jiff::Timestamp;
@@ -67,6 +67,87 @@ impl World {
     #[expect(clippy::disallowed_methods, reason = "world is where a client starts processes")]
     pub(crate) fn tool(&self, program: &str) -> Command {
         Command::new(program)
+    }
+
+    /// The time here, in this machine's zone.
+    pub(crate) fn now_here(&self) -> jiff::Zoned {
+        let zone = jiff::tz::TimeZone::try_system().unwrap_or(jiff::tz::TimeZone::UTC);
+        self.now().to_zoned(zone)
+    }
+
+    /// Where a file is put that lasts for a moment.
+    pub(crate) fn temp_dir(&self) -> PathBuf {
+        self.client.var("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+    }
+
+    /// Has the person's editor change a file.
+    #[expect(clippy::disallowed_methods, reason = "world is where a client starts processes")]
+    pub(crate) fn edit(&self, file: &Path) -> Result<(), Problem> {
+        let named = ["VISUAL", "EDITOR"].into_iter().find_map(|name| self.client.var(name));
+        let is_seen = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let editor = match named.filter(|name| !name.is_empty()) {
+            Some(editor) => editor.to_owned(),
+            None if is_seen => "vi".into(),
+            // Without a terminal, vi would wait for keys that no person can press.
+            None => {
+                let message = "there is no terminal to edit on, and EDITOR names no editor";
+                return Err(Problem::refusal("no_editor", message)
+                    .hint("set EDITOR to a program that edits the file it is given"));
+            }
+        };
+        // It may have arguments, as in `code --wait`.
+        let line = format!("{} \"$1\"", editor.display());
+        let ended = Command::new("sh").args(["-c", &line, "sh"]).arg(file).status();
+        match ended {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => {
+                let message = format!("the editor {} ended with {status}", editor.display());
+                Err(Problem::refusal("no_editor", message)
+                    .hint("set EDITOR to one that works here; nothing was started"))
+            }
+            Err(error) => Err(Problem::failure(format_args!(
+                "cannot start the editor {}: {error}",
+                editor.display()
+            ))),
+        }
+    }
+
+    /// Becomes this command, in that directory; answers only if that cannot be.
+    #[expect(clippy::disallowed_methods, reason = "world is where a client starts processes")]
+    pub(crate) fn become_command(&self, command: &[OsString], dir: &Path) -> Problem {
+        let (program, args) = command.split_first().expect("the parser asks for one");
+        let error =
+            Command::new(program).args(args).current_dir(dir).env("OUTLAST_WORKSPACE", dir).exec();
+        let message = format!("cannot run {} in {}: {error}", program.display(), dir.display());
+        Problem::refusal("bad_command", message)
+    }
+
+    /// A program of the user's, on this terminal: its exit code, or `None` if there is no such program. Git gets none
+    /// of a repository's hooks.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a program that is run as the shell would run it"
+    )]
+    pub(crate) fn run_program(
+        &self,
+        program: &str,
+        args: &[&str],
+        dir: &Path,
+        told: &[(&str, &str)],
+    ) -> Result<Option<i32>, Problem> {
+        let tame = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+        let tame = tame.iter().filter(|_| program == "git");
+        let status = Command::new(program)
+            .args(tame)
+            .args(args)
+            .current_dir(dir)
+            .envs(told.iter().copied())
+            .status();
+        match status {
+            Ok(status) => Ok(Some(status.code().unwrap_or(1))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Problem::failure(format_args!("cannot run {program}: {error}"))),
+        }
     }
 
     /// Another of our own verbs, on the terminal that we have just put back.

@@ -96,7 +96,9 @@ impl Search {
             match self.next(text, from, kind) {
                 Next::Secret { at, end, shown } => {
                     to.extend_from_slice(new(from, at));
-                    if end > before.left && !(before.is_named && at < before.left) {
+                    // Without a name in their place, hidden bytes would join what has left with what leaves next, and
+                    // the two may make up a secret.
+                    if end > before.left && !(before.ends_in_name && at < before.left) {
                         to.extend_from_slice(shown.as_bytes());
                     }
                     (replaced, from) = (replaced + 1, end);
@@ -108,7 +110,7 @@ impl Search {
         if replaced > 0 || before.left > 0 {
             to.extend_from_slice(new(from.min(settled), settled));
         }
-        Passed { replaced, settled }
+        Passed { replaced, settled, ends_in_name: replaced > 0 && from == text.len() }
     }
 
     fn next(&self, text: &[u8], from: usize, kind: Text) -> Next<'_> {
@@ -148,17 +150,19 @@ impl Search {
     }
 }
 
-/// What has left of a text before: so many bytes of it, with something of them shown as a secret's name or not.
+/// What has left of a text before: so many bytes of it, and whether a secret's name left last.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Before {
     pub(crate) left: usize,
-    pub(crate) is_named: bool,
+    pub(crate) ends_in_name: bool,
 }
 
-/// What has become of a text: how many secrets were replaced in it, and up to where it has been passed on.
+/// What has become of a text: how many secrets were replaced in it, up to where it has been passed on, and whether its last
+/// bytes are one of the secrets.
 pub(crate) struct Passed {
     pub(crate) replaced: usize,
     pub(crate) settled: usize,
+    pub(crate) ends_in_name: bool,
 }
 
 fn is_telling(start: &[u8], form: &Form) -> bool {

@@ -29,33 +29,36 @@ impl Redactor {
         let Self { begun, before, passed, .. } = self;
         passed.clear();
         if begun.is_empty() {
-            let Passed { replaced, settled } = search.pass(bytes, Text::GoesOn, *before, passed);
+            let Passed { replaced, settled, .. } =
+                search.pass(bytes, Text::GoesOn, *before, passed);
             begun.extend_from_slice(&bytes[settled..]);
             return if replaced == 0 { &bytes[..settled] } else { passed };
         }
         begun.extend_from_slice(bytes);
-        let Passed { replaced, settled } = search.pass(begun, Text::GoesOn, *before, passed);
+        let Passed { replaced, settled, .. } = search.pass(begun, Text::GoesOn, *before, passed);
         if replaced == 0 && before.left == 0 {
             passed.extend_from_slice(&begun[..settled]);
         }
         begun.drain(..settled);
         before.left = before.left.saturating_sub(settled);
-        before.is_named &= before.left > 0;
+        before.ends_in_name &= before.left > 0;
         passed
     }
 
     /// What is held back, because nothing more comes or it has taken too long. If more than half of a secret would have left
     /// then, its name leaves.
     pub fn flush(&mut self) -> &[u8] {
+        if self.held() == 0 {
+            return &[];
+        }
         let Some(search) = &self.search else { return &[] };
         let Self { begun, before, passed, .. } = self;
         passed.clear();
-        let Passed { replaced, .. } = search.pass(begun, Text::Ends, *before, passed);
+        let Passed { replaced, ends_in_name, .. } = search.pass(begun, Text::Ends, *before, passed);
         if replaced == 0 && before.left == 0 {
             passed.extend_from_slice(begun);
         }
-        before.left = begun.len();
-        before.is_named |= replaced > 0;
+        *before = Before { left: begun.len(), ends_in_name };
         passed
     }
 

@@ -228,6 +228,16 @@ fn of_a_secret_that_comes_slowly_only_its_start_leaves() {
 }
 
 #[test]
+fn what_is_hidden_after_a_start_has_left_does_not_join_what_is_around_it() {
+    let mut redactor = secrets().redactor();
+    assert_eq!(redactor.feed(b"ab1ab1ab1ab"), b"");
+    assert_eq!(redactor.flush(), b"[A_TOKEN]ab");
+    assert_eq!(redactor.feed(b"1ab1ab1"), b"");
+    assert_eq!(redactor.flush(), b"[A_TOKEN]", "and not silently: the bytes before are shown");
+    assert_eq!(redactor.feed(b"1ab1ab1."), b"1ab1ab1.");
+}
+
+#[test]
 fn many_secrets_are_found_as_a_few_are() {
     let names: Vec<String> = (0..500).map(|number| format!("N{number}_TOKEN")).collect();
     let values: Vec<String> = (0..500).map(|number| format!("{number:03}-value-of-it")).collect();

@@ -394,7 +394,7 @@ fn lock(dir: &AttemptDir) -> Result<File, Unopened> {
 
 /// A spec that cannot be read is an attempt that never starts, and that is written down.
 fn read_spec(dir: &AttemptDir, records: &mut Records) -> Result<Spec, Unopened> {
-    let read = match std::fs::read(dir.spec()) {
+    let read = match outlast_home::regular::read(&dir.spec()) {
         Ok(bytes) => Ok(bytes),
         // Nothing is said of an attempt that the next shim may well start.
         Err(error) if is_shortage(&error) => return Err(Unopened::BadFiles),

@@ -81,7 +81,8 @@ impl Command {
 /// A file of environment variables, as the daemon leaves them for us.
 pub(crate) fn read_env(path: &Path) -> Result<Vec<EnvVar>, Failure> {
     let shown = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| Failure::of_files(&error, &shown))?;
+    let bytes =
+        outlast_home::regular::read(path).map_err(|error| Failure::of_files(&error, &shown))?;
     // What is wrong is said without the parser's words, which quote values.
     serde_json::from_slice(&bytes).map_err(|error| {
         let why = format!(

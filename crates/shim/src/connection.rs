@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use outlast_wire::shim::{Decoder, FRAME_MAX, Frame, News, Order};
+use outlast_wire::shim::{Decoder, FRAME_MAX, Frame, News, Order, Window};
 
 use crate::peer::Door;
 
@@ -25,6 +25,8 @@ const RECEIVE_MAX: usize = 64 << 10;
 pub(crate) struct Connection {
     pub(crate) id: u64,
     pub(crate) peer: Peer,
+    /// What a viewer may do at the terminal.
+    pub(crate) seat: Seat,
     /// Tell this peer once there are more bytes of output than this.
     pub(crate) watch: Option<u64>,
     /// True if the daemon that started us had it ready for us.
@@ -58,6 +60,16 @@ pub(crate) enum View {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seat {
+    /// Sizes the terminal, answers its program, presses keys.
+    Whole,
+    /// Presses keys only.
+    Keys,
+    /// Only looks.
+    Looks,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
     Open,
     /// To be closed by then at the latest, and read no more if it `is_ending`.
@@ -80,6 +92,7 @@ impl Connection {
         Self {
             id,
             peer: Peer::Stranger,
+            seat: Seat::Whole,
             watch: None,
             is_handed: false,
             stream,
@@ -178,8 +191,19 @@ impl Connection {
         self.peer == Peer::Viewer(View::Behind) && self.queue.is_empty()
     }
 
+    /// True of a viewer whose terminal answers the program.
     pub(crate) fn is_attached(&self) -> bool {
-        matches!(self.peer, Peer::Viewer(View::Live | View::Behind))
+        self.seat == Seat::Whole && matches!(self.peer, Peer::Viewer(View::Live | View::Behind))
+    }
+
+    /// The screen has another size: a viewer that does not size it is told, and painted anew.
+    pub(crate) fn tell_window(&mut self, window: Window) {
+        if self.seat != Seat::Whole && matches!(self.peer, Peer::Viewer(View::Live | View::Behind))
+        {
+            self.drop_backlog();
+            self.send(News::Window { window });
+            self.peer = Peer::Viewer(View::Behind);
+        }
     }
 
     pub(crate) fn is_reading(&self) -> bool {

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use outlast_home::layout::AttemptDir;
 use outlast_home::socket;
-use outlast_wire::shim::{Frame, News, Order, Refusal};
+use outlast_wire::shim::{Frame, News, Order, Refusal, Window};
 
 use crate::clock::earlier;
-use crate::connection::{Connection, Peer, View};
+use crate::connection::{Connection, Peer, Seat, View};
 use crate::peer::Door;
 
 /// More connections than this are closed as they come.
@@ -153,6 +153,18 @@ impl Control {
                 connection.watch = None;
                 connection.send(News::Output { bytes });
             }
+        }
+    }
+
+    /// What this connection may do at the terminal.
+    pub(crate) fn seat(&self, id: u64) -> Seat {
+        let found = self.connections.iter().find(|connection| connection.id == id);
+        found.map_or(Seat::Looks, |connection| connection.seat)
+    }
+
+    pub(crate) fn tell_window(&mut self, window: Window) {
+        for connection in &mut self.connections {
+            connection.tell_window(window);
         }
     }
 

@@ -151,7 +151,8 @@ impl Attempt {
         live.main = Main::Gone;
         let output_bytes = live.spool.total();
         let left = if live.tree == Tree::Alive { tree::descendants() } else { Vec::new() };
-        let survivors = without_secrets(tree::survivors(&left), &live.secrets);
+        let survivors = tree::survivors_of(&self.spec.argv, &left);
+        let survivors = without_secrets(survivors, &live.secrets);
         self.fact(Record::Exited { at_ms: clock::wall_ms(), exit, output_bytes, survivors }, now);
         self.control.tell_output(output_bytes);
         hook!("shim.exited");

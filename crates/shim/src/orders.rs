@@ -10,7 +10,8 @@ use outlast_wire::version;
 
 use crate::attempt::{Attempt, Stage};
 use crate::command::Failure;
-use crate::connection::{Peer, View};
+use crate::connection::{Peer, Seat, View};
+use crate::screen;
 
 impl Attempt {
     pub(crate) fn obey(&mut self, id: u64, frame: Frame<Order>, now: Instant) {
@@ -37,15 +38,37 @@ impl Attempt {
                 self.stop_ordered(Duration::from_millis(grace_ms), now);
             }
             (_, Frame::Message(Order::WatchOutput { after })) => self.watch_ordered(id, after),
-            (Peer::Viewer(_), Frame::Message(Order::Attach { window })) => {
+            // Who came to look stays one who looks.
+            (Peer::Viewer(_), Frame::Message(Order::Attach { window }))
+                if self.control.seat(id) == Seat::Whole =>
+            {
                 self.attach_ordered(id, window, now);
             }
-            (Peer::Viewer(_), Frame::Message(Order::Resize { window })) => self.resize(window),
-            (Peer::Viewer(_), Frame::Bytes(keys)) => self.press(&keys),
-            (Peer::Viewer(_), Frame::Message(Order::Start { .. } | Order::Stop { .. }))
+            (Peer::Viewer(_), Frame::Message(Order::Watch { keys })) => {
+                self.watch_screen_ordered(id, keys, now);
+            }
+            (Peer::Viewer(_), Frame::Message(Order::Resize { window }))
+                if self.control.seat(id) == Seat::Whole =>
+            {
+                self.resize(window);
+            }
+            (Peer::Viewer(_), Frame::Bytes(keys)) if self.control.seat(id) != Seat::Looks => {
+                self.press(&keys);
+            }
+            (
+                Peer::Viewer(_),
+                Frame::Bytes(_)
+                | Frame::Message(
+                    Order::Attach { .. }
+                    | Order::Resize { .. }
+                    | Order::Start { .. }
+                    | Order::Stop { .. },
+                ),
+            )
             | (
                 Peer::Daemon { .. },
-                Frame::Bytes(_) | Frame::Message(Order::Attach { .. } | Order::Resize { .. }),
+                Frame::Bytes(_)
+                | Frame::Message(Order::Attach { .. } | Order::Watch { .. } | Order::Resize { .. }),
             ) => {
                 self.control.dismiss(id, Refusal::Protocol, "not yours to ask for", now);
             }
@@ -91,6 +114,7 @@ impl Attempt {
             attempt: self.spec.attempt,
             records: self.records.all().to_vec(),
             output_bytes: self.output_bytes(),
+            watches: true,
         }
     }
 
@@ -142,12 +166,27 @@ impl Attempt {
         }
     }
 
+    fn watch_screen_ordered(&mut self, id: u64, keys: bool, now: Instant) {
+        let Some(window) = self.window else {
+            return self.control.dismiss(id, Refusal::NoTerminal, "this run has no terminal", now);
+        };
+        let Some(connection) = self.control.get(id) else { return };
+        if connection.seat == Seat::Whole && connection.peer != Peer::Viewer(View::Detached) {
+            let message = "you are attached to it already";
+            return self.control.dismiss(id, Refusal::Protocol, message, now);
+        }
+        connection.seat = if keys { Seat::Keys } else { Seat::Looks };
+        connection.send(News::Window { window: screen::clamp(window) });
+        connection.peer = Peer::Viewer(View::Behind);
+    }
+
     /// The latest to say so decides the size.
     fn resize(&mut self, window: Window) {
         if self.window.is_none() {
             return;
         }
         self.window = Some(window);
+        self.control.tell_window(screen::clamp(window));
         if let Stage::Live(live) = &mut self.stage
             && let Some(terminal) = &mut live.terminal
         {

@@ -26,13 +26,9 @@ pub(crate) struct Records {
 
 impl Records {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = outlast_home::regular::open_with(&mut options, path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         // A last line without its end was being written when its writer died: it was never said.

@@ -148,7 +148,7 @@ impl Reviver {
             return None;
         }
         // Only who holds this lock looks at the daemon's before starting one, so that two never do.
-        let turn = lock::try_take(&self.plan.revive_lock).ok()??;
+        let turn = lock::try_take_as_it_is(&self.plan.revive_lock).ok()??;
         if is_held(&self.plan.daemon_lock) {
             return None;
         }
@@ -185,7 +185,8 @@ fn is_gone(process: &OwnedFd) -> bool {
 /// to the new version; a program of our name on the daemon's PATH; and the one that we run ourselves, which is
 /// there whatever became of its file.
 fn start(plan: &Plan) -> Result<Option<OwnedFd>, Failure> {
-    let env = command::read_env(&plan.env_file)?;
+    // Ours is the daemon's too: it has started us.
+    let env = command::read_env(&plan.env_file).unwrap_or_else(|_unreadable| own_environment());
     let programs = programs(&plan.exe, &env)
         .iter()
         .map(|program| command::c_string(program.as_os_str()))
@@ -198,6 +199,16 @@ fn start(plan: &Plan) -> Result<Option<OwnedFd>, Failure> {
     let (programs, argv, env) =
         (spawn::pointers(&programs), spawn::pointers(&argv), spawn::pointers(&env));
     spawn::sibling(&programs, &argv, &env).map_err(|error: io::Error| spawn::no_resources(error))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what a started daemon gets, if its file cannot be read"
+)]
+fn own_environment() -> Vec<EnvVar> {
+    std::env::vars_os()
+        .map(|(name, value)| EnvVar { name: name.into(), value: value.into() })
+        .collect()
 }
 
 fn programs(name: &Path, env: &[EnvVar]) -> Vec<PathBuf> {

@@ -11,7 +11,9 @@ use std::path::Path;
 pub(crate) const BLOCK: u64 = 4096;
 
 pub(crate) fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true).mode(0o600);
+    outlast_home::regular::open_with(&mut options, path)
 }
 
 /// Frees the whole blocks of `from..to`. Their bytes read as zeros; the file keeps its length.

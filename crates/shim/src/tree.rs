@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::time::Duration;
 
 use outlast_home::process::{self, Stat, Who};
 use outlast_wire::again;
@@ -17,6 +18,9 @@ use crate::tolerate;
 /// A list of survivors names at most this many, each with this much of its command.
 const SURVIVORS_MAX: usize = 200;
 const COMMAND_MAX: usize = 200;
+/// How often, and after what time, a survivor with the command line of its main process is looked at again.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// More processes than this are ended in later rounds.
 const LISTED_MAX: usize = 65_536;
 
@@ -66,6 +70,20 @@ pub(crate) fn survivors(processes: &[Who]) -> Vec<Survivor> {
         command: command(process.pid),
     };
     processes.iter().take(SURVIVORS_MAX).map(named).collect()
+}
+
+/// The same for what the main process leaves when it ends. A child that has not become its own program yet still has the
+/// command line of the main process, and while it becomes one it has none; it gets a moment to do that.
+pub(crate) fn survivors_of(main: &[String], processes: &[Who]) -> Vec<Survivor> {
+    let of_main = main.join(" ");
+    let becomes = |process: &Who| command_line(process.pid).is_none_or(|line| line == of_main);
+    for _ in 0..LOOKS {
+        if !processes.iter().take(SURVIVORS_MAX).any(becomes) {
+            break;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+    survivors(processes)
 }
 
 /// Sends each of `signals` to each process that is still the one that was listed.
@@ -124,17 +142,20 @@ fn stat(pid: u32) -> Option<Stat> {
 }
 
 fn command(pid: u32) -> String {
+    let name = || {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+    };
+    command_line(pid).unwrap_or_else(name).chars().take(COMMAND_MAX).collect()
+}
+
+fn command_line(pid: u32) -> Option<String> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<_> = line
         .split(|byte| *byte == 0)
         .filter(|word| !word.is_empty())
         .map(String::from_utf8_lossy)
         .collect();
-    let name = || {
-        std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
-    };
-    let text = if words.is_empty() { name() } else { words.join(" ") };
-    text.chars().take(COMMAND_MAX).collect()
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 #[cfg(test)]

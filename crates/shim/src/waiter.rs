@@ -5,12 +5,12 @@
 //! timer and no wakeup while the daemon lives. It starts nothing while a person wants the daemon down or while no
 //! run needs one: then it ends. One daemon after the other finds the same waiter by its lock.
 
-use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use outlast_home::regular;
 use outlast_home::waiter::announce;
 use outlast_wire::again;
 use outlast_wire::shim::{NOT_NEEDED, Waiter};
@@ -33,9 +33,12 @@ pub fn main(plan: &Path) -> ExitCode {
     outlast_home::trim::give_back();
     let mut came_at = clock::now();
     loop {
-        if until_dead(&reviver.plan().daemon_lock).is_err() {
+        match until_dead(&reviver.plan().daemon_lock) {
+            // Something else is in the place of the lock: the next daemon sets it aside.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {}
             // The state directory is gone or is no longer ours: there is nothing left to look after.
-            return ExitCode::SUCCESS;
+            Err(_) => return ExitCode::SUCCESS,
+            Ok(()) => {}
         }
         if reviver.has_daemon() {
             // The lock's file was replaced, and the same daemon holds the new one.
@@ -80,20 +83,21 @@ fn revive(reviver: &mut Reviver) -> bool {
 
 /// Returns when no daemon holds the lock. A daemon that wants it gets it at once: ours is let go before we return.
 fn until_dead(lock: &Path) -> io::Result<()> {
-    again::lock_shared(&File::open(lock)?)
+    again::lock_shared(&regular::open(lock)?)
 }
 
 /// What cannot be read is not taken for a daemon that is not needed.
 fn is_needed(path: &Path) -> bool {
-    !matches!(std::fs::read(path).as_deref(), Ok([NOT_NEEDED, ..]))
+    !matches!(regular::read(path).as_deref(), Ok([NOT_NEEDED, ..]))
 }
 
 fn read(plan: &Path) -> Option<Waiter> {
-    serde_json::from_slice(&std::fs::read(plan).ok()?).ok()
+    serde_json::from_slice(&regular::read(plan).ok()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
 
     use super::*;

@@ -1,7 +1,8 @@
 //! What commands do in this world: agents that answer, crash or hang, and the host's own that say yes or no.
 
 use outlast_engine::{
-    Answer, Exit, Impediment, Response, RunSpec, Step, Time, ToolCall, TurnStatus, Usage, Wait,
+    Answer, Exit, Impediment, NeverStarted, Response, RunSpec, Step, Time, ToolCall, TurnStatus,
+    Usage, Wait,
 };
 
 use crate::rng::Rng;
@@ -19,7 +20,16 @@ pub(crate) fn draw_endless(world: &mut World, key: Key) -> bool {
     is_endless
 }
 
-/// The main process of a step ends by itworld.
+/// How many calls under keys the command that begins now makes.
+pub(crate) fn draw_calls(world: &mut World, key: Key) -> u32 {
+    let is_attempt = matches!(key.step, Step::Attempt { .. });
+    if !is_attempt || !world.rng.chance(500) {
+        return 0;
+    }
+    u32::try_from(world.rng.between(1, 3)).expect("small")
+}
+
+/// The main process of a step ends by itself.
 pub(crate) fn end_by_itself(world: &mut World, key: Key) {
     let exit = match key.step {
         Step::Attempt { .. } => end_attempt(world, key),
@@ -40,7 +50,10 @@ fn end_attempt(world: &mut World, key: Key) -> Option<Exit> {
         answer(world, key);
     }
     let exits: &[Exit] = match world.site(key).said {
-        Answer::Given(_) | Answer::Bad { .. } | Answer::Impeded { .. } => {
+        Answer::Given(_)
+        | Answer::Bad { .. }
+        | Answer::NoProgram { .. }
+        | Answer::Impeded { .. } => {
             &[Exit::Code(0), Exit::Code(0), Exit::Code(0), Exit::Code(3), Exit::Signal(9)]
         }
         Answer::None => {
@@ -76,7 +89,12 @@ fn answer(world: &mut World, key: Key) {
     let (now, is_quiet) = (world.now, world.is_quiet);
     let spec = &world.runs[key.run].spec;
     let answer = if world.rng.chance(80) {
-        Answer::Bad { why: "simulated".to_owned() }
+        let why = "simulated".to_owned();
+        // Some are drivers that could not start their agent.
+        match now % 4 {
+            0 => Answer::NoProgram { code: NeverStarted::CommandNotFound, why },
+            _ => Answer::Bad { why },
+        }
     } else if !is_quiet && world.rng.chance(60) {
         impeded(&mut world.rng, now)
     } else {

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use outlast_conduct::conductor::{Conductor, Due, Next, Over, Taken, WorkspaceOp};
 use outlast_conduct::fenced_run::FencedRun;
-use outlast_engine::{Fact, Input, Report, Run, Time};
+use outlast_engine::{Fact, Input, Report, Run, StopMode, Time};
 use outlast_store::{Append, Error};
 
 use crate::books::{Around, Shelf};
+use crate::callers;
 use crate::journal;
 use crate::options::Sabotage;
 use crate::step::{Said, StepDriver};
@@ -45,6 +46,8 @@ impl Message {
 pub(crate) enum Asker {
     Nobody,
     Client,
+    /// A process of the run that makes a call under a key.
+    Caller(u64),
 }
 
 enum Doing {
@@ -98,6 +101,11 @@ impl RunDriver {
 
     pub(crate) fn has_just_ended(&mut self) -> bool {
         self.conductor.has_just_ended()
+    }
+
+    /// How its children are to be stopped, if they are.
+    pub(crate) fn stops_children(&self) -> Option<StopMode> {
+        self.conductor.due().stop_children
     }
 
     pub(crate) fn portrait(&self) -> String {
@@ -319,8 +327,10 @@ impl RunDriver {
     }
 
     fn answer(&self, world: &mut World, message: &Message) {
-        if let (Asker::Client, Said::Input(input)) = (message.asker, &message.news) {
-            truth::on_answered(world, self.run, input);
+        match (message.asker, &message.news) {
+            (Asker::Client, Said::Input(input)) => truth::on_answered(world, self.run, input),
+            (Asker::Caller(id), _) => callers::hear(world, id, self.conductor.run()),
+            (Asker::Client | Asker::Nobody, _) => {}
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A daemon: takes its epoch, loads what is open, conducts, and makes runs for clients. All of it volatile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_conduct::fenced_run::FencedRun;
-use outlast_engine::{Input, Time, Unheard};
+use outlast_engine::{Admission, Input, Order, Run, Time, Unheard};
 use outlast_store::{Append, Entry, Error, Journal};
 
 use crate::books::Shelf;
@@ -21,6 +21,8 @@ pub(crate) struct Daemon {
     conductors: BTreeMap<RunIndex, RunDriver>,
     shelf: Shelf,
     creations: Vec<Creation>,
+    /// Children whose parents are being told that there is no such run: none of them is made meanwhile.
+    unmaking: BTreeSet<RunIndex>,
     /// Answers that are on their way to clients.
     replies: Vec<(usize, Reply)>,
 }
@@ -41,6 +43,8 @@ struct Creation {
 
 enum At {
     Check,
+    /// Its parent was asked for room.
+    Admit,
     Append,
     Conduct(Box<FencedRun>),
 }
@@ -50,6 +54,8 @@ enum At {
 pub(crate) enum Reply {
     /// Its run exists.
     Created,
+    /// Its parent has no room for it, or its key is another run's.
+    Refused,
     /// The connection broke before an answer came.
     Lost,
 }
@@ -63,6 +69,7 @@ impl Daemon {
             conductors: BTreeMap::new(),
             shelf: Shelf::default(),
             creations: Vec::new(),
+            unmaking: BTreeSet::new(),
             replies: Vec::new(),
         }
     }
@@ -111,7 +118,8 @@ impl Daemon {
             self.begin(world);
             return Outcome::GoesOn;
         }
-        while !self.creations.is_empty() {
+        // One that waits for its parent takes another place.
+        for _ in 0..self.creations.len() {
             if self.create(world, 0) == Outcome::Fenced {
                 return Outcome::Fenced;
             }
@@ -160,15 +168,7 @@ impl Daemon {
 
     /// Tells parents what happened to their children while no daemon ran.
     fn catch_up(&mut self, world: &World) {
-        for conductor in self.conductors.values_mut() {
-            for input in family::unheard(world, conductor.run()) {
-                let is_end = matches!(input, Input::ChildEnded(_));
-                if is_end && world.is_sabotaged(Sabotage::ForgetsChildren) {
-                    continue;
-                }
-                conductor.tell(Message::new(input, Asker::Nobody));
-            }
-        }
+        self.conductors.values_mut().for_each(|conductor| tell_unheard(conductor, world));
     }
 
     /// Has the parent of a run hear of it, if it has one that is conducted here.
@@ -176,7 +176,7 @@ impl Daemon {
         let Some(parent) = world.runs[run].spec.parent.as_ref() else { return };
         let row = world.store.row(&world.runs[run].id).expect("memory can be read");
         if let Some(row) = row {
-            let input = family::news(&row, unheard);
+            let input = family::news(world, &row, unheard);
             let parent = world.index_of(parent);
             self.tell(parent, Message::new(input, Asker::Nobody));
         }
@@ -193,6 +193,9 @@ impl Daemon {
             world.send(&sink);
         }
         self.pass_on_pokes(world);
+        if world.rng.chance(500) {
+            self.unmake(world);
+        }
     }
 
     /// Has those look again who were told to. A mailbox that is full has other news.
@@ -215,9 +218,17 @@ impl Daemon {
 
     fn conduct(&mut self, world: &mut World, run: RunIndex) -> Outcome {
         let conductor = self.conductors.get_mut(&run).expect("it was listed");
+        let had_ended = conductor.run().has_ended();
         let outcome = conductor.step(&mut self.shelf, world);
+        if had_ended && !conductor.run().has_ended() {
+            // While it had ended it heard nothing of its children.
+            tell_unheard(conductor, world);
+        }
         if outcome != Outcome::Fenced && conductor.has_just_ended() {
             self.tell_parent(world, run, Unheard::Ended);
+        }
+        if outcome != Outcome::Fenced && world.rng.chance(200) {
+            self.stop_children(world, run);
         }
         if outcome == Outcome::Over {
             let conductor = self.conductors.remove(&run).expect("it was listed");
@@ -236,6 +247,11 @@ impl Daemon {
         format!("{:?} epoch {}: {conductor}", self.stage, self.epoch)
     }
 
+    /// A run as its conductor here has it.
+    pub(crate) fn run_of(&self, run: RunIndex) -> Option<&Run> {
+        self.conductors.get(&run).map(RunDriver::run)
+    }
+
     pub(crate) fn conducts(&self, run: RunIndex) -> bool {
         self.conductors.contains_key(&run)
     }
@@ -248,16 +264,16 @@ impl Daemon {
 
     /// The workspace of an ended run is to go.
     pub(crate) fn remove(&mut self, world: &mut World, run: RunIndex) {
-        let asked = Message::new(Input::RemovalAsked, Asker::Client);
-        if self.tell(run, asked) {
+        self.tell_or_conduct(world, run, Input::RemovalAsked);
+    }
+
+    /// Tells a run something that has an effect after its end, too: a run without a conductor gets one for it.
+    pub(crate) fn tell_or_conduct(&mut self, world: &mut World, run: RunIndex, input: Input) {
+        if self.tell(run, Message::new(input.clone(), Asker::Client)) {
             return;
         }
         if let Some(replayed) = conductor::replay(world, run) {
-            self.conduct_from_here(
-                run,
-                FencedRun::new(replayed, self.epoch),
-                Some(Input::RemovalAsked),
-            );
+            self.conduct_from_here(run, FencedRun::new(replayed, self.epoch), Some(input));
         }
     }
 
@@ -279,8 +295,9 @@ impl Daemon {
                 if world.is_sabotaged(Sabotage::AnswersEarly) {
                     self.answer(world, client, run);
                 }
-                self.creations.push(Creation { client, run, at: At::Append });
+                self.ask_parent(world, client, run);
             }
+            At::Admit => self.admit(world, client, run),
             At::Append => return self.append(world, client, run),
             At::Conduct(seat) => {
                 self.conduct_from_here(run, *seat, None);
@@ -289,6 +306,98 @@ impl Daemon {
             }
         }
         Outcome::GoesOn
+    }
+
+    /// Asks the parent of a run that is to be made for room, if it has one.
+    fn ask_parent(&mut self, world: &mut World, client: usize, run: RunIndex) {
+        let (id, spec) = (world.runs[run].id.clone(), world.runs[run].asked.clone());
+        let at = match &spec.parent {
+            Some(_) if world.is_sabotaged(Sabotage::ChildFirst) => At::Append,
+            Some(parent) => {
+                let ask = Input::SpawnAsked(Box::new(family::ask(&id, &spec)));
+                self.tell(world.index_of(parent), Message::new(ask, Asker::Nobody));
+                At::Admit
+            }
+            None => At::Append,
+        };
+        self.creations.push(Creation { client, run, at });
+    }
+
+    /// Looks at what the parent's journal says of a run that is to be made.
+    fn admit(&mut self, world: &mut World, client: usize, run: RunIndex) {
+        let (id, spec) = (world.runs[run].id.clone(), world.runs[run].asked.clone());
+        let above = spec.parent.as_ref().map(|parent| world.index_of(parent));
+        let above = above.expect("only a child is admitted");
+        let Some(parent) = world.runs[above].known.run().cloned() else {
+            self.replies.push((client, Reply::Lost));
+            return;
+        };
+        let is_unmaking = self.unmaking.contains(&run);
+        match parent.children.get(&id) {
+            Some(child) if child.end.is_none() && !is_unmaking => {
+                world.runs[run].spec = family::bounded(spec, child);
+                self.creations.push(Creation { client, run, at: At::Append });
+            }
+            Some(child) if child.end.is_none() => {
+                self.creations.push(Creation { client, run, at: At::Admit });
+            }
+            // It was said that there is no such run: its client asks with another id.
+            Some(_) => self.replies.push((client, Reply::Refused)),
+            None => match parent.admit(&family::ask(&id, &spec)) {
+                Ok(Admission::Same(other)) if !self.is_there(world, world.index_of(&other)) => {
+                    let (run, at) = (world.index_of(&other), At::Check);
+                    self.creations.push(Creation { client, run, at });
+                }
+                Ok(Admission::Same(other)) => {
+                    world.stats.keys_met_again += 1;
+                    self.found(world, client, world.index_of(&other));
+                }
+                Ok(Admission::New { .. }) if self.conducts(above) => {
+                    self.creations.push(Creation { client, run, at: At::Admit });
+                }
+                Ok(Admission::New { .. }) => self.replies.push((client, Reply::Lost)),
+                Err(_) => {
+                    world.stats.children_refused += 1;
+                    self.replies.push((client, Reply::Refused));
+                }
+            },
+        }
+    }
+
+    /// Has parents hear of children that were meant to be made and that no client asks for any more.
+    fn unmake(&mut self, world: &World) {
+        let mut unmade = Vec::new();
+        // A run that has ended hears nothing; one that is opened again hears it then.
+        for (above, conductor) in self.conductors.iter().filter(|(_, it)| !it.run().has_ended()) {
+            unmade
+                .extend(family::unmade(world, conductor.run()).into_iter().map(|it| (*above, it)));
+        }
+        self.unmaking.retain(|run| unmade.iter().any(|(_, it)| it == run));
+        for (above, run) in unmade {
+            let is_asked_for = self.creations.iter().any(|creation| creation.run == run);
+            if !is_asked_for && self.unmaking.insert(run) {
+                let child = world.runs[run].id.clone();
+                self.tell(above, Message::new(Input::ChildUnmade { child }, Asker::Nobody));
+            }
+        }
+    }
+
+    /// Has the children of a run stopped that comes to its end.
+    fn stop_children(&mut self, world: &World, run: RunIndex) {
+        let Some(conductor) = self.conductors.get(&run) else { return };
+        let Some(mode) = conductor.stops_children() else { return };
+        let id = format!("with:{}", conductor.run().id);
+        let order = Order { id: Some(id.clone()), ..Order::default() };
+        let live: Vec<RunIndex> =
+            conductor.run().live_child_ids().map(|id| world.index_of(id)).collect();
+        for child in live {
+            let is_asked =
+                world.runs[child].known.run().is_some_and(|run| run.orders.get(&id).is_some());
+            if !is_asked {
+                let input = Input::StopTreeAsked { mode, order: order.clone() };
+                self.tell(child, Message::new(input, Asker::Nobody));
+            }
+        }
     }
 
     fn append(&mut self, world: &mut World, client: usize, run: RunIndex) -> Outcome {
@@ -303,8 +412,9 @@ impl Daemon {
         let appended = journal::append(world, run, append);
         let is_made = appended.is_ok();
         let outcome = self.settle(world, client, run, (appended, seat));
-        // An append whose fate was not known may have been made: then the run keeps what it was given.
-        if !is_made && !self.conducts(run) {
+        // An append whose fate was not known may have been made, and another request may have made the run at the same
+        // time: then the run keeps what it was given.
+        if !is_made && !self.conducts(run) && !self.is_open(world, run) {
             self.shelf.pokes.extend(self.shelf.books.forget(&id));
         }
         outcome
@@ -352,6 +462,11 @@ impl Daemon {
         world.store.row(&world.runs[run].id).expect("memory can be read").is_some()
     }
 
+    fn is_open(&self, world: &World, run: RunIndex) -> bool {
+        let row = world.store.row(&world.runs[run].id).expect("memory can be read");
+        row.is_some_and(|row| row.is_open)
+    }
+
     /// The run is there already. The daemon that made it may have died before it conducted it.
     fn found(&mut self, world: &mut World, client: usize, run: RunIndex) {
         if !world.is_sabotaged(Sabotage::HangUpForgets) {
@@ -364,7 +479,7 @@ impl Daemon {
         if self.conducts(run) || self.creations.iter().any(|creation| creation.run == run) {
             return;
         }
-        if let Some(replayed) = conductor::replay(world, run).filter(outlast_engine::Run::is_open) {
+        if let Some(replayed) = conductor::replay(world, run).filter(Run::is_open) {
             self.conduct_from_here(run, FencedRun::new(replayed, self.epoch), Some(Input::Woke));
         }
     }
@@ -378,8 +493,19 @@ impl Daemon {
             At::Conduct(seat) if !world.is_sabotaged(Sabotage::HangUpForgets) => {
                 self.conduct_from_here(run, *seat, None);
             }
-            At::Conduct(_) | At::Check | At::Append => {}
+            At::Conduct(_) | At::Check | At::Admit | At::Append => {}
         }
         Outcome::GoesOn
+    }
+}
+
+/// Tells a run what it has not heard of its children.
+fn tell_unheard(conductor: &mut RunDriver, world: &World) {
+    for input in family::unheard(world, conductor.run()) {
+        let is_end = matches!(input, Input::ChildEnded(_));
+        if is_end && world.is_sabotaged(Sabotage::ForgetsChildren) {
+            continue;
+        }
+        conductor.tell(Message::new(input, Asker::Nobody));
     }
 }

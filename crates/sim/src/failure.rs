@@ -9,7 +9,7 @@ pub struct Failure {
     pub reason: String,
     /// The journal of the run that it is about, one event a line; empty if it is about no single run.
     pub journal: Vec<String>,
-    /// The last things that happened in the world.
+    /// The journals of the other runs, then the last things that happened in the world.
     pub trail: Vec<String>,
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Faults {
     pub(crate) pause_all: u64,
     /// Of a look at what is heard of an attempt.
     pub(crate) silence: u64,
+    /// Of each step of a process that makes a call.
+    pub(crate) caller_kill: u64,
 }
 
 impl Faults {
@@ -64,6 +66,7 @@ impl Faults {
             workspace: up_to(80),
             pause_all: up_to(8),
             silence: up_to(300),
+            caller_kill: up_to(150),
         }
     }
 
@@ -86,6 +89,7 @@ impl Faults {
             workspace: 0,
             pause_all: 0,
             silence: 0,
+            caller_kill: 0,
         }
     }
 

@@ -38,6 +38,7 @@ mod truth;
 
 // Commands and shims.
 mod agent;
+mod callers;
 mod processes;
 mod shim;
 

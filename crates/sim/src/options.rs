@@ -14,7 +14,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { steps: 1_600, quiet_rounds: 2_600, clients: 4, sabotage: None }
+        Self { steps: 1_600, quiet_rounds: 3_600, clients: 4, sabotage: None }
     }
 }
 
@@ -77,10 +77,18 @@ pub enum Sabotage {
     ForgetsReservations,
     /// A sink is not told that it has something to send.
     ForgetsSinks,
+    /// A child is made before its parent has made room for it.
+    ChildFirst,
+    /// A caller makes its effect before the journal has its intent.
+    CallsUnwritten,
+    /// A call that has a result is made again.
+    ForgetsResults,
+    /// An unsafe call whose end was not observed is made again.
+    DoubtIsNone,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 32] = [
         Self::NoBarrier,
         Self::StaleEpochsWrite,
         Self::StaleEpochsStart,
@@ -109,5 +117,9 @@ impl Sabotage {
         Self::TakesEpochBack,
         Self::ForgetsReservations,
         Self::ForgetsSinks,
+        Self::ChildFirst,
+        Self::CallsUnwritten,
+        Self::ForgetsResults,
+        Self::DoubtIsNone,
     ];
 }

@@ -16,9 +16,11 @@ pub(crate) fn exec(world: &mut World, key: Key) {
     world.note(|| format!("  {key}: exec"));
     let is_endless = agent::draw_endless(world, key);
     let others = draw_others(world);
+    let calls = agent::draw_calls(world, key);
     let site = world.site(key);
     site.executions += 1;
     site.is_endless = is_endless;
+    site.calls = (calls, 0);
     site.tree.main = Main::Running(who);
     site.tree.others = others;
 }
@@ -61,7 +63,10 @@ pub(crate) fn step(world: &mut World, key: Key) {
         Main::AtBarrier(_) if !has_shim => {
             site.tree.main = Main::Dead(None);
         }
-        Main::Running(_) if !site.is_endless && world.rng.chance(300) => {
+        // A script that has calls to make rarely ends before.
+        Main::Running(_)
+            if !site.is_endless && world.rng.chance(if site.calls.0 > 0 { 40 } else { 300 }) =>
+        {
             agent::end_by_itself(world, key);
         }
         Main::AtBarrier(_) | Main::Running(_) | Main::Absent | Main::Dead(_) => {}

@@ -24,6 +24,7 @@ impl Rules {
             max_cost_usd_micros: None,
             per: Period::Total,
             on_exceed,
+            tz: None,
         };
         let budgets = if rng.chance(300) { vec![budget] } else { Vec::new() };
         Self { slots, budgets }

@@ -2,7 +2,7 @@
 
 use std::panic::{self, AssertUnwindSafe};
 
-use outlast_engine::Step;
+use outlast_engine::{Event, Step};
 
 use crate::daemon::Stage;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ const SAID_WITHIN: u32 = 200;
 /// Rounds between two looks of a person at what rests.
 const LOOK_EVERY: u32 = 10;
 /// Rounds of peace within which a run with ceilings has come to its end.
-const LATE: u32 = 2_000;
+const LATE: u32 = 3_000;
 
 /// Runs one seed. The same seed and options give the same answer.
 pub fn run_seed(seed: u64, options: &Options) -> Result<Stats, Failure> {
@@ -68,17 +68,24 @@ fn failure(machine: &Machine, seed: u64) -> Failure {
     let world = &machine.world;
     let (reason, run) = world.broken.clone().unwrap_or_default();
     let events = run.map(|run| truth::journal(world, run)).unwrap_or_default();
-    let journal = events
-        .iter()
-        .map(|event| serde_json::to_string(event).expect("an event is plain data"))
-        .collect();
+    let journal = written(&events);
     let portrait = run.map(|run| machine.portrait(run)).unwrap_or_default();
-    let trail = world.trail.iter().cloned().chain(portrait).collect();
+    let others = world.existing().into_iter().filter(|other| run.is_some_and(|run| run != *other));
+    let others = others.flat_map(|other| {
+        let events = written(&truth::journal(world, other));
+        events.into_iter().map(move |event| format!("run {other}: {event}"))
+    });
+    let trail = others.chain(world.trail.iter().cloned()).chain(portrait).collect();
     let reason = match run {
         Some(run) => format!("run {run}: {reason}"),
         None => reason,
     };
     Failure { seed, step: world.stats.steps, reason, journal, trail }
+}
+
+fn written(events: &[Event]) -> Vec<String> {
+    let line = |event| serde_json::to_string(event).expect("an event is plain data");
+    events.iter().map(line).collect()
 }
 
 impl Machine {
@@ -115,6 +122,7 @@ impl Machine {
                     .collect();
                 if let Some(key) = self.world.rng.pick(&alive) {
                     processes::step(&mut self.world, key);
+                    self.step_calls(key);
                 }
             }
         }
@@ -148,7 +156,10 @@ impl Machine {
         shims.into_iter().for_each(|id| shim::step(&mut self.world, id));
         let alive = self.world.sites.iter().filter(|(_, site)| !site.tree.is_empty());
         let alive: Vec<Key> = alive.map(|(key, _)| *key).collect();
-        alive.into_iter().for_each(|key| processes::step(&mut self.world, key));
+        for key in alive {
+            processes::step(&mut self.world, key);
+            self.step_calls(key);
+        }
         for run in self.world.existing() {
             if round.is_multiple_of(LOOK_EVERY) {
                 self.look_after(run);
@@ -270,6 +281,7 @@ impl Machine {
         let to_go = self.is_to_be_removed(run).then_some("its workspace is to go");
         let unsent = truth::has_unsent(&self.world, run).then_some("a notice waits to be sent");
         let insisted = self.wants_to_insist(run).then_some("a person wants to stop it once more");
-        truth::unrest(&self.world, run).or(to_go).or(unsent).or(insisted)
+        let unrest = truth::unrest(&self.world, run).filter(|_| !family::is_held(&self.world, run));
+        unrest.or(to_go).or(unsent).or(insisted)
     }
 }

@@ -1,8 +1,8 @@
 //! What runs are asked to be: single commands, and loops with everything that a loop file can say.
 
 use outlast_engine::{
-    Agent, Checks, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Retry, RunSpec, Strategy,
-    Tool, ToolClass, ToolCost, Workflow, Workspace,
+    Agent, Checks, Hooks, Limits, ModelClass, OnEnd, OnInterrupt, OutputPolicy, Retry, Room,
+    RunSpec, SnapshotRules, Strategy, Tool, ToolClass, ToolCost, TreeRules, Workflow, Workspace,
 };
 
 use crate::rng::Rng;
@@ -14,6 +14,18 @@ pub(crate) fn draw(key: Option<String>, rng: &mut Rng) -> RunSpec {
     let spec = RunSpec { key, ..if rng.chance(300) { a_command(rng) } else { a_loop(rng) } };
     // Every run is told of, so that every run can be held to that; it takes no chance from the others.
     RunSpec { retry: retry(rng), notify: SINKS.map(str::to_owned).to_vec(), ..spec }
+}
+
+/// What a run says of those below it.
+pub(crate) fn tree(rng: &mut Rng) -> TreeRules {
+    let policies = [OnEnd::Leave, OnEnd::Leave, OnEnd::Stop, OnEnd::Wait];
+    let room = Room {
+        turns: rng.chance(200).then(|| rng.between(2, 20)),
+        runs: rng.chance(200).then(|| rng.between(0, 4)),
+        width: rng.chance(100).then(|| rng.between(1, 2)),
+        ..Room::default()
+    };
+    TreeRules { room, children: rng.pick(&policies).expect("it is a list") }
 }
 
 fn a_command(rng: &mut Rng) -> RunSpec {
@@ -35,11 +47,18 @@ fn a_loop(rng: &mut Rng) -> RunSpec {
     };
     let interrupts =
         [OnInterrupt::Resume, OnInterrupt::Resume, OnInterrupt::Block, OnInterrupt::Fail];
+    let workspace = workspace(rng);
+    let on_interrupt = match rng.pick(&interrupts).expect("it is a list") {
+        OnInterrupt::Resume if workspace.snapshot.is_some() && rng.chance(700) => {
+            OnInterrupt::Restore
+        }
+        other => other,
+    };
     RunSpec {
         task: Some("simulated".to_owned()),
         workflow: Some(workflow),
         limits: limits(rng),
-        workspace: workspace(rng),
+        workspace,
         hooks: hooks(rng),
         checks: Checks {
             before_run: commands(rng, 300),
@@ -49,7 +68,7 @@ fn a_loop(rng: &mut Rng) -> RunSpec {
         output: output(rng),
         tools: if rng.chance(500) { tools() } else { Vec::new() },
         model_class: if rng.chance(300) { ModelClass::SmallLocal } else { ModelClass::Frontier },
-        on_interrupt: rng.pick(&interrupts).expect("it is a list"),
+        on_interrupt,
         ..RunSpec::command(agent(kind), "/".to_owned())
     }
 }
@@ -82,7 +101,10 @@ fn limits(rng: &mut Rng) -> Limits {
 fn workspace(rng: &mut Rng) -> Workspace {
     let strategies = [Strategy::Inplace, Strategy::Inplace, Strategy::Dir, Strategy::Dir];
     let strategy = rng.pick(&strategies).filter(|_| !rng.chance(200)).unwrap_or(Strategy::Worktree);
-    Workspace { strategy, ..Workspace::default() }
+    let snapshot = rng.chance(400).then(|| {
+        Box::new(SnapshotRules { undo_failed: rng.chance(300), ..SnapshotRules::default() })
+    });
+    Workspace { strategy, snapshot, ..Workspace::default() }
 }
 
 fn hooks(rng: &mut Rng) -> Hooks {

@@ -5,7 +5,7 @@ use outlast_sim::{Options, Sabotage, Stats, run_range, run_seed};
 #[test]
 fn a_slice_of_seeds_keeps_the_promise() {
     let stats =
-        run_range(0, 400, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        run_range(0, 1_000, &Options::default()).unwrap_or_else(|failure| panic!("{failure}"));
     for (what, count) in [
         ("daemon crashes", stats.daemon_crashes),
         ("reboots", stats.reboots),
@@ -19,10 +19,21 @@ fn a_slice_of_seeds_keeps_the_promise() {
         ("errands", stats.errands),
         ("calls", stats.calls),
         ("calls that a key answered", stats.calls_answered),
+        ("intents of calls under keys", stats.call_intents),
+        ("effects of calls under keys", stats.call_effects),
+        ("results of calls under keys", stats.call_results),
+        ("results that were given again", stats.results_given_again),
+        ("calls under keys that were refused", stats.calls_refused),
+        ("calls that a person resolved", stats.calls_resolved),
+        ("callers that were killed", stats.callers_killed),
         ("hooks after a run", stats.cleaned_up),
         ("claims of done", stats.claims),
         ("messages", stats.messages),
         ("ends of children", stats.children_heard_of),
+        ("children that were meant", stats.children_meant),
+        ("children that were never made", stats.children_unmade),
+        ("children that there was no room for", stats.children_refused),
+        ("ends of children whose spend is not known", stats.spend_unknown),
         ("blocked runs", stats.blocked),
         ("runs out of a ceiling", stats.exhausted),
         ("discarded workspaces", stats.workspaces_discarded),
@@ -50,7 +61,7 @@ fn the_same_seed_twice_is_the_same_history() {
 
 /// Every fourth sabotage, so that four cores can look for them.
 fn every_fourth_is_noticed(first: usize) {
-    Sabotage::ALL.into_iter().skip(first).step_by(4).for_each(|it| is_noticed(it, 3_000));
+    Sabotage::ALL.into_iter().skip(first).step_by(4).for_each(|it| is_noticed(it, 20_000));
 }
 
 #[test]

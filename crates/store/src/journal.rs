@@ -81,7 +81,17 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
     /// Up to `most` events numbered above `after`, in order.
     fn events(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Event>, Error>;
 
+    /// Up to `most` events of all runs that were written after the one with this number, in the order of writing. An
+    /// event that does not parse is left out, as a row is from a list. Holds a bounded number of bytes.
+    fn written(&self, after: u64, most: usize) -> Result<Written, Error>;
+
+    /// The number after which so many events were written.
+    fn written_before(&self, events: usize) -> Result<u64, Error>;
+
     fn row(&self, run: &RunId) -> Result<Option<Row>, Error>;
+
+    /// Where a list goes on behind this run; `None` if there is no such run.
+    fn cursor(&self, run: &RunId) -> Result<Option<Cursor>, Error>;
 
     /// Shows `visit` each row that passes the filter, the newest run first, until it has seen enough. A row
     /// that does not parse is left out here; [`Journal::row`] says so when it is asked for, and
@@ -111,6 +121,12 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
             ControlFlow::Continue(())
         })?;
         Ok(rows)
+    }
+
+    /// The newest run of all, if there is one.
+    fn newest(&self) -> Result<Option<RunId>, Error> {
+        let filter = Filter { all: true, most: Some(1), ..Filter::default() };
+        Ok(self.rows(&filter)?.into_iter().next().map(|row| row.id))
     }
 
     /// The runs that were made as this one's children, the oldest first. One that does not parse is left out,
@@ -163,6 +179,29 @@ pub trait Journal: Outbox + Ledger + Notes + Triggers + Send + Sync + 'static {
     }
 }
 
+/// Events of all runs, as they were written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    pub events: Vec<WrittenEvent>,
+    /// The number of the last one that was looked at; the one that was asked with, if there is none after it.
+    pub last: u64,
+}
+
+impl Written {
+    /// After so many bytes of events no more are taken.
+    pub(crate) const MOST_BYTES: i64 = 4 << 20;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenEvent {
+    /// Higher than that of every event that was written before, of whatever run. There may be gaps.
+    pub number: u64,
+    pub run: RunId,
+    /// The name of the run, if it has one.
+    pub name: Option<String>,
+    pub event: Event,
+}
+
 /// Where a list goes on: behind a run that was looked at, whether or not that is still there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor(pub(crate) u64);
@@ -213,6 +252,8 @@ pub struct Filter {
     pub labels: Vec<(String, String)>,
     /// Made by this trigger.
     pub trigger: Option<String>,
+    /// Created after this run; counts for [`Journal::visit_page`] alone.
+    pub after: Option<Cursor>,
     pub most: Option<usize>,
 }
 
@@ -240,6 +281,8 @@ pub enum Resolved {
 }
 
 impl Resolved {
+    /// Stands for the newest run of all.
+    pub const LAST: &str = "@last";
     /// So many characters of an id may stand for the whole.
     pub const SHORTEST_PREFIX: usize = 3;
     /// So many candidates are listed.

@@ -28,9 +28,9 @@ mod memory;
 pub use error::Error;
 pub use journal::{
     Append, Census, Counts, Cursor, Depth, Done, Filter, Journal, Outgoing, Problem, Remove,
-    Resolved,
+    Resolved, Written, WrittenEvent,
 };
-pub use ledger::{Account, Amount, Entry, Ledger, begin_of, day};
+pub use ledger::{Account, Amount, Entry, Ledger, Used, begin_of, slot};
 pub use memory::{Fault, Memory};
 pub use notes::Notes;
 pub use outbox::{Backlog, Change, NoticeCounts, Outbox, Settled, SinkHealth, SinkState, Waiting};

@@ -15,8 +15,8 @@ use outlast_engine::{Event, Row, RunId, StateName};
 use crate::audit::{Stored, audit};
 use crate::journal::PageRoom;
 use crate::{
-    Account, Amount, Append, Counts, Cursor, Done, Entry, Error, Filter, Journal, Ledger, Notes,
-    Problem, Remove, Resolved, rules,
+    Account, Append, Counts, Cursor, Done, Entry, Error, Filter, Journal, Ledger, Notes, Problem,
+    Remove, Resolved, Used, Written, WrittenEvent, rules,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -42,6 +42,8 @@ struct Shelf {
     runs: BTreeMap<u64, Kept>,
     numbers: BTreeMap<RunId, u64>,
     last_number: u64,
+    /// How many events were ever written.
+    last_event: u64,
     faults: VecDeque<Fault>,
     /// How many questions for events fail.
     unreadable: u32,
@@ -55,6 +57,8 @@ struct Shelf {
 struct Kept {
     row: Row,
     events: Vec<Event>,
+    /// The number of each of them among the events of all runs.
+    written: Vec<u64>,
 }
 
 impl Memory {
@@ -104,6 +108,28 @@ impl Journal for Memory {
         Ok(kept.events.iter().filter(|event| event.seq > after).take(most).cloned().collect())
     }
 
+    fn written(&self, after: u64, most: usize) -> Result<Written, Error> {
+        let shelf = self.shelf();
+        let mut events: Vec<WrittenEvent> =
+            shelf.runs.values().flat_map(Kept::written).filter(|it| it.number > after).collect();
+        events.sort_by_key(|it| it.number);
+        events.truncate(most);
+        let last = events.last().map_or(after, |it| it.number);
+        Ok(Written { events, last })
+    }
+
+    fn written_before(&self, events: usize) -> Result<u64, Error> {
+        let shelf = self.shelf();
+        let mut numbers: Vec<u64> =
+            shelf.runs.values().flat_map(|kept| kept.written.iter().copied()).collect();
+        numbers.sort_unstable();
+        Ok(numbers.into_iter().rev().nth(events).unwrap_or(0))
+    }
+
+    fn cursor(&self, run: &RunId) -> Result<Option<Cursor>, Error> {
+        Ok(self.shelf().numbers.get(run).map(|number| Cursor(*number)))
+    }
+
     fn row(&self, run: &RunId) -> Result<Option<Row>, Error> {
         Ok(self.shelf().find(run).map(|kept| kept.row.clone()))
     }
@@ -132,7 +158,9 @@ impl Journal for Memory {
     ) -> Result<Option<Cursor>, Error> {
         let shelf = self.shelf();
         let numbered = shelf.numbered_rows().rev();
-        let older = numbered.filter(|(no, _)| before.is_none_or(|Cursor(before)| *no < before));
+        let is_older = |no: u64| before.is_none_or(|Cursor(before)| no < before);
+        let is_newer = |no: u64| filter.after.is_none_or(|Cursor(after)| no > after);
+        let older = numbered.filter(|(no, _)| is_older(*no) && is_newer(*no));
         let mut room = PageRoom::new(most);
         if room.is_full() {
             return Ok(None);
@@ -190,21 +218,33 @@ impl Journal for Memory {
 }
 
 impl Ledger for Memory {
-    fn accounts(&self, since_day: u64) -> Result<Vec<Account>, Error> {
-        let mut accounts: BTreeMap<BTreeMap<String, String>, Amount> = BTreeMap::new();
-        for ((_, day), account) in &self.shelf().ledger {
-            if *day >= since_day {
+    fn accounts(&self, since_slot: u64) -> Result<Vec<Account>, Error> {
+        let mut accounts: BTreeMap<BTreeMap<String, String>, Used> = BTreeMap::new();
+        for ((_, slot), account) in &self.shelf().ledger {
+            if *slot >= since_slot {
                 let sum = accounts.entry(account.labels.clone()).or_default();
-                *sum = sum.plus(account.amount);
+                *sum = sum.plus(account.used);
             }
         }
-        Ok(accounts.into_iter().map(|(labels, amount)| Account { labels, amount }).collect())
+        Ok(accounts.into_iter().map(|(labels, used)| Account { labels, used }).collect())
     }
 
-    fn used_by(&self, run: &RunId) -> Result<Amount, Error> {
+    fn accounts_by_slot(&self, since_slot: u64) -> Result<Vec<(u64, Account)>, Error> {
+        let mut accounts: BTreeMap<(u64, BTreeMap<String, String>), Used> = BTreeMap::new();
+        for ((_, slot), account) in &self.shelf().ledger {
+            if *slot >= since_slot {
+                let sum = accounts.entry((*slot, account.labels.clone())).or_default();
+                *sum = sum.plus(account.used);
+            }
+        }
+        let accounts = accounts.into_iter();
+        Ok(accounts.map(|((slot, labels), used)| (slot, Account { labels, used })).collect())
+    }
+
+    fn used_by(&self, run: &RunId) -> Result<Used, Error> {
         let shelf = self.shelf();
         let of_run = shelf.ledger.iter().filter(|((of, _), _)| of == run);
-        Ok(of_run.fold(Amount::default(), |sum, (_, account)| sum.plus(account.amount)))
+        Ok(of_run.fold(Used::default(), |sum, (_, account)| sum.plus(account.used)))
     }
 }
 
@@ -251,16 +291,16 @@ impl Shelf {
         Ok(())
     }
 
-    fn charge(&mut self, run: &RunId, Entry { day, amount }: Entry) {
-        if amount.is_nothing() {
+    fn charge(&mut self, run: &RunId, Entry { slot, used }: Entry) {
+        if used.is_nothing() {
             return;
         }
         let labels = self.find(run).map(|kept| kept.row.labels.clone()).unwrap_or_default();
         let account = self
             .ledger
-            .entry((run.clone(), day))
-            .or_insert_with(|| Account { labels, amount: Amount::default() });
-        account.amount = account.amount.plus(amount);
+            .entry((run.clone(), slot))
+            .or_insert_with(|| Account { labels, used: Used::default() });
+        account.used = account.used.plus(used);
     }
 
     fn create(&mut self, append: Append) -> Result<(), Error> {
@@ -275,13 +315,24 @@ impl Shelf {
         rules::check_id(&append.run, self.outbox.has(&append.run))?;
         self.last_number += 1;
         self.numbers.insert(append.run, self.last_number);
-        self.runs.insert(self.last_number, Kept { row: append.row, events: append.events });
+        let written = self.number(append.events.len());
+        let kept = Kept { row: append.row, events: append.events, written };
+        self.runs.insert(self.last_number, kept);
         Ok(())
     }
 
+    /// Numbers for so many events that are written now.
+    fn number(&mut self, events: usize) -> Vec<u64> {
+        let first = self.last_event + 1;
+        self.last_event += events as u64;
+        (first..=self.last_event).collect()
+    }
+
     fn extend(&mut self, number: u64, append: Append) {
+        let written = self.number(append.events.len());
         let kept = self.runs.get_mut(&number).expect("a numbered run is kept");
         kept.events.extend(append.events);
+        kept.written.extend(written);
         kept.row = append.row;
     }
 
@@ -299,7 +350,10 @@ impl Shelf {
         if let Some(kept) = self.find(&RunId(text.to_owned())) {
             return Resolved::One(kept.row.id.clone());
         }
-        if let Some(row) = self.rows().rfind(|row| row.name.as_deref() == Some(text)) {
+        let is_named = |row: &&Row| row.name.as_deref() == Some(text);
+        let live = self.rows().rfind(|row| !rules::has_ended(row.state) && is_named(row));
+        let is_its = |row: &&Row| is_named(row) || row.trigger.as_deref() == Some(text);
+        if let Some(row) = live.or_else(|| self.rows().rfind(is_its)) {
             return Resolved::One(row.id.clone());
         }
         if text.len() < Resolved::SHORTEST_PREFIX {
@@ -330,6 +384,15 @@ impl Shelf {
 impl Kept {
     fn seq(&self) -> u64 {
         self.events.last().map_or(0, |event| event.seq)
+    }
+
+    fn written(&self) -> impl Iterator<Item = WrittenEvent> {
+        self.written.iter().zip(&self.events).map(|(number, event)| WrittenEvent {
+            number: *number,
+            run: self.row.id.clone(),
+            name: self.row.name.clone(),
+            event: event.clone(),
+        })
     }
 
     fn check(&self) -> Vec<Problem> {

@@ -138,8 +138,10 @@ pub struct Tally {
     pub refused: u64,
     /// The newest that was made.
     pub last_made: Option<(Time, RunId)>,
-    /// Why the newest that was refused was.
-    pub last_refused: Option<String>,
+    /// The newest that was refused, and why.
+    pub last_refused: Option<(Time, String)>,
+    /// True if nothing that came after the newest refused one has been made into a run.
+    pub is_refusing: bool,
 }
 
 /// Told how many of the deliveries were new, 0 where there were none to keep. It runs on the writer's thread.
@@ -186,6 +188,9 @@ pub trait Triggers {
 
     /// The run that has this key.
     fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error>;
+
+    /// The newest run of this trigger that has not been removed, and its name.
+    fn newest_run_of(&self, trigger: &str) -> Result<Option<(RunId, Option<String>)>, Error>;
 
     /// How many runs of this trigger are open.
     fn open_runs_of(&self, trigger: &str) -> Result<u64, Error>;

@@ -12,7 +12,7 @@ use outlast_engine::{Input, Origin, Row, RunId, RunSpec, StateName, StopMode, Ti
 use outlast_store::{
     Account, Amount, Append, Counts, Cursor, Delivery, Entry, Error, Filter, Journal, Ledger,
     Memory, Notes, Outbox, Outgoing, Remove, Resolved, Settlement, Sqlite, Tally, Trigger,
-    TriggerChange, Triggers,
+    TriggerChange, Triggers, Used,
 };
 use tempfile::TempDir;
 
@@ -64,6 +64,8 @@ each_store_promises! {
     a_notice_that_is_there_already_is_not_written_twice,
     reads_back_what_was_appended,
     pages_through_events,
+    events_of_all_runs_are_read_in_the_order_of_writing,
+    a_number_of_a_removed_event_is_not_given_again,
     refuses_a_gap_and_an_empty_append,
     refuses_a_writer_that_is_behind,
     refuses_to_continue_an_unknown_run,
@@ -77,6 +79,7 @@ each_store_promises! {
     resolves_ids_names_and_prefixes,
     lists_what_the_filter_asks_for,
     pages_are_the_list,
+    a_list_begins_behind_a_run_and_ends_before_one,
     lists_open_runs_oldest_first,
     lists_the_children_of_a_run_oldest_first,
     counts_by_what_runs_are_up_to,
@@ -122,6 +125,78 @@ fn reads_back_what_was_appended<P: Place>() {
     }
     assert_eq!(store.events(&held.id(), 0, usize::MAX).unwrap(), written);
     assert_eq!(store.row(&held.id()).unwrap(), Some(held.run.row()));
+}
+
+fn events_of_all_runs_are_read_in_the_order_of_writing<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let mut one = create_run(&store, "aaaa00000001", named("nightly"), epoch).unwrap();
+    let mut two = create_run(&store, "aaaa00000002", spec(), epoch).unwrap();
+    one.complete(&store);
+    two.complete(&store);
+    let all = store.written(0, usize::MAX).unwrap();
+    let numbers: Vec<u64> = all.events.iter().map(|it| it.number).collect();
+    assert!(numbers.is_sorted_by(|one, other| one < other), "{numbers:?}");
+    for held in [&one, &two] {
+        let its = all.events.iter().filter(|it| it.run == held.id());
+        let its: Vec<_> = its.map(|it| it.event.clone()).collect();
+        assert_eq!(its, store.events(&held.id(), 0, usize::MAX).unwrap());
+    }
+    let last = all.events.last().unwrap();
+    assert_eq!((&last.run, &last.name), (&two.id(), &None));
+    assert_eq!(all.events[0].name.as_deref(), Some("nightly"));
+    // In pages, until there are no more.
+    let (mut paged, mut at) = (Vec::new(), 0);
+    loop {
+        let page = store.written(at, 2).unwrap();
+        if page.last == at {
+            break;
+        }
+        assert!(page.events.len() <= 2);
+        at = page.last;
+        paged.extend(page.events);
+    }
+    assert_eq!(paged, all.events);
+    let before = store.written_before(3).unwrap();
+    assert_eq!(store.written(before, 99).unwrap().events, all.events[all.events.len() - 3..]);
+    assert_eq!(store.written_before(all.events.len()).unwrap(), 0);
+}
+
+fn a_number_of_a_removed_event_is_not_given_again<P: Place>() {
+    let (place, store, epoch) = fresh::<P>();
+    let mut removed = create_run(&store, "aaaa00000001", spec(), epoch).unwrap();
+    removed.complete(&store);
+    let seen = store.written(0, usize::MAX).unwrap().last;
+    store.remove(&removed.id(), epoch, Remove::Ended).unwrap();
+    let held = create_run(&store, "aaaa00000002", spec(), epoch).unwrap();
+    let news = store.written(seen, usize::MAX).unwrap();
+    assert_eq!(news.events.len(), store.events(&held.id(), 0, usize::MAX).unwrap().len());
+    // Also for the next daemon, and when nothing was written in between.
+    store.remove(&held.id(), epoch, Remove::Any).unwrap();
+    drop(store);
+    let store = place.open();
+    let epoch = store.take_epoch().unwrap();
+    let held = create_run(&store, "aaaa00000003", spec(), epoch).unwrap();
+    let later = store.written(news.last, usize::MAX).unwrap();
+    assert_eq!(later.events.len(), store.events(&held.id(), 0, usize::MAX).unwrap().len());
+}
+
+fn a_list_begins_behind_a_run_and_ends_before_one<P: Place>() {
+    let (_place, store, epoch) = fresh::<P>();
+    let names = ["aaaa00000001", "aaaa00000002", "aaaa00000003", "aaaa00000004"];
+    for name in names {
+        create_run(&store, name, spec(), epoch).unwrap();
+    }
+    let cursor = |name: &str| store.cursor(&id(name)).unwrap();
+    let listed = |before: Option<Cursor>, after: Option<Cursor>| {
+        let mut ids = Vec::new();
+        let filter = Filter { all: true, after, ..Filter::default() };
+        store.visit_page(&filter, before, 99, &mut |row: Row| ids.push(row.id.0)).unwrap();
+        ids
+    };
+    assert_eq!(listed(cursor(names[2]), None), [names[1], names[0]]);
+    assert_eq!(listed(None, cursor(names[2])), [names[3]]);
+    assert_eq!(listed(cursor(names[3]), cursor(names[0])), [names[2], names[1]]);
+    assert_eq!(cursor("zzzz00000009"), None);
 }
 
 fn pages_through_events<P: Place>() {
@@ -488,15 +563,18 @@ fn only_winner(answers: &[Result<RunId, Error>]) -> RunId {
     winners[0].clone()
 }
 
-fn amount(tokens: u64, cost_usd_micros: u64) -> Amount {
-    Amount { tokens, cost_usd_micros }
+fn amount(tokens: u64, cost_usd_micros: u64) -> Used {
+    // Half of the money was not reported.
+    let reserved = Amount { tokens: 0, cost_usd_micros: cost_usd_micros / 2 };
+    let unreported = u64::from(cost_usd_micros > 1);
+    Used { amount: Amount { tokens, cost_usd_micros }, reserved, unreported }
 }
 
 /// Appends the next news of a run, by which it has spent something.
-fn spend(store: &impl Journal, held: &mut Held, day: u64, spent: Amount) -> Result<(), Error> {
+fn spend(store: &impl Journal, held: &mut Held, slot: u64, used: Used) -> Result<(), Error> {
     let append = held.append_of(&held.next_news());
     let after = held.after(&append.events);
-    store.append_wait(Append { spent: Entry { day, amount: spent }, ..append })?;
+    store.append_wait(Append { spent: Entry { slot, used }, ..append })?;
     held.run = after;
     Ok(())
 }
@@ -513,12 +591,17 @@ fn what_was_spent_stays_in_the_ledger<P: Place>() {
     spend(&store, &mut bare, 8, amount(1, 1)).unwrap();
     let account = |labels: &outlast_engine::RunSpec, tokens, cost| Account {
         labels: labels.labels.clone(),
-        amount: amount(tokens, cost),
+        used: amount(tokens, cost),
     };
-    let all = [account(&spec(), 1, 1), account(&web, 123, 14)];
+    let web_used = amount(120, 5).plus(amount(3, 9));
+    let all = [account(&spec(), 1, 1), Account { used: web_used, ..account(&web, 0, 0) }];
     assert_eq!(store.accounts(0).unwrap(), all);
     assert_eq!(store.accounts(8).unwrap(), [account(&spec(), 1, 1), account(&web, 3, 9)]);
     assert_eq!(store.accounts(9).unwrap(), []);
+    let by_slot =
+        [(7, account(&web, 120, 5)), (8, account(&spec(), 1, 1)), (8, account(&web, 3, 9))];
+    assert_eq!(store.accounts_by_slot(0).unwrap(), by_slot);
+    assert_eq!(store.accounts_by_slot(8).unwrap(), by_slot[1..]);
     assert_eq!(store.used_by(&one.id()).unwrap(), amount(120, 5));
     store.remove(&one.id(), epoch, Remove::Any).unwrap();
     drop(store);
@@ -531,7 +614,7 @@ fn a_refused_append_spends_nothing<P: Place>() {
     let mut stale = Held { run: held.run.clone(), epoch: epoch + 1 };
     let refused = spend(&store, &mut stale, 7, amount(100, 5));
     assert!(matches!(refused, Err(Error::StaleEpoch { .. })));
-    assert_eq!(store.used_by(&held.id()).unwrap(), Amount::default());
+    assert_eq!(store.used_by(&held.id()).unwrap(), Used::default());
 }
 
 fn a_note_lasts_until_it_is_taken_back<P: Place>() {
@@ -719,7 +802,10 @@ fn a_settled_delivery_stays_settled_and_known<P: Place>() {
     let tally = store.tally("t").unwrap();
     assert_eq!((tally.waiting, tally.made, tally.skipped, tally.refused), (1, 1, 1, 1));
     assert_eq!(tally.last_made, Some((Time(7), id("aaaa00000001"))));
-    assert_eq!(tally.last_refused.as_deref(), Some("no such thing"));
+    assert_eq!(tally.last_refused, Some((Time(7), why("no such thing"))));
+    assert!(tally.is_refusing, "the newest was refused");
+    store.change_trigger_wait(settle("4", made()), epoch).unwrap();
+    assert!(!store.tally("t").unwrap().is_refusing, "a later one was made");
 }
 
 fn a_stale_daemon_changes_no_trigger<P: Place>() {
@@ -773,6 +859,10 @@ fn runs_are_found_by_their_trigger<P: Place>() {
     create_run(&store, "aaaa00000003", other_key, epoch).unwrap();
     create_run(&store, "aaaa00000004", spec(), epoch).unwrap();
     assert_eq!(store.open_runs_of("t"), Ok(2));
+    let newest = store.newest_run_of("t").unwrap().map(|(run, _)| run);
+    assert_eq!(Ok(newest.map_or(Resolved::None, Resolved::One)), store.resolve("t"));
+    assert_ne!(store.resolve("t"), Ok(Resolved::None), "a trigger is its newest run");
+    assert_eq!(store.newest_run_of("other"), Ok(None));
     first.complete(&store);
     assert_eq!(store.open_runs_of("t"), Ok(1));
     let filter = Filter { all: true, trigger: Some("t".to_owned()), ..Filter::default() };

@@ -11,8 +11,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use common::{Held, create_run, creation, id, spec};
-use outlast_engine::Run;
-use outlast_store::{Journal, Sqlite};
+use outlast_engine::{Run, Time};
+use outlast_store::{Journal, Ledger, Sqlite, slot};
 
 fn db(directory: &Path) -> std::path::PathBuf {
     directory.join("outlast.db")
@@ -192,9 +192,25 @@ fn take_back_to_schema_1(path: &std::path::Path) {
         "DROP INDEX runs_trigger; DROP INDEX runs_parent; DROP TABLE outbox; DROP TABLE sinks;
         DROP TABLE triggers; DROP TABLE deliveries; DROP TABLE ledger; DROP TABLE settings";
     connection.execute_batch(newer).unwrap();
-    for column in ["phase", "tokens", "cost_usd_micros", "max_turns", "trigger", "parent"] {
+    let columns = [
+        "phase",
+        "tokens",
+        "cost_usd_micros",
+        "max_turns",
+        "trigger",
+        "parent",
+        "summary",
+        "task",
+        "known",
+        "reserved_tokens",
+        "reserved_cost_usd_micros",
+        "worked_ms",
+        "unreported",
+    ];
+    for column in columns {
         connection.execute_batch(&format!("ALTER TABLE runs DROP COLUMN {column}")).unwrap();
     }
+    connection.execute_batch("ALTER TABLE fence DROP COLUMN last_event").unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
 }
 
@@ -211,6 +227,64 @@ fn a_database_from_before_loops_is_brought_up_to_date() {
     take_back_to_schema_1(&path);
     let store = Sqlite::open(&path).unwrap();
     assert_eq!(store.check().unwrap(), []);
-    assert_eq!(store.row(&running.id()).unwrap(), Some(running.run.row()));
-    assert_eq!(store.row(&ended.id()).unwrap(), Some(ended.run.row()));
+    let running_row = outlast_engine::Row { unreported: None, ..running.run.row() };
+    assert_eq!(store.row(&running.id()).unwrap(), Some(running_row));
+    let ended_row = outlast_engine::Row { worked_ms: None, unreported: None, ..ended.run.row() };
+    assert_eq!(store.row(&ended.id()).unwrap(), Some(ended_row));
+}
+
+/// What a database looked like when days began at midnight UTC, and no row said what was not reported.
+fn take_back_to_schema_4(path: &std::path::Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let older = "DROP TABLE ledger;
+        CREATE TABLE ledger (run TEXT NOT NULL, day INTEGER NOT NULL, labels TEXT NOT NULL, tokens INTEGER NOT NULL,
+            cost_usd_micros INTEGER NOT NULL, PRIMARY KEY (run, day)) WITHOUT ROWID;
+        CREATE INDEX ledger_day ON ledger (day);
+        INSERT INTO ledger VALUES ('gone', 20000, '{\"team\":\"web\"}', 7, 5), ('gone', 20001, '{\"team\":\"web\"}', 1, 2)";
+    connection.execute_batch(older).unwrap();
+    for column in
+        ["known", "reserved_tokens", "reserved_cost_usd_micros", "worked_ms", "unreported"]
+    {
+        connection.execute_batch(&format!("ALTER TABLE runs DROP COLUMN {column}")).unwrap();
+    }
+    connection.pragma_update(None, "user_version", 4).unwrap();
+}
+
+#[test]
+fn what_was_spent_on_a_day_of_before_counts_on_that_date_in_any_time_zone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("outlast.db");
+    let store = Sqlite::open(&path).unwrap();
+    let epoch = store.take_epoch().unwrap();
+    let running = create_run(&store, "running", spec(), epoch).unwrap();
+    let mut ended = create_run(&store, "ended", spec(), epoch).unwrap();
+    ended.complete(&store);
+    assert!(!ended.run.row().known, "it reported nothing");
+    drop(store);
+    take_back_to_schema_4(&path);
+    let store = Sqlite::open(&path).unwrap();
+    assert_eq!(store.check().unwrap(), []);
+    let running_row = outlast_engine::Row { unreported: None, ..running.run.row() };
+    assert_eq!(store.row(&running.id()).unwrap(), Some(running_row));
+    let ended_row = outlast_engine::Row { worked_ms: None, unreported: None, ..ended.run.row() };
+    assert_eq!(store.row(&ended.id()).unwrap(), Some(ended_row));
+    let tokens_since = |ms: u64| {
+        let accounts = store.accounts(slot(Time(ms))).unwrap();
+        accounts.iter().map(|account| account.used.amount.tokens).sum::<u64>()
+    };
+    let (day_ms, hour_ms) = (86_400_000, 3_600_000);
+    let midnight_utc = 20_001 * day_ms;
+    for offset_hours in [0, 1, 5, 11] {
+        assert_eq!(
+            tokens_since(midnight_utc - offset_hours * hour_ms),
+            1,
+            "east by {offset_hours}"
+        );
+        assert_eq!(
+            tokens_since(midnight_utc + offset_hours * hour_ms),
+            1,
+            "west by {offset_hours}"
+        );
+    }
+    assert_eq!(tokens_since(20_000 * day_ms), 8);
 }

@@ -14,6 +14,7 @@ pub mod output;
 pub mod plain;
 pub mod pretended;
 pub mod shim;
+pub mod snapshot;
 pub mod text;
 pub mod version;
 

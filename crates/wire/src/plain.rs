@@ -9,14 +9,47 @@ use std::mem;
 
 use vte::{Params, Parser, Perform};
 
-/// The text of a whole output: line feeds and tabs stay, other control characters, signs that change the order in which
-/// others are shown, and all sequences are left out.
+/// The text of a whole output: line feeds and tabs stay, other control characters, signs that are not seen, and all
+/// sequences are left out.
 /// Bytes that are not UTF-8 become U+FFFD.
 pub fn plain_text(bytes: &[u8]) -> String {
-    let mut text = without_sequences(bytes);
-    let is_order = |char| matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.retain(|char| !(char.is_control() || is_order(char)) || matches!(char, '\n' | '\t'));
-    text
+    let text = without_sequences(bytes);
+    visible(&text, |char| matches!(char, '\n' | '\t').then_some(char))
+}
+
+/// A text with each control character and each sign that is not seen exchanged for what the caller says, or left out.
+/// A joiner stays where it joins letters that are not ASCII, as scripts and emoji need it.
+pub fn visible(text: &str, instead: impl Fn(char) -> Option<char>) -> String {
+    if !text.contains(is_unseen) {
+        return text.to_owned();
+    }
+    let joins = |before: Option<char>, after: Option<&char>| {
+        let is_letter = |char: char| !char.is_ascii() && !is_unseen(char);
+        before.is_some_and(is_letter) && after.is_some_and(|char| is_letter(*char))
+    };
+    let (mut shown, mut before) = (String::with_capacity(text.len()), None);
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\u{200c}' | '\u{200d}' if joins(before, chars.peek()) => shown.push(char),
+            unseen if is_unseen(unseen) => shown.extend(instead(unseen)),
+            char => shown.push(char),
+        }
+        before = Some(char);
+    }
+    shown
+}
+
+/// Control characters, signs that change the order in which others are shown, and signs that take no room: a reader
+/// does not see them, and a search does.
+pub fn is_unseen(char: char) -> bool {
+    char.is_control()
+        || matches!(char,
+            '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}'
+            | '\u{8e2}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The same, with every control character kept: for a caller that gives some of them a meaning.

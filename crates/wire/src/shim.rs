@@ -179,6 +179,9 @@ pub enum Order {
     WatchOutput { after: u64 },
     /// (viewer, terminal runs) Paint the screen for a window of this size, then send what comes.
     Attach { window: Window },
+    /// (viewer, terminal runs) Paint the screen as it is, then send what comes. Such a viewer gives the terminal no size
+    /// and answers none of its program's questions. Only with `keys` may it press any.
+    Watch { keys: bool },
     /// (viewer, terminal runs)
     Resize { window: Window },
 }
@@ -205,6 +208,9 @@ pub enum News {
         attempt: u32,
         records: Vec<Record>,
         output_bytes: u64,
+        /// True if it knows [`Order::Watch`], which shims of older builds do not.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        watches: bool,
     },
     Record {
         record: Record,
@@ -220,6 +226,10 @@ pub enum News {
     Refused {
         code: Refusal,
         message: String,
+    },
+    /// The size of the screen that is painted next; only for a viewer that asked with [`Order::Watch`].
+    Window {
+        window: Window,
     },
 }
 

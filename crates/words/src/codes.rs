@@ -31,7 +31,7 @@ macro_rules! codes {
             }
 
             /// The exit code of a command that ends with this answer: 2 for a rejected request, 7 for a daemon that
-            /// cannot do its work.
+            /// cannot do its work; the test below names the exceptions.
             pub const fn exit(self) -> u8 {
                 match self {
                     $(Self::$variant => $exit,)+
@@ -61,6 +61,7 @@ codes! {
     BadTimeZone "bad_time_zone" 400 2 "the time zone is unknown"
     BadWatch "bad_watch" 400 2 "the pattern of a watch cannot be used"
     NoDirectory "no_directory" 400 2 "the directory is missing, or is not a directory"
+    NoRepository "no_repository" 400 2 "the directory of a worktree run is not in a git repository"
     NotMade "not_made" 400 2 "the trigger could not make its run now"
     OutputUnreadable "output_unreadable" 400 2 "the output of the run cannot be read"
     TooDeep "too_deep" 400 2 "the parent run has too many runs above it"
@@ -88,6 +89,7 @@ codes! {
     UnknownKind "unknown_kind" 400 2 "the kind is unknown"
     UnsupportedKind "unsupported_kind" 400 2 "the kind is known and not supported"
     MissingCommand "missing_command" 400 2 "the agent has no command"
+    MissingProgram "missing_program" 400 2 "the program of the agent's command was not found"
     UnsetVariable "unset_variable" 400 2 "the environment variable is not set"
     WorkspaceEscapes "workspace_escapes" 400 2 "the workspace lies outside of the workspace root"
     EnvNotAllowed "env_not_allowed" 400 2 "the config does not allow the environment variable"
@@ -97,33 +99,49 @@ codes! {
     // The caller may not.
     Unauthorized "unauthorized" 401 2 "the request lacks the token of `listen.token`"
     BadSignature "bad_signature" 401 2 "the delivery is not signed with the secret of the trigger"
+    NeedsToken "needs_token" 403 2 "only the live attempt of the run may do this, by its token"
     InsideARun "inside_a_run" 403 2 "a call from inside a run may not give this order"
     NotBelow "not_below" 403 2 "a run may only steer itself and its descendants"
     NotAPerson "not_a_person" 403 2 "a command of the daemon may not answer a run"
     CallerUnknown "caller_unknown" 403 2 "only a person may answer, and the daemon cannot tell who calls"
     // There is no such thing.
     UnknownRun "unknown_run" 404 2 "the run does not exist"
+    UnknownCall "unknown_call" 404 2 "the run has no such call in doubt"
     UnknownTurn "unknown_turn" 404 2 "the run has no such turn"
+    NoSnapshot "no_snapshot" 404 2 "the run has no snapshot of that turn"
+    NotRestorable "not_restorable" 409 2 "the workspace of this run cannot be put back"
+    RestoreFailed "restore_failed" 409 2 "the workspace was not put back"
+    NotForkable "not_forkable" 409 2 "the run cannot be forked at that turn"
+    NotMergeable "not_mergeable" 409 2 "the run has no branch that could be merged"
+    MergeConflict "merge_conflict" 409 1 "the merge has conflicts, and nothing was changed"
+    Uncommitted "uncommitted" 409 2 "the workspace has changes that are not committed"
     UnknownAttempt "unknown_attempt" 404 2 "the run has no such attempt"
     UnknownTrigger "unknown_trigger" 404 2 "the trigger does not exist"
     UnknownSink "unknown_sink" 404 2 "the sink does not exist"
     UnknownHook "unknown_hook" 404 2 "the webhook does not exist"
     UnknownPath "unknown_path" 404 2 "the path is not part of the API"
+    BadLink "bad_link" 404 2 "a link of a notice that was not made here, or is older than a day"
+    WrongMethod "wrong_method" 405 2 "the path does not take this method"
     // The state forbids it.
     AmbiguousRun "ambiguous_run" 409 2 "several runs start with this text"
     AlreadyAnswered "already_answered" 409 2 "the question has been answered; the message says with what"
+    BudgetSpent "budget_spent" 409 2 "a budget that the run shares is spent and would end it again"
+    CallInDoubt "call_in_doubt" 409 2 "the end of the call was not observed, and making it twice may do harm"
+    CallIsOpen "call_is_open" 409 2 "another process of the attempt is making the call"
     ErrandIsLive "errand_is_live" 409 2 "an errand of the run is alive, so the run cannot be rebuilt"
     HasChildren "has_children" 409 2 "the run has children that have not ended"
     HasEnded "has_ended" 409 2 "the run has ended"
     Held "held" 409 2 "the run is paused with every other run"
     IdConflict "id_conflict" 409 2 "the id belongs to another order or run"
     InboxFull "inbox_full" 409 2 "the inbox of the run is full"
+    InDoubt "in_doubt" 409 2 "the end of the run under this key was not observed"
     IsEnding "is_ending" 409 2 "the run is being ended"
     JournalBehind "journal_behind" 409 2 "the journal lacks later turns of the run"
-    KeyConflict "key_conflict" 409 2 "the key belongs to a run that was made of another request"
+    KeyConflict "key_conflict" 409 2 "the key belongs to a run or a call that was made of another request"
     MakesNoRoom "makes_no_room" 409 2 "the daemon does not make room for another daemon"
     NameTaken "name_taken" 409 2 "an open run has this name"
     NeedsDecision "needs_decision" 409 2 "the run waits for a yes or a no"
+    NoNextTurn "no_next_turn" 409 2 "the run is a command at its last attempt and has no later turn"
     NoTerminal "no_terminal" 409 2 "the run has no terminal now"
     NotBlocked "not_blocked" 409 2 "the run is not blocked"
     NotDriven "not_driven" 409 2 "the agent of the run is a command, and not one that is driven"
@@ -135,7 +153,10 @@ codes! {
     NothingToRecover "nothing_to_recover" 409 2 "the journal lacks nothing of the run"
     RunIsLive "run_is_live" 409 2 "the run has not ended"
     StaleOrder "stale_order" 409 2 "something happened that the giver of the order had not seen"
+    TooManyCalls "too_many_calls" 409 2 "the turn has made too many calls under keys"
     TooManyChildren "too_many_children" 409 2 "the parent run has too many children"
+    TooWide "too_wide" 409 2 "so many children of the parent run go on already"
+    TreeSpent "tree_spent" 409 2 "the parent run has nothing left that it could give to a child"
     TriggerTaken "trigger_taken" 409 2 "another trigger has this name"
     UnwritableRun "unwritable_run" 409 2 "the journal takes nothing more of the run"
     WorkspaceKept "workspace_kept" 409 2 "the workspace of the run holds work that would be lost"
@@ -205,7 +226,8 @@ mod tests {
         assert_eq!(Code::ALL.iter().find(odd), None);
     }
 
-    /// An exit code follows the status, but for these. A client has exited with 2 for them since before the table.
+    /// An exit code follows the status, but for these. A merge with conflicts exits with 1, as the one of git does. For
+    /// the others, a client has exited with the other code since before the table.
     #[test]
     fn a_request_that_is_wrong_exits_with_2_and_a_daemon_that_cannot_work_with_7() {
         let is_usual = |code: Code| code.exit() == if code.status() < 500 { 2 } else { 7 };
@@ -214,6 +236,7 @@ mod tests {
         assert_eq!(
             unusual,
             [
+                "merge_conflict",
                 "config_unusable",
                 "unreadable_run",
                 "timed_out",

@@ -12,6 +12,8 @@ mod state;
 
 mod reason;
 
+mod room;
+
 mod health;
 
 mod trouble;
@@ -31,6 +33,7 @@ pub use health::Health;
 pub use ids::{BootId, RunId, Time};
 pub use process::{EndCause, Exit, NeverStarted, Survivor, Window};
 pub use reason::{BlockReason, Impediment, Limit, ReasonCode, Wants};
+pub use room::{Room, Unit};
 pub use secrets::SecretRules;
 pub use state::{StateName, Verdict, WaitCause, WaitWord};
 pub use trouble::TroubleCode;

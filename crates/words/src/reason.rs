@@ -16,6 +16,8 @@ vocabulary! {
         Resumed "resumed"
         /// A person let a blocked run go on.
         Released "released"
+        /// A person gave an exhausted run more room.
+        Raised "raised"
         // It waits. A delay before the next attempt has the reason of the failed one.
         Slot "slot"
         /// Others are started first after a restart.
@@ -25,6 +27,8 @@ vocabulary! {
         Timer "timer"
         Message "message"
         Paused "paused"
+        /// For another run, after which it was to start.
+        After "after"
         // It rests until a person acts: see `BlockReason`.
         AgentBlocked "agent_blocked"
         NeedsApproval "needs_approval"
@@ -37,11 +41,16 @@ vocabulary! {
         UnknownCallOutcome "unknown_call_outcome"
         Recovered "recovered"
         NotInJournal "not_in_journal"
+        NoSnapshot "no_snapshot"
+        RestoreFailed "restore_failed"
+        WorkspaceLost "workspace_lost"
         // It ends.
         Done "done"
         ExitCode "exit_code"
         Signaled "signaled"
         NeverStarted "never_started"
+        /// Of a child that was meant to be made: there is no such run.
+        NotMade "not_made"
         BadResponse "bad_response"
         Interrupted "interrupted"
         Lost "lost"
@@ -50,6 +59,8 @@ vocabulary! {
         AfterCreateFailed "after_create_failed"
         BeforeRunFailed "before_run_failed"
         Stopped "stopped"
+        /// The run did not complete after which this one was to start.
+        AfterFailed "after_failed"
         // A limit of it is reached: see `Limit`.
         RunTimeout "run_timeout"
         TurnTimeout "turn_timeout"
@@ -92,6 +103,12 @@ vocabulary! {
         Recovered "recovered"
         /// In lists only: the run has a directory and no journal.
         NotInJournal "not_in_journal"
+        /// A failed attempt is to be undone, and there is no snapshot to go back to.
+        NoSnapshot "no_snapshot"
+        /// A failed attempt is to be undone, and the workspace was not put back.
+        RestoreFailed "restore_failed"
+        /// The workspace of its own is gone, or is not the directory any more that was prepared.
+        WorkspaceLost "workspace_lost"
     }
 }
 
@@ -120,7 +137,10 @@ impl BlockReason {
             | Self::UnknownCallOutcome
             | Self::Interrupted
             | Self::Recovered
-            | Self::NotInJournal => Wants::Look,
+            | Self::NotInJournal
+            | Self::NoSnapshot
+            | Self::RestoreFailed
+            | Self::WorkspaceLost => Wants::Look,
         }
     }
 }
@@ -147,6 +167,9 @@ impl From<BlockReason> for ReasonCode {
             BlockReason::Interrupted => Self::Interrupted,
             BlockReason::Recovered => Self::Recovered,
             BlockReason::NotInJournal => Self::NotInJournal,
+            BlockReason::NoSnapshot => Self::NoSnapshot,
+            BlockReason::RestoreFailed => Self::RestoreFailed,
+            BlockReason::WorkspaceLost => Self::WorkspaceLost,
         }
     }
 }
@@ -179,6 +202,20 @@ impl Limit {
             Self::MaxCost => ReasonCode::MaxCost,
             Self::Budget => ReasonCode::Budget,
         }
+    }
+
+    /// The limit that this is the reason code of.
+    pub fn of_code(code: ReasonCode) -> Option<Self> {
+        let all = [
+            Self::RunTimeout,
+            Self::TurnTimeout,
+            Self::StallWindow,
+            Self::MaxTurns,
+            Self::MaxTokens,
+            Self::MaxCost,
+            Self::Budget,
+        ];
+        all.into_iter().find(|limit| limit.code() == code)
     }
 
     /// The word that people and scripts see.

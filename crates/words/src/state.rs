@@ -63,6 +63,8 @@ pub enum WaitCause {
     Message,
     /// Until a person lets it go on.
     Paused,
+    /// Until another run has ended, which it was to start after.
+    Predecessor,
 }
 
 impl WaitCause {
@@ -70,6 +72,7 @@ impl WaitCause {
     pub fn of(word: WaitWord, code: &Word<ReasonCode>) -> Self {
         match (word, code.known()) {
             (WaitWord::Timer, Some(ReasonCode::Budget)) => Self::Budget,
+            (WaitWord::Timer, Some(ReasonCode::After)) => Self::Predecessor,
             (WaitWord::Slot, Some(ReasonCode::ResumeHeld)) => Self::RestartPacing,
             (WaitWord::Backoff, _) => Self::Backoff,
             (WaitWord::Slot, _) => Self::Slot,
@@ -88,7 +91,7 @@ impl WaitCause {
             Self::Slot | Self::RestartPacing => WaitWord::Slot,
             Self::RateLimit => WaitWord::RateLimit,
             Self::Children => WaitWord::Children,
-            Self::Timer | Self::Budget => WaitWord::Timer,
+            Self::Timer | Self::Budget | Self::Predecessor => WaitWord::Timer,
             Self::Message => WaitWord::Message,
             Self::Paused => WaitWord::Paused,
         }

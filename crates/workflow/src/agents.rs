@@ -1,7 +1,6 @@
 //! The tables `[agents.NAME]` of the config, after their types were found right: agents that an operator has declared.
 //!
-//! A key that is not known is an error here, because what is meant by it does not happen. What a table means is the
-//! business of `outlast_agents`.
+//! What a table means is the business of `outlast_agents`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +9,6 @@ use outlast_agents::adapter::{Declared, Unusable};
 use crate::keys::{CONFIG, lookup};
 use crate::node::{Entry, Node, Value};
 use crate::problem::{Code, Problem};
-use crate::verify::Findings;
 
 /// An agent of the operator's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,18 +36,6 @@ const NEEDED: [(&str, &[&str]); 7] = [
     ("trouble", &["when", "kind"]),
     ("retry", &["when"]),
 ];
-
-/// Makes errors of the unknown keys of agents.
-pub(crate) fn refuse_unknown_keys(found: &mut Findings) {
-    let is_unknown = |problem: &Problem| {
-        let key = problem.key.as_deref().unwrap_or_default();
-        problem.code == Code::UnknownKey && key.starts_with("agents.")
-    };
-    let (unknown, rest) = std::mem::take(&mut found.warnings).into_iter().partition(is_unknown);
-    found.warnings = rest;
-    found.errors.extend::<Vec<Problem>>(unknown);
-    found.errors.sort_by_key(|problem| problem.line);
-}
 
 /// The agents by their names, or everything that is wrong with them.
 pub(crate) fn agents(
@@ -184,8 +170,9 @@ mod tests {
                 assert_eq!(warnings, []);
                 Ok(config)
             }
-            Err(problems) => {
-                Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+            Err(refused) => {
+                let said = refused.errors.iter().map(ToString::to_string);
+                Err(said.collect::<Vec<_>>().join("\n"))
             }
         }
     }
@@ -299,10 +286,10 @@ mod tests {
             assert_eq!(parse(text).unwrap_err(), expected, "{text}");
         }
         let lines = [
-            ("comand = 1", "agents.x.comand: is not a key that is known here"),
+            ("comand = 1", "agents.x.comand: unknown key"),
             (
                 "said = [{ when.a = 1, txt = \"b\", text = \"c\" }]",
-                "agents.x.said[0].txt: is not a key that is known here",
+                "agents.x.said[0].txt: unknown key",
             ),
             ("said = [{ when.a = 1 }]", "agents.x.said[0].text: is missing: where the text is"),
             ("said = { when.a = 1 }", "agents.x.said: must be a list, got a map"),

@@ -22,11 +22,13 @@ pub struct SharedBudget {
     pub max_cost_usd_micros: Option<u64>,
     pub per: Period,
     pub on_exceed: Exceeded,
+    /// The time zone of its days; `None` is that of the machine.
+    pub tz: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
-    /// From midnight to midnight, UTC.
+    /// From midnight to midnight, in the budget's time zone.
     Day,
     /// For good.
     Total,
@@ -59,7 +61,38 @@ pub(crate) fn budgets(root: &Node) -> Vec<SharedBudget> {
         let (name, label) = (format!("label {}", entry.key), Some(entry.key.clone()));
         budget(name, label, Period::Total, &entry.node)
     });
-    day.into_iter().chain(of_labels).filter(SharedBudget::limits_anything).collect()
+    let usual = zone(root.get("budgets"));
+    let in_zone = |budget: SharedBudget| SharedBudget { tz: budget.tz.or(usual.clone()), ..budget };
+    let all = day.into_iter().chain(of_labels).filter(SharedBudget::limits_anything);
+    all.map(in_zone).collect()
+}
+
+fn zone(node: Option<&Node>) -> Option<String> {
+    node?.get("tz").and_then(Node::text).map(str::to_owned)
+}
+
+/// Refuses time zones that do not exist: their days would begin at another time than the operator thinks.
+pub(crate) fn refuse_unknown_zones(file: &str, root: &Node) -> Result<(), Vec<Problem>> {
+    let table = |key: &str| root.get(key).map(|node| (key.to_owned(), node));
+    let labels = root.get("budgets.labels").map_or(&[][..], Node::entries);
+    let of_labels = labels.iter().map(|it| (format!("budgets.labels.{}", it.key), &it.node));
+    let tables = [table("budgets"), table("budgets.day")].into_iter().flatten().chain(of_labels);
+    let wrong = tables.filter_map(|(key, node)| {
+        let node = node.get("tz")?;
+        let name = node.text().unwrap_or_default();
+        if jiff::tz::TimeZoneDatabase::bundled().get(name).is_ok() {
+            return None;
+        }
+        let message = format!("there is no time zone {name:?}");
+        let problem = Problem::new(Code::BadTimeZone, file, message).at(node.line);
+        Some(
+            problem
+                .key(format!("{key}.tz"))
+                .hint("such as Europe/Berlin, America/Los_Angeles or UTC"),
+        )
+    });
+    let wrong: Vec<Problem> = wrong.collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
 /// Budgets that limit nothing, which no operator writes on purpose.
@@ -108,6 +141,7 @@ fn budget(name: String, label: Option<String>, usual: Period, node: &Node) -> Sh
         max_cost_usd_micros: some(cost),
         per,
         on_exceed,
+        tz: zone(Some(node)),
     }
 }
 
@@ -172,8 +206,27 @@ mod tests {
         let problems =
             Config::parse(&Source { path: Path::new("config.toml"), text: source }).unwrap_err();
         assert_eq!(
-            problems[0].to_string(),
+            problems.errors[0].to_string(),
             "config.toml:2: budgets.labels.x.per: must be one of day, total, got \"week\""
+        );
+    }
+
+    #[test]
+    fn days_have_a_time_zone_and_one_that_does_not_exist_is_refused() {
+        let (config, warnings) = parse(
+            "[budgets]\ntz = \"Europe/Berlin\"\n[budgets.day]\nmax_tokens = 5\n\
+             [budgets.labels.web]\nmax_tokens = 5\nper = \"day\"\ntz = \"Asia/Kathmandu\"\n",
+        );
+        assert_eq!(warnings, []);
+        let zones: Vec<_> = config.budgets.iter().map(|it| it.tz.as_deref()).collect();
+        assert_eq!(zones, [Some("Europe/Berlin"), Some("Asia/Kathmandu")]);
+        let (config, _) = parse("[budgets.day]\nmax_tokens = 5\n");
+        assert_eq!(config.budgets[0].tz, None, "the machine's");
+        let text = "[budgets]\ntz = \"Mars/Base\"\n[budgets.day]\nmax_tokens = 5\n";
+        let problems = Config::parse(&Source { path: Path::new("config.toml"), text }).unwrap_err();
+        assert_eq!(
+            problems.errors[0].to_string(),
+            "config.toml:2: budgets.tz: there is no time zone \"Mars/Base\""
         );
     }
 

@@ -11,8 +11,10 @@ use crate::budgets::{self, SharedBudget};
 use crate::keys::CONFIG;
 use crate::node::Node;
 use crate::problem::{Code, Problem};
+use crate::refused::Refused;
 use crate::source::{LARGEST_FILE, Source, too_big};
-use crate::{notify, secrets, tables, values, verify};
+use crate::verify::Unknown;
+use crate::{notify, secrets, tables, times, values, verify};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
@@ -26,6 +28,7 @@ pub struct Config {
     pub env_allow: Option<Vec<String>>,
     pub tools_deny: BTreeSet<String>,
     pub listen: Listen,
+    pub web: Web,
     pub log: Log,
     /// The collector that traces go to.
     pub otlp: Option<String>,
@@ -37,6 +40,8 @@ pub struct Config {
     /// The agents that the operator has declared, by their names.
     pub agents: BTreeMap<String, AgentTable>,
     pub secrets: SecretRules,
+    /// True if the daemon does not remove old runs by itself.
+    pub keeps_old_runs: bool,
 }
 
 /// The most that each limit may be, by the limit's own name.
@@ -89,6 +94,19 @@ impl Default for Supervision {
     }
 }
 
+/// What `outlast web` goes by, as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Web {
+    /// Where it is reached from elsewhere, without a slash at its end.
+    pub public_url: Option<String>,
+    /// Both addresses of loopback when absent.
+    pub listen: Option<String>,
+    pub allow_remote: bool,
+    /// Files, as PEM.
+    pub certificate: Option<String>,
+    pub key: Option<String>,
+}
+
 /// The listener besides the unix socket, as it is written: whether it can be had is the daemon's to say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listen {
@@ -123,27 +141,39 @@ pub struct Ping {
 
 impl Config {
     /// The config and what is odd about it, or what is wrong with it.
-    pub fn parse(source: &Source<'_>) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
+    pub fn parse(source: &Source<'_>) -> Result<(Self, Vec<Problem>), Refused> {
         let file = source.file();
         if source.text.len() > LARGEST_FILE {
-            return Err(vec![too_big(&file)]);
+            return Err(too_big(&file).into());
         }
         let text = source.text.strip_prefix('\u{feff}').unwrap_or(source.text);
-        let root = tables::parse(text).map_err(|found| {
-            vec![Problem::new(Code::ConfigParseError, &file, found.message).at(found.line)]
+        let written = tables::parse(text).map_err(|found| {
+            Problem::new(Code::ConfigParseError, &file, found.message).at(found.line)
         })?;
-        let mut found = verify::verify(&file, &root, CONFIG);
-        agents::refuse_unknown_keys(&mut found);
-        if !found.errors.is_empty() {
-            return Err(found.errors);
-        }
-        let sinks = notify::sinks(&file, &root)?;
-        let notify = notify::settings(&file, &root, &sinks)?;
-        let agents = agents::agents(&file, &root)?;
-        let secrets = secrets::rules(&file, &root)?;
+        let found = verify::verify(&file, &written, CONFIG, unknown);
+        let root = times::in_ms(&written, CONFIG);
+        let mut parts = Parts { file: &file, root: &root, errors: found.errors };
+        let sinks = parts.read("sinks", notify::sinks);
+        let notify = parts.read("notify", |file, root| match &sinks {
+            Some(sinks) => notify::settings(file, root, sinks),
+            // Which sinks there are is not known.
+            None => Ok(notify::Settings::default()),
+        });
+        let agents = parts.read("agents", agents::agents);
+        let secrets = parts.read("secrets", secrets::rules);
+        parts.read("budgets", budgets::refuse_unknown_zones);
+        let errors = parts.errors;
         let mut warnings = found.warnings;
         warnings.extend(budgets::remarks(&file, &root));
-        Ok((Self { sinks, notify, agents, secrets, ..Self::read(file, &root) }, warnings))
+        match (sinks, notify, agents, secrets) {
+            (Some(sinks), Some(notify), Some(agents), Some(secrets)) if errors.is_empty() => {
+                Ok((Self { sinks, notify, agents, secrets, ..Self::read(file, &root) }, warnings))
+            }
+            _ => {
+                let as_written = |problem| times::as_written(problem, &written);
+                Err(Refused::new(errors.into_iter().map(as_written).collect(), warnings))
+            }
+        }
     }
 
     fn read(file: String, root: &Node) -> Self {
@@ -161,13 +191,49 @@ impl Config {
             env_allow: texts("env.allow"),
             tools_deny: texts("tools.deny").unwrap_or_default().into_iter().collect(),
             listen: listen(root),
+            web: web(root),
             log: log(root),
             otlp: word(root, "otlp.endpoint"),
             ping: ping(root),
             budgets: budgets::budgets(root),
             health: budgets::health(root),
+            keeps_old_runs: root.get("gc.auto").and_then(Node::flag) == Some(false),
             ..Self::default()
         }
+    }
+}
+
+/// The parts of a config while they are read: what is wrong with one does not hide what is wrong with another.
+struct Parts<'a> {
+    file: &'a str,
+    root: &'a Node,
+    errors: Vec<Problem>,
+}
+
+impl Parts<'_> {
+    /// A table whose types are wrong is not read further: what follows from that is no news.
+    fn read<T>(
+        &mut self,
+        table: &str,
+        read: impl FnOnce(&str, &Node) -> Result<T, Vec<Problem>>,
+    ) -> Option<T> {
+        let is_in = |problem: &Problem| {
+            let key = problem.key.as_deref().unwrap_or_default();
+            key == table || key.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'))
+        };
+        if self.errors.iter().any(is_in) {
+            return None;
+        }
+        read(self.file, self.root).map_err(|wrong| self.errors.extend(wrong)).ok()
+    }
+}
+
+/// What is meant by a key that is spelt wrong does not hold; a table of another name may be a later version's.
+fn unknown(_: &Node, path: &str, meant: Option<&str>) -> Unknown {
+    // A ceiling that stands outside of its table would not hold, and no person reads the warning of a daemon.
+    match path.contains('.') || meant.is_some() {
+        true => Unknown::Error,
+        false => Unknown::Warning,
     }
 }
 
@@ -194,6 +260,16 @@ fn approvals(root: &Node) -> Approvals {
     Approvals {
         parents_may_answer: flag("approvals.parents_may_answer"),
         commands_may_answer: flag("approvals.commands_may_answer"),
+    }
+}
+
+fn web(root: &Node) -> Web {
+    Web {
+        public_url: word(root, "web.public_url").map(|url| url.trim_end_matches('/').to_owned()),
+        listen: word(root, "web.listen"),
+        allow_remote: root.get("web.allow_remote").and_then(Node::flag).unwrap_or(false),
+        certificate: word(root, "web.certificate"),
+        key: word(root, "web.key"),
     }
 }
 
@@ -273,7 +349,47 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<(Config, Vec<Problem>), Vec<Problem>> {
-        Config::parse(&Source { path: Path::new("config.toml"), text })
+        let parsed = Config::parse(&Source { path: Path::new("config.toml"), text });
+        parsed.map_err(|refused| refused.errors)
+    }
+
+    #[test]
+    fn a_typo_beside_an_error_and_an_error_in_each_table_are_told_together() {
+        let problems = parse(
+            "[ceilings]\nmax_turn = 3\nmax_tokens = \"few\"\n[sinks.a]\nkind = \"webhook\"\n\
+             [secrets]\nnames = [\"*\"]\n[agents.x]\n",
+        )
+        .unwrap_err();
+        let lines: Vec<_> = problems.iter().filter_map(|problem| problem.line).collect();
+        assert_eq!(lines, [2, 3, 4, 7, 8]);
+        assert_eq!(problems[0].hint.as_deref(), Some("did you mean ceilings.max_turns?"));
+    }
+
+    #[test]
+    fn a_ceiling_outside_of_its_table_was_a_warning_and_did_not_hold() {
+        let problems = parse("max_cost_usd = 1\nmax_turns = 3\n").unwrap_err();
+        let lines: Vec<_> = problems.iter().filter_map(|problem| problem.line).collect();
+        assert_eq!(lines, [1, 2]);
+        assert!(parse("[of_a_later_version]\nx = 1\n").is_ok());
+    }
+
+    #[test]
+    fn a_ceiling_is_a_length_of_time_with_its_unit() {
+        let (config, warnings) = parse(
+            "[ceilings]\nrun_timeout = \"12h\"\n[ping]\nurl = \"http://x\"\nevery = \"5m\"\n",
+        )
+        .unwrap();
+        assert_eq!(warnings, []);
+        assert_eq!(
+            config.ceilings.get("run_timeout_ms"),
+            Some(Ceiling { most: 43_200_000, line: 2 })
+        );
+        let problems =
+            parse("[ceilings]\nrun_timeout = \"12h\"\nrun_timeout_ms = 5\n").unwrap_err();
+        assert_eq!(
+            problems[0].to_string(),
+            "config.toml:3: ceilings.run_timeout: is given twice: also as run_timeout_ms, first on line 2"
+        );
     }
 
     #[test]
@@ -346,11 +462,13 @@ mod tests {
             problems[0].to_string(),
             "config.toml:2: ceilings.max_turns: must be a whole number, got \"many\""
         );
-        let (_, warnings) = parse("[ceiling]\nmax_turns = 1\n").unwrap();
+        let problems = parse("[ceiling]\nmax_turns = 1\n").unwrap_err();
         assert_eq!(
-            (warnings[0].line, warnings[0].hint.as_deref()),
+            (problems[0].line, problems[0].hint.as_deref()),
             (Some(1), Some("did you mean ceilings?"))
         );
+        let (_, warnings) = parse("[weather]\nrain = 1\n").unwrap();
+        assert_eq!((warnings[0].line, warnings[0].code.word()), (Some(1), "unknown_key"));
         assert_eq!(parse("[ceilings\n").unwrap_err()[0].code.word(), "config_parse_error");
     }
 }

@@ -74,6 +74,15 @@ impl<T> LastGood<T> {
         }
     }
 
+    /// Takes that the file cannot be read, for a reason that the caller names.
+    pub fn refuse(&mut self, stamp: Option<Stamp>, problem: Problem) -> News {
+        self.stamp = stamp;
+        self.content = Some(Err(ErrorKind::Other));
+        let is_news = self.problems.first() != Some(&problem);
+        self.problems = vec![problem];
+        if is_news { News::Refused } else { News::None }
+    }
+
     pub fn good(&self) -> Option<&T> {
         self.good.as_ref()
     }

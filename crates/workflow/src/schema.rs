@@ -3,25 +3,51 @@
 use serde_json::{Map, Value, json};
 
 use crate::keys::{CONFIG, Effect, Key, Kind, WORKFLOW};
+use crate::settle::OURS;
+use crate::times;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The front matter of a loop file.
 pub fn schema_workflow() -> String {
-    schema("Outlast loop file", WORKFLOW)
+    let mut root = schema("Outlast loop file", WORKFLOW);
+    for section in OURS {
+        close(&mut root["properties"][section]);
+    }
+    format!("{root:#}\n")
 }
 
 /// The operator's `config.toml`.
 pub fn schema_config() -> String {
-    schema("Outlast config", CONFIG)
+    let mut root = schema("Outlast config", CONFIG);
+    for section in root["properties"].as_object_mut().into_iter().flatten() {
+        close(section.1);
+    }
+    format!("{root:#}\n")
 }
 
-fn schema(title: &str, table: &[Key]) -> String {
+/// Lets an object have no other keys than those that it lists, at any depth.
+fn close(node: &mut Value) {
+    let Value::Object(object) = node else { return };
+    if object.contains_key("properties") && !object.contains_key("additionalProperties") {
+        object.insert("additionalProperties".to_owned(), json!(false));
+    }
+    for below in ["items", "additionalProperties"] {
+        object.get_mut(below).into_iter().for_each(close);
+    }
+    let properties = object.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flatten().for_each(|(_, property)| close(property));
+}
+
+fn schema(title: &str, table: &[Key]) -> Value {
     let mut root = json!({ "$schema": DIALECT, "title": title, "type": "object" });
     for key in table {
         put(&mut root, key.path, described(key));
+        if let Some(name) = key.path.strip_suffix("_ms").filter(|_| key.is_time()) {
+            put(&mut root, name, time(key));
+        }
     }
-    format!("{root:#}\n")
+    root
 }
 
 /// Puts a leaf where its path leads, making what is above it.
@@ -84,6 +110,22 @@ fn described(key: &Key) -> Value {
     schema
 }
 
+/// A length of time under the name that takes its unit.
+fn time(key: &Key) -> Value {
+    let off = if key.kind == Kind::Timeout { "" } else { "off|0|" };
+    let pattern = format!("^({off}([0-9]+(ms|[smhdw]))+)$");
+    let mut schema = match key.kind {
+        Kind::Timeout => json!({ "type": "string", "pattern": pattern }),
+        _ => json!({ "anyOf": [{ "const": 0 }, { "type": "string", "pattern": pattern }] }),
+    };
+    let default = match key.default {
+        "" => String::new(),
+        words => format!("; default: {}", times::in_words(words)),
+    };
+    schema["description"] = json!(format!("{}, such as 10m, 8h or 7d{default}", key.about));
+    schema
+}
+
 fn typed(kind: Kind) -> Value {
     match kind {
         Kind::Count => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
@@ -129,7 +171,12 @@ mod tests {
         let limits = &schema["properties"]["limits"];
         assert_eq!(limits["type"], "object");
         assert_eq!(limits["properties"]["max_tokens"]["minimum"], 0);
+        assert_eq!(limits["properties"]["stall_window_ms"]["type"], "integer");
+        let stall = &limits["properties"]["stall_window"];
+        assert_eq!(stall["anyOf"][1]["pattern"], "^(off|0|([0-9]+(ms|[smhdw]))+)$");
+        assert!(stall["description"].as_str().unwrap().ends_with("else 5m"), "{stall}");
         let tool = &schema["properties"]["tools"]["items"]["properties"];
+        assert_eq!(tool["timeout"]["type"], "string");
         assert_eq!(tool["class"]["enum"][0], "read");
         let completed =
             &schema["properties"]["workspace"]["properties"]["retain"]["properties"]["completed"];
@@ -138,6 +185,17 @@ mod tests {
         assert_eq!(session["anyOf"][0]["enum"], json!(["keep", "fresh"]));
         assert_eq!(session["properties"]["refresh_at"]["maximum"], 1);
         assert_eq!(session["properties"]["every"]["minimum"], 1);
+        assert_eq!(limits["additionalProperties"], false);
+        assert_eq!(schema["properties"]["tools"]["items"]["additionalProperties"], false);
+        assert!(
+            schema["properties"]["tools"]["items"]["properties"]["input_schema"]
+                .get("additionalProperties")
+                .is_none()
+        );
+        assert!(
+            schema.get("additionalProperties").is_none()
+                && schema["properties"]["codex"].get("additionalProperties").is_none()
+        );
         let config: Value = serde_json::from_str(&schema_config()).unwrap();
         let labels = &config["properties"]["concurrency"]["properties"]["per_label"];
         assert_eq!(labels["additionalProperties"]["type"], "integer");
@@ -146,5 +204,7 @@ mod tests {
             (&sink["type"], &sink["properties"]["level"]["enum"][0]),
             (&json!("object"), &json!("all"))
         );
+        assert_eq!(config["properties"]["ceilings"]["additionalProperties"], false);
+        assert_eq!(sink["additionalProperties"], false);
     }
 }

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::{Config, Source};
 
-    fn parse(text: &str) -> Result<(Config, Vec<Problem>), Vec<Problem>> {
+    fn parse(text: &str) -> Result<(Config, Vec<Problem>), crate::Refused> {
         Config::parse(&Source { path: Path::new("config.toml"), text })
     }
 
@@ -67,10 +67,10 @@ mod tests {
             let problems = parse(&format!("[secrets]\nnames = [{name:?}]\n")).unwrap_err();
             let expected =
                 format!("config.toml:2: secrets.names: must be names of variables, got {name:?}");
-            assert_eq!(problems[0].to_string(), expected);
+            assert_eq!(problems.errors[0].to_string(), expected);
         }
         assert!(parse("[secrets]\nredact = \"no\"\n").is_err());
-        let (_, warnings) = parse("[secrets]\nname = [\"A\"]\n").unwrap();
-        assert_eq!(warnings[0].hint.as_deref(), Some("did you mean secrets.names?"));
+        let problems = parse("[secrets]\nname = [\"A\"]\n").unwrap_err().errors;
+        assert_eq!(problems[0].hint.as_deref(), Some("did you mean secrets.names?"));
     }
 }

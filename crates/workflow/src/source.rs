@@ -38,10 +38,11 @@ pub fn decode(path: &Path, read: Result<Vec<u8>, ErrorKind>) -> Result<String, P
     let bytes = read.map_err(|kind| match kind {
         ErrorKind::NotFound | ErrorKind::NotADirectory => {
             Problem::new(Code::MissingWorkflowFile, &file, "there is no such file")
-                .hint("name another with -f, or make one")
+                .hint("name a file that is there; ./WORKFLOW.md is the default")
         }
-        kind => Problem::new(Code::UnreadableFile, &file, format_args!("cannot be read: {kind}"))
-            .hint("check that it is a file, and that you may read it"),
+        // What the readers say of a pipe or a device, which might never end.
+        ErrorKind::InvalidInput => unreadable(path, "is not a regular file"),
+        kind => unreadable(path, &kind.to_string()),
     })?;
     if bytes.len() > LARGEST_FILE {
         return Err(too_big(&file.to_string()));
@@ -51,6 +52,21 @@ pub fn decode(path: &Path, read: Result<Vec<u8>, ErrorKind>) -> Result<String, P
         let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
         Problem::new(Code::NotUtf8, &file, "is not UTF-8 text").at(line)
     })
+}
+
+fn unreadable(path: &Path, why: &str) -> Problem {
+    Problem::new(Code::UnreadableFile, path.display(), format_args!("cannot be read: {why}"))
+        .hint("check that it is a file, and that you may read it")
+}
+
+/// A file that cannot be read because a symbolic link on the way to it leads nowhere.
+pub fn behind_broken_link(path: &Path, link: &Path) -> Problem {
+    let why = match path == link {
+        true => "is a symbolic link that leads nowhere".to_owned(),
+        false => format!("{} is a symbolic link that leads nowhere", link.display()),
+    };
+    Problem::new(Code::UnreadableFile, path.display(), format_args!("cannot be read: {why}"))
+        .hint("bring back what the link leads to, or remove the link")
 }
 
 pub(crate) fn too_big(file: &str) -> Problem {

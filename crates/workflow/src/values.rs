@@ -111,9 +111,7 @@ fn within(node: &Node, most: u64) -> Result<(), (Code, String)> {
 
 fn not_zero(node: &Node) -> Result<(), (Code, String)> {
     match node.whole() {
-        Some(0) => {
-            Err((Code::BadValue, "must be more than 0: what it bounds has to end".to_owned()))
-        }
+        Some(0) => Err((Code::BadValue, ENDS.to_owned())),
         _ => Ok(()),
     }
 }
@@ -171,6 +169,43 @@ pub(crate) fn share(node: &Node) -> Result<u32, (Code, String)> {
         (Code::BadValue, format!("{message}, got {written}"))
     })
 }
+
+/// A length of time with its unit, in milliseconds; 0 and `off` are 0.
+pub(crate) fn time(node: &Node) -> Option<u64> {
+    match &node.value {
+        Value::Whole(0) => Some(0),
+        // TOML has no bare words, and false is what other files have for off.
+        Value::Bool(false) => Some(0),
+        Value::Text(text) if text == "off" || text == "0" => Some(0),
+        Value::Text(text) => duration::parse(text),
+        _ => None,
+    }
+}
+
+/// Whether a value is a length of time with its unit, for a key that has this kind in milliseconds.
+pub(crate) fn check_time(node: &Node, kind: Kind) -> Result<(), (Code, String)> {
+    let must_end = kind == Kind::Timeout;
+    match time(node) {
+        Some(0) if must_end => Err((Code::BadValue, ENDS.to_owned())),
+        Some(_) => Ok(()),
+        None => {
+            let off = if must_end { "" } else { " or off" };
+            let message = match node.whole() {
+                Some(number) if number < 0 => {
+                    return Err((
+                        Code::NegativeLimit,
+                        format!("must not be negative, got {number}"),
+                    ));
+                }
+                Some(_) => format!("has no unit, got {}", node.quoted()),
+                None => format!("must be like 90s, 10m, 8h, 7d{off}, got {}", node.quoted()),
+            };
+            Err((Code::BadValue, message))
+        }
+    }
+}
+
+const ENDS: &str = "must be more than 0: what it bounds has to end";
 
 /// How long something is kept; `Some(None)` is for ever.
 pub(crate) fn span(node: &Node) -> Option<Option<u64>> {

@@ -2,10 +2,10 @@
 //!
 //! Reads no meaning into values; what passed here may still be refused by `settle`.
 
-use crate::keys::{self, Effect, Key, Kind};
-use crate::node::{Node, Value};
+use crate::keys::{self, Effect, Key, Kind, join};
+use crate::node::{Entry, Node, Value};
 use crate::problem::{Code, Problem};
-use crate::values;
+use crate::{times, values};
 
 /// What was found: errors stop the loading, warnings are shown.
 #[derive(Debug, Default)]
@@ -14,8 +14,20 @@ pub(crate) struct Findings {
     pub(crate) warnings: Vec<Problem>,
 }
 
-pub(crate) fn verify(file: &str, root: &Node, table: &'static [Key]) -> Findings {
-    let mut walk = Walk { file, table, found: Findings::default() };
+/// What an unknown key is in a file of this kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// What is meant by it would not happen.
+    Error,
+    /// It may be another program's.
+    Warning,
+}
+
+/// Says what an unknown key is, by its path and the known key that may have been meant.
+pub(crate) type Judge = fn(root: &Node, path: &str, meant: Option<&str>) -> Unknown;
+
+pub(crate) fn verify(file: &str, root: &Node, table: &'static [Key], judge: Judge) -> Findings {
+    let mut walk = Walk { file, root, table, judge, found: Findings::default() };
     walk.section(root, "", "", Told::No);
     walk.found
 }
@@ -29,7 +41,9 @@ enum Told {
 
 struct Walk<'a> {
     file: &'a str,
+    root: &'a Node,
     table: &'static [Key],
+    judge: Judge,
     found: Findings,
 }
 
@@ -42,7 +56,33 @@ impl Walk<'_> {
         };
         for entry in entries {
             let path = keys::below_any(self.table, path).unwrap_or_else(|| join(path, &entry.key));
-            self.entry(&entry.node, &path, &join(shown, &entry.key), told);
+            let shown = join(shown, &entry.key);
+            match keys::time(self.table, &path) {
+                Some(key) => self.time(entry, entries, key, &shown),
+                None => self.entry(&entry.node, &path, &shown, told),
+            }
+        }
+    }
+
+    /// A length of time under the name without `_ms`.
+    fn time(&mut self, entry: &Entry, beside: &[Entry], key: &'static Key, shown: &str) {
+        let node = &entry.node;
+        if node.value == Value::Null {
+            return;
+        }
+        if let Err((code, message)) = values::check_time(node, key.kind) {
+            let problem = Problem::new(code, self.file, message).at(node.line).key(shown);
+            self.found.errors.push(match node.whole().filter(|number| *number > 0) {
+                Some(number) => problem.hint(format_args!("{number}s, {number}m or {number}h")),
+                None => problem.hint(usual(key)),
+            });
+        }
+        let in_ms = format!("{}_ms", entry.key);
+        if let Some(other) = beside.iter().find(|other| other.key == in_ms) {
+            let lines = (node.line.min(other.node.line), node.line.max(other.node.line));
+            let message = format!("is given twice: also as {in_ms}, first on line {}", lines.0);
+            let problem = Problem::new(Code::BadValue, self.file, message).at(lines.1).key(shown);
+            self.found.errors.push(problem.hint(format_args!("keep {}", entry.key)));
         }
     }
 
@@ -86,7 +126,9 @@ impl Walk<'_> {
         }
         if let Err((code, message)) = values::check(node, key.kind) {
             let problem = Problem::new(code, self.file, message).at(node.line).key(shown);
-            self.found.errors.push(with_usual(problem, key));
+            self.found
+                .errors
+                .push(problem.hint(with_unit(node, key).unwrap_or_else(|| usual(key))));
         } else if key.effect == Effect::None && told == Told::No {
             self.idle(node, shown);
         }
@@ -104,12 +146,20 @@ impl Walk<'_> {
     }
 
     fn unknown(&mut self, node: &Node, path: &str, shown: &str) {
-        let problem = Problem::new(Code::UnknownKey, self.file, "is not a key that is known here");
+        let problem = Problem::new(Code::UnknownKey, self.file, "unknown key");
         let problem = problem.at(node.line).key(shown);
-        self.found.warnings.push(match keys::nearest(self.table, path) {
+        let meant = keys::nearest(self.table, path);
+        let problem = match &meant {
             Some(known) => problem.hint(format_args!("did you mean {known}?")),
-            None => problem,
-        });
+            None => match keys::names(self.table, keys::parent(path)) {
+                names if names.is_empty() || !path.contains('.') => problem,
+                names => problem.hint(format_args!("known keys here: {}", names.join(", "))),
+            },
+        };
+        match (self.judge)(self.root, path, meant.as_deref()) {
+            Unknown::Error => self.found.errors.push(problem),
+            Unknown::Warning => self.found.warnings.push(problem),
+        }
     }
 
     fn wrong(&mut self, node: &Node, shown: &str, message: &str, hint: &str) {
@@ -119,15 +169,19 @@ impl Walk<'_> {
     }
 }
 
-fn with_usual(problem: Problem, key: &Key) -> Problem {
-    let usual = match (key.kind, key.default) {
-        (Kind::Word(words), _) => format!("one of {}", words.join(", ")),
-        (_, "") => return problem.hint(key.about),
-        (_, default) => format!("{}; the default is {default}", key.about),
-    };
-    problem.hint(usual)
+/// For a length of time with its unit under a name in milliseconds: the other name.
+fn with_unit(node: &Node, key: &Key) -> Option<String> {
+    let text = node.text().filter(|_| values::time(node).is_some() && key.is_time())?;
+    let name = key.path.rsplit('.').next()?.strip_suffix("_ms")?;
+    Some(format!("{name}: {text}"))
 }
 
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+/// What a value of this key is and what it is by default, for people.
+fn usual(key: &Key) -> String {
+    let default = if key.is_time() { times::in_words(key.default) } else { key.default.to_owned() };
+    match (key.kind, default.as_str()) {
+        (Kind::Word(words), _) => format!("one of {}", words.join(", ")),
+        (_, "") => key.about.to_owned(),
+        (_, default) => format!("{}; the default is {default}", key.about),
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
 
 use crate::node::{Entry, Node, Value};
 
@@ -15,7 +15,7 @@ const DEEPEST: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Unreadable {
-    /// Counted from 1 within the text.
+    /// Counted from 1 in the whole file.
     pub(crate) line: usize,
     pub(crate) message: String,
 }
@@ -26,47 +26,51 @@ impl Unreadable {
     }
 }
 
-impl From<ScanError> for Unreadable {
-    fn from(error: ScanError) -> Self {
-        Self::at(error.marker().line(), error.info())
-    }
-}
-
 /// The one document of a text; nothing at all is null.
 pub(crate) fn parse(text: &str) -> Result<Node, Unreadable> {
-    let mut reader =
-        Reader { parser: Parser::new_from_str(text), anchors: HashMap::new(), made: 0 };
+    parse_below(0, text)
+}
+
+/// The same for a text that stands below so many other lines of its file, which count.
+pub(crate) fn parse_below(above: usize, text: &str) -> Result<Node, Unreadable> {
+    let parser = Parser::new_from_str(text);
+    let mut reader = Reader { parser, above, anchors: HashMap::new(), made: 0 };
     let mut document = None;
     loop {
-        let (event, span) = reader.next()?;
+        let (event, line) = reader.next()?;
         match event {
             Event::StreamEnd => break,
             Event::Nothing | Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd => {}
             _ if document.is_some() => {
-                return Err(Unreadable::at(span.start.line(), "there is a second document"));
+                return Err(Unreadable::at(line, "there is a second document"));
             }
-            event => document = Some(reader.node(event, span, 0)?),
+            event => document = Some(reader.node(event, line, 0)?),
         }
     }
-    Ok(document.unwrap_or(Node { line: 1, value: Value::Null }))
+    Ok(document.unwrap_or(Node { line: above + 1, value: Value::Null }))
 }
 
 struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
+    /// The lines of the file above the text.
+    above: usize,
     anchors: HashMap<usize, Node>,
     made: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn next(&mut self) -> Result<(Event<'a>, Span), Unreadable> {
+    /// The next event and the line that it starts on.
+    fn next(&mut self) -> Result<(Event<'a>, usize), Unreadable> {
         match self.parser.next_event() {
-            Some(event) => Ok(event?),
-            None => Err(Unreadable::at(1, "it ends too early")),
+            Some(Ok((event, span))) => Ok((event, self.above + span.start.line())),
+            Some(Err(error)) => {
+                Err(Unreadable::at(self.above + error.marker().line(), error.info()))
+            }
+            None => Err(Unreadable::at(self.above + 1, "it ends too early")),
         }
     }
 
-    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Unreadable> {
-        let line = span.start.line();
+    fn node(&mut self, event: Event<'a>, line: usize, depth: usize) -> Result<Node, Unreadable> {
         if depth > DEEPEST {
             return Err(Unreadable::at(line, format!("nested deeper than {DEEPEST} levels")));
         }
@@ -108,7 +112,7 @@ impl<'a> Reader<'a> {
         loop {
             match self.next()? {
                 (Event::SequenceEnd, _) => return Ok(items),
-                (event, span) => items.push(self.node(event, span, depth + 1)?),
+                (event, line) => items.push(self.node(event, line, depth + 1)?),
             }
         }
     }
@@ -118,15 +122,15 @@ impl<'a> Reader<'a> {
         loop {
             let (key, line) = match self.next()? {
                 (Event::MappingEnd, _) => return Ok(entries),
-                (Event::Scalar(text, ..), span) => (text.into_owned(), span.start.line()),
-                (_, span) => return Err(Unreadable::at(span.start.line(), "a key must be a word")),
+                (Event::Scalar(text, ..), line) => (text.into_owned(), line),
+                (_, line) => return Err(Unreadable::at(line, "a key must be a word")),
             };
             if let Some(first) = entries.iter().find(|entry| entry.key == key) {
                 let message = format!("{key:?} is given twice, first on line {}", first.node.line);
                 return Err(Unreadable::at(line, message));
             }
-            let (event, span) = self.next()?;
-            let node = self.node(event, span, depth + 1)?;
+            let (event, below) = self.next()?;
+            let node = self.node(event, below, depth + 1)?;
             entries.push(Entry { key, node: Node { line, ..node } });
         }
     }
@@ -170,6 +174,15 @@ fn number(text: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_of_a_key_given_twice_is_that_of_the_file() {
+        let found = parse_below(1, "agent: {}\nlimits: {}\nagent: {}\n").unwrap_err();
+        assert_eq!(
+            (found.line, found.message.as_str()),
+            (4, "\"agent\" is given twice, first on line 2")
+        );
+    }
 
     fn refused(text: &str) -> (usize, String) {
         let found = parse(text).unwrap_err();

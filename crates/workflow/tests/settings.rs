@@ -4,7 +4,7 @@ mod support;
 
 use outlast_engine::{ModelClass, OnInterrupt, SessionRules, Strategy, ToolClass, ToolCost};
 use outlast_workflow::{Config, Loaded, Origin, Overrides, plain};
-use support::{config, effective, exec, load_with, loaded, told};
+use support::{config, effective, exec, load_with, loaded, refused, told};
 
 fn explained(loaded: &Loaded, key: &str) -> (String, Origin) {
     let found = loaded.explained.iter().find(|explained| explained.key == key);
@@ -31,8 +31,8 @@ fn a_session_is_kept_or_begun_anew_by_a_rule() {
     let both = loaded(&exec("  session:\n    refresh_at: 0.80\n    every: 5\n"));
     assert_eq!(explained(&both, "agent.session.refresh_at"), ("0.80".to_owned(), origin(5)));
     assert_eq!(explained(&both, "agent.session.every"), ("5".to_owned(), origin(6)));
-    let slip = loaded(&exec("  session: { every: 5, refresh: 0.8 }\n"));
-    assert_eq!(slip.warnings[0].key.as_deref(), Some("agent.session.refresh"));
+    let slip = refused(&exec("  session: { every: 5, refresh: 0.8 }\n"));
+    assert_eq!(slip[0].key.as_deref(), Some("agent.session.refresh"));
 }
 
 #[test]
@@ -102,7 +102,11 @@ fn defaults_depend_on_the_kind() {
     );
     let found = effective(&exec(""));
     assert_eq!(found.limits.turn_timeout_ms, Some(3_600_000));
-    assert_eq!(found.limits.run_timeout_ms, Some(7_200_000));
+    assert_eq!(
+        (found.limits.run_timeout_ms, found.limits.max_turns),
+        (None, None),
+        "made for nights"
+    );
     assert_eq!((found.limits.max_tokens, found.limits.max_cost_usd_micros), (None, None));
     assert_eq!((found.retry.max_attempts, found.limits.max_stall_restarts), (5, Some(3)));
     assert_eq!((found.strategy, found.root), (Strategy::Inplace, None));
@@ -161,7 +165,10 @@ fn flags_go_before_the_file_and_ceilings_fill_what_nobody_set() {
         explained(&found, "limits.turn_timeout_ms"),
         ("60000".to_owned(), Origin::Ceiling { line: 3 })
     );
-    assert_eq!(explained(&found, "limits.run_timeout_ms"), ("7200000".to_owned(), Origin::Default));
+    assert_eq!(
+        explained(&found, "limits.run_timeout_ms"),
+        ("99999999".to_owned(), Origin::Ceiling { line: 4 })
+    );
     assert_eq!(
         explained(&found, "agent.command"),
         ("./agent".to_owned(), Origin::Workflow { line: 3 })
@@ -202,14 +209,14 @@ fn a_plain_command_is_bounded_by_flags_and_ceilings_only() {
     let found = plain(&Config::default(), &command).unwrap().effective;
     assert_eq!((found.agent.kind.as_str(), found.env.as_ref()), ("exec", None));
     assert_eq!((found.limits.turn_timeout_ms, found.limits.run_timeout_ms), (None, None));
-    assert_eq!((found.limits.max_turns, found.limits.no_progress_turns), (Some(20), Some(3)));
+    assert_eq!((found.limits.max_turns, found.limits.no_progress_turns), (None, Some(3)));
     assert_eq!((found.retry.max_attempts, found.on_interrupt), (1, OnInterrupt::Fail));
     let config = config("[ceilings]\nrun_timeout_ms = 5000\n");
     assert_eq!(plain(&config, &command).unwrap().effective.limits.run_timeout_ms, Some(5000));
     let long = Overrides { run_timeout_ms: Some(6000), ..command };
-    assert_eq!(plain(&config, &long).unwrap_err()[0].code.word(), "ceiling_exceeded");
+    assert_eq!(plain(&config, &long).unwrap_err().errors[0].code.word(), "ceiling_exceeded");
     assert_eq!(
-        plain(&config, &Overrides::default()).unwrap_err()[0].code.word(),
+        plain(&config, &Overrides::default()).unwrap_err().errors[0].code.word(),
         "missing_command"
     );
 }
@@ -282,7 +289,61 @@ fn a_declared_agent_without_a_file_has_the_limits_of_a_loop() {
     let config = config(DECLARED);
     let flags = Overrides { agent_kind: Some("mine".to_owned()), ..Overrides::default() };
     let found = plain(&config, &flags).unwrap().effective;
-    assert_eq!((found.limits.max_turns, found.retry.max_attempts), (Some(20), 5));
+    assert_eq!((found.limits.max_turns, found.retry.max_attempts), (None, 5));
     assert_eq!(found.driving.declared.as_ref(), Some(&config.agents["mine"].json));
     assert_eq!(found.on_interrupt, OnInterrupt::Resume);
+}
+
+#[test]
+fn lengths_of_time_are_written_for_people() {
+    let found = loaded(&exec(
+        "limits: { turn_timeout: 1h30m, stall_window: 10m, run_timeout: off }\n\
+         retry: { initial_backoff: 5s, max_backoff: 1h }\nhooks: { timeout: 2m }\n\
+         checks: { timeout: 20m }\ntools: [{ name: a, command: x, timeout: 90s }]\n\
+         approvals: { patience: 1h, timeout: 8h }\n",
+    ));
+    assert_eq!(found.warnings, []);
+    let Loaded { effective, .. } = &found;
+    let limits = effective.limits;
+    assert_eq!(
+        (limits.turn_timeout_ms, limits.stall_window_ms, limits.run_timeout_ms),
+        (Some(5_400_000), Some(600_000), None)
+    );
+    let retry = effective.retry;
+    assert_eq!((retry.initial_backoff_ms, retry.max_backoff_ms), (5000, 3_600_000));
+    assert_eq!(effective.hooks.timeout_ms, Some(120_000));
+    assert_eq!(effective.checks.timeout_ms, Some(1_200_000));
+    assert_eq!(effective.tools[0].timeout_ms, 90_000);
+    assert_eq!(effective.driving.patience_ms, Some(3_600_000));
+    let shown = |key: &str| {
+        let row = found.explained.iter().find(|row| row.key == key).expect(key);
+        let (key, value) = row.shown();
+        format!("{key} {value}")
+    };
+    assert_eq!(shown("limits.turn_timeout_ms"), "limits.turn_timeout 90m");
+    assert_eq!(shown("limits.run_timeout_ms"), "limits.run_timeout off");
+    assert_eq!(shown("approvals.timeout"), "approvals.timeout 8h");
+    assert_eq!(shown("limits.max_tokens"), "limits.max_tokens off");
+}
+
+#[test]
+fn the_envelope_of_a_run_is_one_line() {
+    let of = |more: &str| {
+        let text = format!("---\nagent:\n  kind: file\n  command: ./agent\n{more}---\nhi\n");
+        outlast_workflow::envelope(&effective(&text))
+    };
+    assert_eq!(
+        of(
+            "  max_turns: 30\nlimits: { max_cost_usd: 5, run_timeout: 8h, stall_window: 10m, no_progress_turns: 0 }\n\
+            checks: { done: [cargo test] }\n"
+        ),
+        "ends at 30 turns, $5.00 or 8h; a turn: 1h; silence: 10m; 5 tries; done by cargo test"
+    );
+    assert_eq!(
+        of(
+            "  max_turns: 0\nlimits: { run_timeout: off, turn_timeout: off, stall_window: off, max_attempts: 0 }\n"
+        ),
+        "no limit of turns, money or time; blocks after 3 turns without progress; a turn: no limit; \
+         silence: no limit; any number of tries; done by the agent's word (no checks)"
+    );
 }

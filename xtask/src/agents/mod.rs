@@ -12,6 +12,7 @@ mod loops;
 pub(crate) mod model;
 mod night;
 pub(crate) mod settle;
+mod tools;
 pub(crate) mod vendor;
 
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     /// The night with all its hazards; `--story false` leaves it out
     #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     story: bool,
-    /// Only these parts: night, loop, auth, windows, backoff, outage, empty, background
+    /// Only these parts: night, loop, auth, windows, backoff, outage, empty, background, tools
     #[arg(long, value_delimiter = ',')]
     part: Vec<String>,
     /// Where the CLIs are, or are installed: `agents` in the build directory if absent
@@ -78,7 +79,7 @@ struct Part {
 const NIGHT: &str = "night";
 
 /// What takes longest comes first, so that the rest runs beside it.
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     Part { name: NIGHT, is_for: |_| true, run: night::run },
     Part { name: "loop", is_for: |_| true, run: |setup, _| loops::run(setup) },
     Part { name: "auth", is_for: |_| true, run: |setup, _| auth::run(setup) },
@@ -103,6 +104,7 @@ const PARTS: [Part; 8] = [
         is_for: |vendor| vendor == Vendor::Claude,
         run: |setup, _| background::run(setup),
     },
+    Part { name: "tools", is_for: tools::has_server, run: |setup, _| tools::run(setup) },
 ];
 
 pub(crate) fn run(args: &Args) -> Result<()> {

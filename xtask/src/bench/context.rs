@@ -13,7 +13,7 @@ use crate::private::Private;
 pub(super) struct Context {
     pub(super) is_quick: bool,
     pub(super) scratch: PathBuf,
-    binary: PathBuf,
+    pub(super) binary: PathBuf,
     homes: AtomicU32,
 }
 

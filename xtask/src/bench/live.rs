@@ -11,8 +11,8 @@ use crate::interrupt;
 use crate::private::Private;
 use crate::process::{self, Memory, Sleeps};
 
-/// After this long nothing that was begun is still going on.
-const SETTLED: Duration = Duration::from_secs(2);
+/// After this long nothing that was begun is still going on, and threads without work have gone.
+const SETTLED: Duration = Duration::from_secs(4);
 const WATCHED: Duration = Duration::from_secs(3);
 const ADOPTED_MAX: Duration = Duration::from_secs(60);
 

@@ -7,6 +7,7 @@ mod agent_alone;
 mod agents;
 mod bare;
 mod beside;
+mod calls;
 mod context;
 mod floor;
 mod history;
@@ -18,6 +19,7 @@ mod loops;
 mod made;
 mod peers;
 mod row;
+mod snapshots;
 mod terminal;
 mod triggers;
 
@@ -51,6 +53,9 @@ pub(crate) struct Args {
     /// How often each build is measured; more turns for a disk that changes its mind
     #[arg(long, value_name = "N", default_value_t = 3, requires = "beside")]
     turns: usize,
+    /// Only the figures of the page, in Chromium: 10,000 runs, 1 GiB of output, bytes and memory
+    #[arg(long, conflicts_with_all = ["quick", "only", "json", "beside"])]
+    web: bool,
     /// Where to work; made and removed if absent
     #[arg(long, hide = true)]
     scratch: Option<PathBuf>,
@@ -59,9 +64,13 @@ pub(crate) struct Args {
 /// Rows that are measured together, and their names.
 type Group = (&'static [&'static str], fn(&Context) -> Result<Vec<Row>>);
 
-const GROUPS: [Group; 10] = [
+const GROUPS: [Group; 12] = [
     (&["journal-one", "journal-many", "journal-bare"], journal::measure),
     (&["turn", "exec"], latency::measure),
+    (
+        &["call-one", "call-many", "call-memoised", "mcp-initialize", "mcp-memory", "call-shell"],
+        calls::measure,
+    ),
     (&["loop-turn", "loops-512", "loop-10k", "loop-10k-memory"], loops::measure),
     (&["add", "add-10k"], peers::measure),
     (&["ps-10k", "memory-10k"], lists::measure),
@@ -69,11 +78,15 @@ const GROUPS: [Group; 10] = [
     (&["idle-triggers", "memory-triggers"], triggers::measure),
     (&["output", "output-secrets", "output-memory", "attach", "attach-history"], history::measure),
     (&["tty"], terminal::measure),
+    (&["snapshot", "snapshot-restore", "snapshot-growth"], snapshots::measure),
     (&["agent-turn", "agent-own", "agent-memory", "agents-50", "agents-50-idle"], agents::measure),
 ];
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     interrupt::listen()?;
+    if args.web {
+        return web(args);
+    }
     if let Some(before) = &args.beside {
         return beside::run(args, before);
     }
@@ -82,6 +95,20 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         (None, Some(binary)) => in_scratch(|scratch| measure(args, scratch, binary)),
         (_, None) => in_scratch(|scratch| in_release(args, scratch)),
     }
+}
+
+/// The suite has the browser; it measures the release build.
+fn web(args: &Args) -> Result<()> {
+    let binary = match &args.binary {
+        Some(binary) => binary.clone(),
+        None => root::build(&["outlast"], Profile::Dist)?.join("outlast"),
+    };
+    let binary = binary.canonicalize().with_context(|| binary.display().to_string())?;
+    let figures = ["web_figures::", "--ignored", "--nocapture", "--test-threads=1"];
+    let mut suite = root::suite(&figures);
+    let status = suite.env("OUTLAST_PROGRAM", binary).status().context("starting the suite")?;
+    ensure!(status.success(), "the figures of the page ended with {status}");
+    Ok(())
 }
 
 /// Whatever was started in the scratch directory is gone afterwards, even if the measuring process died.

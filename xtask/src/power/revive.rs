@@ -69,11 +69,23 @@ fn look(outlast: &Private, told: &Told) -> Result<Vec<String>> {
     let gone = told.runs.iter().filter(|run| !listed.contains(&run.as_str()));
     let mut problems: Vec<String> =
         gone.map(|run| format!("the daemon does not list run {run}")).collect();
+    let mut unheard_of = Vec::new();
     for run in &listed {
+        // The power went while this run was made: no client was told of it, only a directory is left, and the
+        // daemon keeps that and says so.
+        let was_told = told.runs.contains(*run) || told.removing.contains(*run);
+        if !was_told && is_only_a_directory(outlast, run)? {
+            unheard_of.push(*run);
+            continue;
+        }
         problems.extend(settles(outlast, run, told)?);
     }
-    problems.extend(doctor(outlast)?);
+    problems.extend(doctor(outlast, &unheard_of)?);
     Ok(problems)
+}
+
+fn is_only_a_directory(outlast: &Private, run: &str) -> Result<bool> {
+    Ok(outlast.show(run)?["trouble"]["code"] == "not_in_journal")
 }
 
 /// The run comes to an end or to a rest, and its journal goes on from what a client has read.
@@ -93,6 +105,10 @@ fn settles(outlast: &Private, run: &str, told: &Told) -> Result<Vec<String>> {
         interrupt::check()?;
         problems.push(format!("run {run} comes to no rest: {last}"));
     }
+    if last["trouble"]["code"] == "not_in_journal" {
+        problems.push(format!("the journal does not know run {run}, of which a client was told"));
+        return Ok(problems);
+    }
     let events = outlast.events(run)?;
     let kinds: Vec<&str> = events.iter().filter_map(|event| event["kind"].as_str()).collect();
     if let Some(seen) = told.kinds.get(run)
@@ -109,12 +125,17 @@ fn settles(outlast: &Private, run: &str, told: &Told) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-fn doctor(outlast: &Private) -> Result<Vec<String>> {
+fn doctor(outlast: &Private, unheard_of: &[&str]) -> Result<Vec<String>> {
     let output = outlast.output(&["doctor", "--json"])?;
     let report: Value = serde_json::from_slice(&output.stdout).context("what doctor says")?;
     let findings = report["findings"].as_array();
     ensure!(findings.is_some(), "doctor has no findings: {report}");
+    let is_of_none = |finding: &&Value| {
+        let message = finding["message"].as_str().unwrap_or_default();
+        !unheard_of.iter().any(|run| message.starts_with(run))
+    };
     let problems = findings.into_iter().flatten().filter(|finding| finding["level"] == "problem");
+    let problems = problems.filter(is_of_none);
     Ok(problems
         .map(|finding| format!("doctor: {}: {}", finding["subject"], finding["message"]))
         .collect())

@@ -26,20 +26,19 @@ pub(super) struct Told {
     triggers: BTreeSet<String>,
     notices: BTreeSet<String>,
     removed: BTreeSet<String>,
+    /// Runs whose removal a client had asked for.
+    pub(super) removing: BTreeSet<String>,
 }
 
 impl Told {
     pub(super) fn new(told: &[&Value]) -> Self {
-        let mut all = Self::default();
-        let removing: BTreeSet<&str> = told
-            .iter()
-            .filter(|what| what["told"] == "removing")
-            .filter_map(|what| what["run"].as_str())
-            .collect();
+        let asked = told.iter().filter(|what| what["told"] == "removing");
+        let removing = asked.filter_map(|what| what["run"].as_str()).map(str::to_owned).collect();
+        let mut all = Self { removing, ..Self::default() };
         for what in told {
             let text = |key: &str| what[key].as_str().unwrap_or_default().to_owned();
             let run = text("run");
-            if removing.contains(run.as_str()) {
+            if all.removing.contains(&run) {
                 if what["told"] == "removed" {
                     all.removed.insert(run);
                 }

@@ -5,15 +5,23 @@ use super::manifest::{Section, dependencies};
 use super::tree::File;
 
 /// Our crates, and those of ours that each may be built upon.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     (
         "outlast",
-        &["agents", "wire", "home", "program", "client", "daemon", "drive", "shim", "workflow"],
+        &[
+            "agents", "wire", "home", "program", "client", "daemon", "drive", "mcp", "shim",
+            "snapshot", "web", "workflow",
+        ],
     ),
+    ("mcp", &["agents", "client", "wire"]),
+    ("web", &["wire", "home", "client"]),
     ("client", &["wire", "home"]),
     (
         "daemon",
-        &["conduct", "engine", "store", "agents", "wire", "home", "program", "secrets", "workflow"],
+        &[
+            "conduct", "engine", "store", "agents", "wire", "home", "program", "secrets",
+            "snapshot", "workflow",
+        ],
     ),
     ("conduct", &["engine", "store", "wire", "workflow"]),
     ("workflow", &["engine", "agents"]),
@@ -22,6 +30,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("drive", &["agents", "wire", "home", "secrets"]),
     ("shim", &["wire", "home", "secrets"]),
     ("sim", &["conduct", "engine", "store", "wire", "workflow"]),
+    ("snapshot", &["wire"]),
     ("program", &[]),
     ("home", &["wire"]),
     ("engine", &["words"]),

@@ -4,7 +4,7 @@ use super::Finding;
 use super::tree::File;
 
 /// Where types may be `Serialize` or `Deserialize`, and why.
-const HOMES: [(&str, &str); 18] = [
+const HOMES: [(&str, &str); 22] = [
     ("crates/words/src/", "the words in all of the others"),
     ("crates/wire/src/", "what crosses a process boundary"),
     ("crates/home/src/holder.rs", "what the daemon's lock says"),
@@ -24,8 +24,12 @@ const HOMES: [(&str, &str); 18] = [
     ("crates/daemon/src/steps/note.rs", "what one daemon leaves for the next"),
     ("crates/daemon/src/ended.rs", "what a run leaves for an older journal"),
     ("crates/daemon/src/starts.rs", "what one daemon leaves for the next"),
+    ("crates/daemon/src/diary.rs", "what one daemon leaves for the next"),
     ("crates/outlast/src/commands/events.rs", "the few fields of an event that the table shows"),
     ("crates/outlast/src/commands/ps.rs", "the few fields of a run that the table shows"),
+    ("crates/web/src/orders.rs", "what the page sends"),
+    ("crates/web/src/keys.rs", "what the page sends"),
+    ("crates/web/src/tty.rs", "what the page sends"),
 ];
 
 pub(super) fn homes(files: &[File]) -> Vec<Finding> {

@@ -128,21 +128,14 @@ impl Claude {
             (Some("user"), _) if yes(&message, "isReplay") => acts.extend(self.took(&message)),
             (Some("user"), _) => acts.extend(tool_results(&message)),
             (Some("control_request"), _) => acts.extend(self.asked(&message)),
+            (Some("control_cancel_request"), _) => acts.extend(self.withdrawn(&message)),
             (Some("result"), _) => acts.extend(self.result(&message)),
             // Known, and nothing that we need.
             (
                 Some("system"),
                 Some("status" | "task_started" | "task_updated" | "permission_denied"),
             )
-            | (
-                Some(
-                    "control_response"
-                    | "stream_event"
-                    | "tool_progress"
-                    | "control_cancel_request",
-                ),
-                _,
-            ) => {}
+            | (Some("control_response" | "stream_event" | "tool_progress"), _) => {}
             _ => acts.extend(self.not_understood()),
         }
         acts
@@ -283,6 +276,13 @@ impl Claude {
         acts
     }
 
+    /// It no longer waits for an answer.
+    fn withdrawn(&mut self, message: &Value) -> Option<Act> {
+        let id = text(message, "request_id")?;
+        self.asked.remove(id)?;
+        Some(Act::Tell(Event::Withdrawn { id: id.to_owned() }))
+    }
+
     /// The model was given something that we have sent: the prompt, or a message.
     fn took(&mut self, message: &Value) -> Option<Act> {
         self.replays = true;
@@ -384,6 +384,10 @@ impl Adapter for Claude {
         flag("--effort", &self.turn.effort);
         let mode = self.turn.permission_mode.clone().unwrap_or_else(|| "default".to_owned());
         flag("--permission-mode", &Some(mode));
+        if let Some(server) = &self.turn.mcp {
+            let words = ["--strict-mcp-config", "--mcp-config", &server.for_claude().to_string()];
+            argv.extend(words.map(str::to_owned));
+        }
         argv.extend(self.turn.args.iter().cloned());
         let env =
             [("DISABLE_AUTOUPDATER", "1")].map(|(name, value)| (name.to_owned(), value.to_owned()));

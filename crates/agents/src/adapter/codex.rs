@@ -218,6 +218,10 @@ impl Codex {
         if let Some(model) = &self.turn.model {
             params["model"] = json!(model);
         }
+        if let Some(server) = &self.turn.mcp {
+            let is_trusted = self.turn.approvals.mode == ApprovalMode::Allow;
+            params["config"] = server.for_codex(is_trusted);
+        }
         match &self.turn.session {
             Some(session) => {
                 params["threadId"] = json!(session);

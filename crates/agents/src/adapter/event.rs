@@ -2,6 +2,7 @@
 //!
 //! Fields may be added; nothing is renamed or removed. A reader skips what it does not know.
 
+use outlast_engine::NeverStarted;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +57,10 @@ pub enum Event {
     Decided {
         id: String,
         decision: super::Decision,
+    },
+    /// The agent has taken a question back.
+    Withdrawn {
+        id: String,
     },
     /// The agent has taken a message in the middle of its turn, by the message's number.
     Took {
@@ -148,6 +153,8 @@ pub enum End {
     Failed { trouble: Trouble },
     /// Its output ended, and it has not said that the turn was over.
     Interrupted,
+    /// The agent's program could not be started, by the driver's word: nothing of the agent ran.
+    NeverStarted { code: NeverStarted, why: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,9 +5,13 @@
 //! it cannot be steered, and it ends a turn well without a model when it takes the prompt for a command.
 //!
 //! Spend: tokens only, in `_meta.quota.token_count`, and none of a turn that was cancelled. A limit is the code 429 and
-//! has no time at which it ends. A session cannot be loaded in the minute in which it began: the next minute it can.
+//! has no time at which it ends.
+//!
+//! A session cannot be loaded in the minute in which it began: the next minute it can. Loading leaves an empty file of
+//! the same session behind, for which the next start would delete the session itself (0.61.0). It does not with
+//! `--resume`, which names the session to the process from its start.
 
-use super::acp::Acp;
+use super::acp::{Acp, gemini_resumes};
 use super::{Capabilities, Cost, Driven, Launch, Transport, Turn};
 
 pub(super) const DRIVEN: Driven = Driven {
@@ -40,6 +44,7 @@ fn launch(turn: &Turn) -> Launch {
         command => command.to_vec(),
     };
     argv.push("--acp".to_owned());
+    argv.extend(gemini_resumes(turn));
     argv.extend(turn.model.iter().flat_map(|model| ["-m".to_owned(), model.clone()]));
     argv.extend(turn.args.iter().cloned());
     Launch { argv, env: Vec::new(), transport: Transport::Lines }

@@ -16,6 +16,7 @@ mod event;
 mod files;
 mod gemini;
 mod json;
+mod mcp;
 mod now;
 mod opencode;
 mod pi;
@@ -27,6 +28,7 @@ pub use event::{End, Event, Question, Spent, Trouble, TroubleKind};
 pub use files::{
     Caps, Context, Ended, MOST_EVENTS, Orders, Session, Stamped, decided_questions, last_spent,
 };
+pub use mcp::McpServer;
 pub use now::{Asked, Now, Retrying, Running, Taken};
 
 /// What one attempt at one turn is asked, as the daemon wrote it down for the driver.
@@ -56,6 +58,9 @@ pub struct Turn {
     pub spent_before: Option<Spent>,
     /// A file with the prompt, for a command that reads one.
     pub prompt_file: Option<String>,
+    /// The MCP server of the run, for this process only. Made by the driver and written nowhere: it has the run's token.
+    #[serde(skip)]
+    pub mcp: Option<McpServer>,
 }
 
 /// Who decides when the agent asks whether it may do something.

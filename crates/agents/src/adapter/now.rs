@@ -131,7 +131,7 @@ impl Now {
                 let question = Question { id: cut(id), tool: tool.map(cut), text: cut(text) };
                 push(&mut self.asked, Asked { question, since_ms: at_ms });
             }
-            Event::Decided { id, .. } => {
+            Event::Decided { id, .. } | Event::Withdrawn { id } => {
                 let id = cut(id);
                 self.asked.retain(|asked| asked.question.id != id);
             }

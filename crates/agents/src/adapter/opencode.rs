@@ -157,6 +157,15 @@ struct LastStep {
 }
 
 impl Opencode {
+    /// What the server is configured with, for this process.
+    fn config(&self, is_trusted: bool) -> Value {
+        let mut config = config::config(&self.turn.dir, is_trusted);
+        if let Some(server) = &self.turn.mcp {
+            server.lay_over(&mut config);
+        }
+        config
+    }
+
     fn new(turn: Turn) -> Self {
         Self {
             turn,
@@ -313,7 +322,7 @@ impl Adapter for Opencode {
             ("OPENCODE_SERVER_USERNAME", USER.to_owned()),
             ("OPENCODE_SERVER_PASSWORD", self.turn.secret.clone()),
             ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
-            ("OPENCODE_CONFIG_CONTENT", config::config(&self.turn.dir, is_trusted).to_string()),
+            ("OPENCODE_CONFIG_CONTENT", self.config(is_trusted).to_string()),
         ];
         if !is_trusted {
             env.push(("OPENCODE_DISABLE_PROJECT_CONFIG", "1".to_owned()));

@@ -2,7 +2,10 @@
 //!
 //! Missing files are no evidence: a directory that is gone may have had a command at work, or may have it still. So
 //! the journal, the note beside the step's directory, what else is in that directory and the kernel are asked, in this
-//! order, before anything is launched.
+//! order, before anything is launched. A shim that was on its way meanwhile may have run the command and be gone before
+//! the kernel is asked, and the directory with it: so where a launch was noted, the note and the directory are asked
+//! once more after the kernel has said that no process is left. A launch writes the spec anew, and with it hides that
+//! the spec was missing.
 //!
 //! A host without descriptors, processes, memory or room, or one on which no shim starts, fails no step: the step
 //! waits, which is shown, and is tried again. Only a step that cannot be described never starts. A step that is to be
@@ -21,45 +24,57 @@ const PATIENCE: u32 = 6;
 const FIRST_ERRAND_WAIT_MS: u64 = 100;
 const LAST_ERRAND_WAIT_MS: u64 = 30_000;
 
+/// What was known of the step's processes before evidence was gathered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Since {
+    Unknown,
+    /// The kernel was asked just before, and there was none: whatever ran has left its evidence.
+    NobodyLeft,
+}
+
 impl StepMonitor {
     /// No shim has the lock, and there is no record.
     pub(super) fn ask_evidence(&mut self, around: &dyn Surroundings) -> At {
         if self.journalled_process().is_some() || self.is_known_to_have_run {
             return self.see_to_left(Vec::new(), around);
         }
+        self.gather(Since::Unknown)
+    }
+
+    fn gather(&mut self, since: Since) -> At {
         self.effects.push(Effect::GatherEvidence);
-        At::GatheringEvidence
+        At::GatheringEvidence(since)
     }
 
     pub(super) fn weigh(
         &mut self,
         evidence: Result<Evidence, Trouble>,
+        since: Since,
         around: &dyn Surroundings,
     ) -> At {
         let evidence = match evidence {
             Ok(evidence) => evidence,
             Err(trouble) => return self.cannot_tell(trouble, around),
         };
+        if let Note::Main(who) = evidence.note {
+            self.noted = Some(who);
+        }
+        if evidence.may_have_run() {
+            return self.has_run(around);
+        }
         let is_tried = match evidence.note {
-            Note::Main(who) => {
-                self.noted = Some(who);
-                return self.has_run(around);
-            }
-            // Its spec was there before the note was.
-            Note::Launch if !evidence.has_spec => return self.has_run(around),
-            Note::Launch => true,
+            Note::Launch | Note::Main(_) => true,
             Note::Other => false,
             // A daemon that took no notes may have launched it.
             Note::None => self.task.run.created_at < self.owner.began || !evidence.has_run_dir,
         };
-        if evidence.has_leftovers {
-            return self.has_run(around);
+        match since {
+            Since::Unknown if is_tried => {
+                self.effects.push(Effect::LookForProcesses { main: None });
+                At::LookingBehind
+            }
+            Since::Unknown | Since::NobodyLeft => self.start(around),
         }
-        if !is_tried {
-            return self.start(around);
-        }
-        self.effects.push(Effect::LookForProcesses { main: None });
-        At::LookingBehind
     }
 
     /// The step has run, and there was no record. Its shim took the lock before that, and maybe after this monitor
@@ -95,7 +110,9 @@ impl StepMonitor {
                 self.note_silence("a shim was started for it and does not answer", &told, around);
                 self.rest(around)
             }
-            Ok(_) => self.start(around),
+            // No process is left that could run it from here on. A shim that has gone may have run it since the evidence
+            // was gathered.
+            Ok(_) => self.gather(Since::NobodyLeft),
         }
     }
 
@@ -147,6 +164,7 @@ impl StepMonitor {
             // What became of it is for the next look to find out.
             Launched::Superseded => self.rest(around),
             Launched::BadSpec(why) => self.fence(NeverStarted::BadSpec, why),
+            Launched::Displaced(why) => self.fence(NeverStarted::NoDirectory, why),
             Launched::Failed { code, why } => {
                 let code = code.map_or(TroubleCode::CannotStart, TroubleCode::from);
                 self.suspend(code, &why, around)

@@ -24,6 +24,7 @@ use outlast_wire::shim::Record;
 use outlast_wire::words::TroubleCode;
 
 use crate::records;
+use launching::Since;
 use orphan::Orphan;
 use talking::Session;
 
@@ -85,7 +86,7 @@ enum At {
     ReadingAfterBoot,
     /// Of another boot, with records that cannot be read: only an order ends it.
     Unreadable,
-    GatheringEvidence,
+    GatheringEvidence(Since),
     /// For processes of a step without a record, of which a launch was tried.
     LookingBehind,
     /// For processes of a step that was to start and may not have come to its command.
@@ -203,7 +204,9 @@ impl StepMonitor {
             (At::Connecting, News::Greeted(greeting)) => self.greeted(greeting, around),
             (At::ReadingLeft, News::Left(left)) => self.left(left, around),
             (At::ReadingAfterBoot, News::AfterBoot(records)) => self.after_boot(records, around),
-            (At::GatheringEvidence, News::Evidence(evidence)) => self.weigh(evidence, around),
+            (At::GatheringEvidence(since), News::Evidence(evidence)) => {
+                self.weigh(evidence, since, around)
+            }
             (At::LookingBehind, News::Seen(seen)) => self.looked_behind(seen, around),
             (At::LookingAtBarrier(records), News::Seen(seen)) => {
                 self.looked_at_barrier(records, seen, around)
@@ -438,6 +441,7 @@ impl StepMonitor {
                     report.refused = found.refused;
                     report.workspace = found.workspace;
                     report.tail = found.tail;
+                    report.made = found.made;
                 }
             }
             Some(End::Exited { cause: Some(_), .. } | End::NeverStarted { .. }) | None => {

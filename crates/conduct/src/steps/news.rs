@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_engine::{
-    Answer, BootId, Exit, Input, RefusedCall, Report, Run, Step, StopMode, Survivor, Time,
+    Answer, BootId, Exit, Input, Made, RefusedCall, Report, Run, Step, StopMode, Survivor, Time,
 };
 use outlast_wire::codes::Code;
 use outlast_wire::shim::{self, NeverStarted, Record};
@@ -156,6 +156,19 @@ pub struct Evidence {
     pub has_leftovers: bool,
 }
 
+impl Evidence {
+    /// True if the step may have run: it is launched no more, and no record says that it never started.
+    pub fn may_have_run(&self) -> bool {
+        let is_noted = match self.note {
+            Note::Main(_) => true,
+            // Its spec was there before the note was.
+            Note::Launch => !self.has_spec,
+            Note::None | Note::Other => false,
+        };
+        is_noted || self.has_leftovers
+    }
+}
+
 /// What a daemon noted before it launched something, outside of the step's own directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
@@ -197,6 +210,8 @@ pub enum Launched {
     Superseded,
     /// What the step is given cannot be made, and will not be next time either.
     BadSpec(String),
+    /// The workspace is not the directory any more that was prepared.
+    Displaced(String),
     Failed {
         code: Option<Code>,
         why: String,
@@ -210,6 +225,8 @@ pub struct Ending {
     pub refused: Vec<RefusedCall>,
     pub workspace: Option<String>,
     pub tail: String,
+    /// What an errand made of the workspace, by its own record.
+    pub made: Option<Made>,
 }
 
 /// What keeps the monitor from its work for now. Shown to people; ends by itself.

@@ -118,7 +118,7 @@ impl StepMonitor {
                 self.effects.push(Effect::HangUp);
                 return self.rest(around);
             }
-            shim::News::Output { .. } | shim::News::Hello { .. } => {}
+            shim::News::Output { .. } | shim::News::Hello { .. } | shim::News::Window { .. } => {}
         }
         At::Talking(session)
     }

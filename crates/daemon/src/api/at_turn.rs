@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
+use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
 use outlast_engine::{AgentAnswer, AsksPerson, Decision, Input, Run};
 use outlast_wire::api::{Answer as Said, AtTurn, TurnAnswer, TurnMessage, TurnNews};
 
 use super::Daemon;
+use super::extract::Path;
 use crate::refusal::{Answer, bad_request};
 use crate::runs::find::{resolve, snapshot_of};
 use crate::runs::tell::tell;
@@ -20,7 +21,10 @@ const HOLD: Duration = Duration::from_secs(300);
 /// More than this an agent does not ask, take or leave at a time.
 const MOST: usize = 1024;
 
-#[utoipa::path(post, path = "/v1/runs/{run}/turn", params(("run" = String, Path)), request_body = AtTurn,
+/// Says where the driver of a live attempt is, and waits for news
+///
+/// For the driver of an agent: its questions, and the messages that its agent has taken.
+#[utoipa::path(post, operation_id = "at_turn", path = "/v1/runs/{run}/turn", request_body = AtTurn,
     responses((status = 200, description = "what is news for the driver of this attempt", body = TurnNews)))]
 pub(crate) async fn at_turn(
     State(supervisor): Daemon,
@@ -40,6 +44,9 @@ pub(crate) async fn at_turn(
             let asks = AsksPerson { id, tool, text };
             run = tell(&supervisor, &run.id, Input::Asked { turn, attempt, asks }).await?;
         }
+    }
+    for question in withdrawn(&run, &at) {
+        run = tell(&supervisor, &run.id, Input::Withdrew { turn, attempt, question }).await?;
     }
     let may_take = |seq: &&u64| run.live().is_some_and(|live| live.may_take(**seq));
     let messages: Vec<u64> = at.taken.iter().filter(may_take).copied().collect();
@@ -62,6 +69,14 @@ pub(crate) async fn at_turn(
 
 fn is_live(run: &Run, at: &AtTurn) -> bool {
     run.live().is_some_and(|live| live.is(at.turn, at.attempt))
+}
+
+/// What the journal has open and the driver no longer has: it was refused by a policy, or the agent took it back.
+fn withdrawn(run: &Run, at: &AtTurn) -> Vec<String> {
+    let live = run.live().filter(|live| live.is(at.turn, at.attempt));
+    let open = live.into_iter().flat_map(|live| live.asked.iter());
+    let is_gone = |id: &String| !at.questions.iter().any(|asked| asked.id == *id);
+    open.filter(|it| it.answer.is_none()).map(|it| it.id.clone()).filter(is_gone).collect()
 }
 
 fn has_asked(run: &Run, question: &str) -> bool {

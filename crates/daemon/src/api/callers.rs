@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::http::request::Parts;
 use axum::serve::IncomingStream;
-use outlast_wire::api::TOKEN_HEADER;
+use outlast_wire::api::{TOKEN_HEADER, VIA_HEADER, VIA_MOST};
 
 use super::OwnUser;
 use crate::runs::callers::Caller;
@@ -31,6 +31,8 @@ impl<S: Sync> FromRequestParts<S> for Caller {
         let token = parts.headers.get(TOKEN_HEADER);
         // One that is no text is a wrong one.
         let token = token.map(|token| token.to_str().unwrap_or_default().to_owned());
-        Ok(Self { peer, token })
+        let via = parts.headers.get(VIA_HEADER).and_then(|via| via.to_str().ok());
+        let via = via.filter(|via| (1..=VIA_MOST).contains(&via.len())).map(str::to_owned);
+        Ok(Self { peer, token, via })
     }
 }

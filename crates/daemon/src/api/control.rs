@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
+use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use outlast_agents::capabilities;
 use outlast_engine::{Input, Run, RunId};
@@ -14,17 +14,24 @@ use outlast_wire::api::{Reaches, ReportUsage, SendMessage, Sent, Usage};
 use outlast_wire::codes::Code;
 
 use super::Daemon;
+use super::extract::Path;
+use crate::lanes::blocking;
+use crate::redaction;
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
 use crate::runs::callers::Caller;
-use crate::runs::find::{resolve, snapshot_of};
+use crate::runs::find::{by_name, resolve, snapshot_of};
+use crate::runs::orders::is_at_its_only_turn;
 use crate::runs::tell::{
     check_text, not_taken, order_id, refuse_ended, refuse_full, reported, tell,
 };
 use crate::supervisor::Supervisor;
 
-#[utoipa::path(post, path = "/v1/runs/{run}/messages", params(("run" = String, Path)), request_body = SendMessage,
-    responses((status = 202, description = "the message is durable", body = Sent)))]
+/// Sends a message to a run
+///
+/// The next turn gets it, or the agent that is at work if it can take messages.
+#[utoipa::path(post, operation_id = "send_message", path = "/v1/runs/{run}/messages", request_body = SendMessage,
+    responses((status = 202, description = "the message is durable", body = Sent), (status = 403), (status = 409, description = "the id is that of another message or order, or the run has ended")))]
 pub(crate) async fn send(
     State(supervisor): Daemon,
     Path(run): Path<String>,
@@ -39,28 +46,76 @@ pub(crate) async fn send(
         Some(from) => format!("run {}", resolve(&supervisor, from).await?),
         None => "user".to_owned(),
     };
-    let before = snapshot_of(&supervisor, &id).await?.run;
+    let sent = deliver(&supervisor, caller, &id, message, from, text).await;
+    let sent = by_name(&supervisor, &id, sent).await?;
+    Ok((StatusCode::ACCEPTED, Json(sent)))
+}
+
+/// The same message comes once: its id is its own, and its text is the one that came first.
+async fn deliver(
+    supervisor: &Arc<Supervisor>,
+    caller: Caller,
+    id: &RunId,
+    message: String,
+    from: String,
+    text: String,
+) -> Answer<Sent> {
+    let before = snapshot_of(supervisor, id).await?.run;
     if let Some(taken) = before.orders.get(&message) {
         let done = taken.verb.done();
         let why = format!("the id {message:?} has {done} run {id} before, and is no message's");
         let hint = "choose a new id for each message";
         return Err(Refusal::new(Code::IdConflict, why).hint(hint));
     }
+    refuse_another(supervisor, &before, &message, &text).await?;
     let existed = before.inbox.has_had(&message);
     if !existed {
         refuse_ended(&before)?;
         refuse_full(&before)?;
+        refuse_deaf(&before)?;
     }
-    let by = caller.who(&supervisor).await?;
-    let sent = Input::Sent { message: message.clone(), from, text, by };
-    let after = tell(&supervisor, &id, sent).await?;
+    let by = caller.who(supervisor).await?;
+    let sent = Input::Sent { message: message.clone(), from, text: text.clone(), by };
+    let after = tell(supervisor, id, sent).await?;
+    refuse_another(supervisor, &after, &message, &text).await?;
     if !after.inbox.has_had(&message) {
         refuse_ended(&after)?;
         refuse_full(&after)?;
-        return Err(not_taken(&id));
+        return Err(not_taken(id));
     }
-    let reaches = reaches(&supervisor, &id, &message).await?;
-    Ok((StatusCode::ACCEPTED, Json(Sent { message, existed, reaches })))
+    let reaches = reaches(supervisor, id, &message).await?;
+    Ok(Sent { message, existed, reaches })
+}
+
+/// Under one id there is one message. The journal has it without secrets, so they are taken out of this one as well; those
+/// of a run that has ended are not known any more.
+async fn refuse_another(
+    supervisor: &Arc<Supervisor>,
+    run: &Arc<Run>,
+    message: &str,
+    text: &str,
+) -> Answer<()> {
+    if run.has_ended() || !run.inbox.has_had_another(message, text) {
+        return Ok(());
+    }
+    let (reader, of, said) = (supervisor.clone(), run.clone(), text.to_owned());
+    let plain =
+        blocking(move || Ok(redaction::without_secrets(&reader.ground, &of, said)?)).await?;
+    if !run.inbox.has_had_another(message, &plain) {
+        return Ok(());
+    }
+    let why = format!("the id {message:?} is that of another message to run {}", run.id);
+    let unread = run.inbox.unread.iter().find(|it| it.id == message);
+    let hint = match unread {
+        Some(it) => format!("it says {:?}; choose a new id for each message", short(&it.text)),
+        None => "choose a new id for each message".to_owned(),
+    };
+    Err(Refusal::new(Code::IdConflict, why).hint(hint))
+}
+
+/// The start of a text, for a message about it.
+fn short(text: &str) -> String {
+    outlast_engine::cut(text).unwrap_or_default()
 }
 
 /// An agent that is at work takes a message within this time, or after its next step.
@@ -97,7 +152,22 @@ async fn reaches(
     }))
 }
 
-#[utoipa::path(post, path = "/v1/runs/{run}/usage", params(("run" = String, Path)), request_body = ReportUsage,
+/// A plain command reads no messages while it runs.
+fn refuse_deaf(run: &Run) -> Answer<()> {
+    if !is_at_its_only_turn(run) {
+        return Ok(());
+    }
+    let message =
+        format!("{} is a command that runs once, and has no next turn to read a message", run.id);
+    Err(Refusal::new(Code::NoNextTurn, message).hint(
+        "agents of loops read messages; outlast run -t gives a command a terminal to type into",
+    ))
+}
+
+/// Reports what the live attempt has used so far
+///
+/// All of it, not the difference to the last report.
+#[utoipa::path(post, operation_id = "report_usage", path = "/v1/runs/{run}/usage", request_body = ReportUsage,
     responses((status = 202, description = "it counts; what makes no difference yet is not written down", body = Usage)))]
 pub(crate) async fn usage(
     State(supervisor): Daemon,

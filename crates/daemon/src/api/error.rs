@@ -18,6 +18,12 @@ fn status(code: Code) -> StatusCode {
     StatusCode::from_u16(code.status()).expect("every code has a status of HTTP")
 }
 
+/// The router names the methods that there are in `allow`.
+pub(crate) async fn wrong_method(method: axum::http::Method, uri: axum::http::Uri) -> Refusal {
+    Refusal::new(Code::WrongMethod, format!("{} does not take {method}", uri.path()))
+        .hint("GET /v1/openapi.json lists what there is")
+}
+
 pub(crate) async fn no_such_path(uri: axum::http::Uri) -> Refusal {
     Refusal::new(Code::UnknownPath, format!("there is no {}", uri.path()))
         .hint("GET /v1/openapi.json lists what there is")

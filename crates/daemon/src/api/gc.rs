@@ -1,16 +1,18 @@
 //! Removing what is not needed any longer.
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use outlast_wire::api::GcReport;
 use serde::Deserialize;
 
 use super::Daemon;
+use super::extract::Query;
 use crate::lanes::{Lane, in_lane};
 use crate::refusal::Answer;
-use crate::runs::gc::{Sweep, sweep};
+use crate::runs::gc::{Sweep, Workspaces, sweep};
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct GcQuery {
     /// Say what would go, and remove nothing.
     dry_run: Option<bool>,
@@ -18,12 +20,15 @@ pub(crate) struct GcQuery {
     older_than_ms: Option<u64>,
 }
 
-#[utoipa::path(post, path = "/v1/gc", params(GcQuery), responses((status = 200, body = GcReport)))]
+/// Removes ended runs that are past their retention
+///
+/// A run whose workspace holds work that would be lost is kept, and is named in the answer.
+#[utoipa::path(post, operation_id = "collect_garbage", path = "/v1/gc", params(GcQuery), responses((status = 200, description = "what was removed and what was kept", body = GcReport)))]
 pub(crate) async fn collect(
     State(supervisor): Daemon,
     Query(query): Query<GcQuery>,
 ) -> Answer<Json<GcReport>> {
-    let wanted =
-        Sweep { dry_run: query.dry_run.unwrap_or(false), older_than_ms: query.older_than_ms };
+    let dry_run = query.dry_run.unwrap_or(false);
+    let wanted = Sweep { dry_run, older_than_ms: query.older_than_ms, workspaces: Workspaces::Go };
     in_lane(Lane::Removals, move || Ok(Json(sweep(&supervisor, wanted)?))).await
 }

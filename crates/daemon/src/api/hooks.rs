@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +17,7 @@ use outlast_wire::codes::Code;
 use serde_json::{Map, Value, json};
 
 use super::Daemon;
+use super::extract::Path;
 use crate::refusal::Refusal;
 use crate::triggers;
 use crate::triggers::webhook::{self, Proof};
@@ -30,8 +31,11 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 /// Of a delivery's head, what its run is told.
 const TOLD: [&str; 4] = ["content-type", "user-agent", "x-github-event", "x-gitlab-event"];
 
-#[utoipa::path(post, path = "/hooks/{trigger}",
-    responses((status = 202, description = "it is kept, and a run will be made of it", body = Received), (status = 401, description = "not signed with the trigger's secret"), (status = 404), (status = 413), (status = 503, description = "try again later")))]
+/// Takes a delivery for a webhook trigger
+///
+/// Signed with the secret of the trigger. It is kept before it is answered; the run is made afterwards.
+#[utoipa::path(post, operation_id = "receive_delivery", path = "/hooks/{trigger}", request_body(content = Object, description = "up to 1 MiB of anything; JSON is what filters and tasks can look into"),
+    responses((status = 202, description = "it is stored, and starts a run", body = Received), (status = 401), (status = 404), (status = 408), (status = 413), (status = 503, description = "nothing was kept; `retry-after` says when to send it again")))]
 pub(crate) async fn receive(
     State(supervisor): Daemon,
     Path(name): Path<String>,
@@ -47,24 +51,24 @@ pub(crate) async fn receive(
         return too_large();
     }
     if entry.waiting >= MOST_WAITING {
-        return later("too much waits already", 60);
+        return later("too many deliveries are waiting", 60);
     }
     let Ok(Ok(_room)) =
         tokio::time::timeout(ROOM_WITHIN, supervisor.triggers.table.bodies.acquire()).await
     else {
-        return later("too much comes at once", 5);
+        return later("too many deliveries at once", 5);
     };
     let body = match tokio::time::timeout(BODY_WITHIN, to_bytes(body, LARGEST_BODY)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return too_large(),
-        Err(_) => return refuse(Code::Timeout, "the body did not come"),
+        Err(_) => return refuse(Code::Timeout, "the body did not arrive in time"),
     };
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let now = supervisor.ground.world.now();
     let secret = secret.as_deref().unwrap_or_default();
     let proof = webhook::proof(secret, &header, &body, supervisor.ground.world.now());
     let Some(proof) = proof.filter(|_| !secret.is_empty()) else {
-        let message = "it is not signed with the secret of this trigger";
+        let message = "not signed with the secret of this trigger";
         return refuse(Code::BadSignature, message);
     };
     let mark = (proof == Proof::OfBody && !equal_bodies).then(|| webhook::body_mark(&body));
@@ -89,8 +93,8 @@ pub(crate) async fn receive(
         Ok(new) => accepted(Received { delivery: id, duplicate: new == 0, filtered: false }),
         Err(Error::UnknownTrigger { .. }) => unknown(),
         Err(error) => {
-            tracing::error!(trigger = name, %error, "a delivery could not be kept");
-            later("it could not be kept", 30)
+            tracing::error!(trigger = name, %error, "a delivery could not be stored");
+            later("the delivery could not be stored", 30)
         }
     }
 }
@@ -104,7 +108,7 @@ fn unknown() -> Response {
 }
 
 fn too_large() -> Response {
-    refuse(Code::TooLarge, "a delivery has up to 1 MiB")
+    refuse(Code::TooLarge, "a delivery has at most 1 MiB")
 }
 
 /// Nothing was kept: the sender has to send it again.

@@ -7,15 +7,20 @@ mod at_turn;
 mod attach;
 mod budgets;
 mod callers;
+mod calls;
 mod client;
 mod control;
 pub(crate) mod creation;
 mod daemon;
+mod diff;
 mod doctor;
 pub(crate) mod error;
 mod events;
+mod extract;
 pub(crate) mod gc;
 mod hooks;
+mod inside;
+mod links;
 mod openapi;
 mod orders;
 mod output;
@@ -24,7 +29,10 @@ mod pause_all;
 mod probes;
 pub(crate) mod public;
 mod recover;
+mod report;
+mod rewind;
 pub(crate) mod runs;
+mod search;
 mod sinks;
 mod transcript;
 mod tree;
@@ -87,7 +95,7 @@ macro_rules! routes {
         pub(crate) const ROUTES: &[(&str, &str)] = &[$((stringify!($method), $path)),*];
 
         fn router(supervisor: Arc<Supervisor>) -> Router {
-            Router::new()$(.route($path, axum::routing::$method($handler)))*.fallback(error::no_such_path).with_state(supervisor)
+            Router::new()$(.route($path, axum::routing::$method($handler)))*.layer(creation::body_limit()).fallback(error::no_such_path).method_not_allowed_fallback(error::wrong_method).with_state(supervisor)
         }
     };
 }
@@ -99,12 +107,15 @@ routes! {
     get "/v1/version" => daemon::version;
     get "/v1/daemon" => daemon::status;
     post "/v1/daemon/stop" => daemon::stop;
+    post "/v1/daemon/restart" => daemon::restart;
     post "/v1/daemon/handover" => daemon::handover;
     post "/v1/daemon/pause" => pause_all::pause_all;
     post "/v1/daemon/resume" => pause_all::resume_all;
     get "/v1/orders" => pause_all::list;
     get "/v1/budgets" => budgets::list;
+    get "/v1/spend" => budgets::spend;
     get "/v1/doctor" => doctor::examine;
+    get "/v1/report" => report::night;
     post "/v1/gc" => gc::collect;
     post "/v1/recover" => recover::recover;
     get "/v1/sinks" => sinks::list;
@@ -113,6 +124,7 @@ routes! {
     get "/v1/openapi.json" => openapi::document;
     get "/v1/runs" => runs::list;
     get "/v1/watch" => watch::watch;
+    get "/v1/events" => events::list_all;
     post "/v1/runs" => creation::create;
     get "/v1/runs/{run}" => runs::show;
     delete "/v1/runs/{run}" => runs::remove;
@@ -121,15 +133,33 @@ routes! {
     post "/v1/runs/{run}/answer" => orders::answer;
     post "/v1/runs/{run}/pause" => orders::pause;
     post "/v1/runs/{run}/resume" => orders::resume;
+    post "/v1/runs/{run}/raise" => orders::raise;
+    post "/v1/runs/{run}/rerun" => creation::rerun;
+    post "/v1/runs/{run}/restore" => rewind::restore;
+    post "/v1/runs/{run}/fork" => rewind::fork;
+    post "/v1/runs/{run}/merge" => rewind::merge;
+    get "/v1/runs/{run}/pr" => rewind::pull_request;
     post "/v1/runs/{run}/usage" => control::usage;
     post "/v1/runs/{run}/turn" => at_turn::at_turn;
+    post "/v1/runs/{run}/notes" => inside::note;
+    get "/v1/runs/{run}/tools" => inside::tools;
+    get "/v1/runs/{run}/calls" => calls::list;
+    post "/v1/runs/{run}/calls" => calls::begin;
+    post "/v1/runs/{run}/calls/result" => calls::end;
+    post "/v1/runs/{run}/calls/resolve" => calls::resolve;
+    get "/v1/runs/{run}/turns" => turns::list;
     get "/v1/runs/{run}/turns/{turn}" => turns::show;
     get "/v1/runs/{run}/tree" => tree::tree;
+    get "/v1/runs/{run}/diff" => diff::diff;
+    get "/v1/runs/{run}/children" => tree::children;
     get "/v1/runs/{run}/wait" => runs::wait;
     get "/v1/runs/{run}/events" => events::list;
     get "/v1/runs/{run}/output" => output::read;
+    get "/v1/runs/{run}/output/search" => search::search;
     get "/v1/runs/{run}/transcript" => transcript::read;
     get "/v1/runs/{run}/attach" => attach::attach;
+    get "/v1/links/{token}" => links::show;
+    post "/v1/links/{token}" => links::press;
     get "/v1/triggers" => triggers::list;
     post "/v1/triggers" => triggers::add;
     get "/v1/triggers/{trigger}" => triggers::show;

@@ -4,17 +4,18 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use outlast_engine::{RunId, Time, Tree};
-use outlast_home::layout::AttemptDir;
+use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_wire::api::{FRAMES, OutputFrame};
 use outlast_wire::codes::Code;
 use outlast_wire::output::Stream;
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use tokio::sync::{mpsc, watch};
 
 use super::Daemon;
+use super::extract::{Path, Query};
 use crate::lanes::blocking;
 use crate::mailbox::Following;
 use crate::mailbox::Handle;
@@ -40,23 +42,31 @@ use crate::world::files;
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct OutputQuery {
+    /// Only this turn.
     turn: Option<u32>,
+    /// Only this attempt of each turn.
     attempt: Option<u32>,
     /// The first byte, within the first attempt that is sent.
     offset: Option<u64>,
     /// Go on until the run has ended.
     follow: Option<bool>,
-    /// Only the last lines, of the last attempt.
+    /// Only the last lines, of all attempts together.
     tail: Option<u64>,
     /// Only what arrived at this time or later (RFC 3339).
     since: Option<String>,
     /// `stdout` or `stderr`.
     stream: Option<String>,
+    /// At most so many bytes; then the answer ends.
+    limit: Option<u64>,
 }
 
-#[utoipa::path(get, path = "/v1/runs/{run}/output", params(("run" = String, Path), OutputQuery),
-    responses((status = 200, description = "the bytes as they were printed; or frames, if `application/vnd.outlast.output` is accepted")))]
+/// Returns the output of a run, or follows it
+///
+/// Read from the files of its attempts, from any byte on.
+#[utoipa::path(get, operation_id = "read_output", path = "/v1/runs/{run}/output", params(OutputQuery),
+    responses((status = 200, description = "the bytes as they were printed; or frames, if `application/vnd.outlast.output` is accepted", content((String = "application/octet-stream"), (String = "application/vnd.outlast.output")))))]
 pub(crate) async fn read(
     State(supervisor): Daemon,
     Path(run): Path<String>,
@@ -91,10 +101,11 @@ pub(super) async fn stream_of(
     if attempts.is_empty() && (wanted.turn.is_some() || wanted.attempt.is_some()) && !wanted.follow
     {
         return Err(Refusal::new(Code::UnknownAttempt, format!("run {id} has no such attempt"))
-            .hint(format!("`outlast events {id}` lists them")));
+            .hint(format!("outlast events {id}")));
     }
     let (send, receive) = mpsc::channel(4);
-    let feed = Feed { supervisor, id, wanted, is_framed, heard, send };
+    let left = AtomicU64::new(wanted.limit.unwrap_or(u64::MAX));
+    let feed = Feed { supervisor, id, wanted, is_framed, heard, left, send };
     #[expect(clippy::disallowed_methods, reason = "ends when its client goes or the output does")]
     let _feeder = tokio::spawn(feed.run());
     let chunks = stream::unfold(receive, |mut receive| async {
@@ -132,9 +143,18 @@ pub(super) struct Wanted {
     pub(super) tail: Option<u64>,
     pub(super) since: Option<Time>,
     pub(super) stream: Option<Stream>,
+    pub(super) limit: Option<u64>,
 }
 
 impl Wanted {
+    /// The file that is read, if the attempt has it.
+    fn open(&self, dir: &AttemptDir) -> std::io::Result<Option<Reader>> {
+        match self.what {
+            What::Output => Reader::open(dir),
+            What::Transcript => Reader::of_transcript(dir),
+        }
+    }
+
     fn parse(query: &OutputQuery) -> Answer<Self> {
         let stream = match query.stream.as_deref() {
             None => None,
@@ -157,6 +177,7 @@ impl Wanted {
             tail: query.tail,
             since,
             stream,
+            limit: query.limit,
         })
     }
 }
@@ -169,7 +190,7 @@ fn time(text: &str) -> Answer<Time> {
 
 /// The attempts that have a directory, or have started as the journal says, and are wanted, in order. A directory
 /// that cannot be read, for want of a descriptor perhaps, is not one without attempts.
-fn attempts(
+pub(super) fn attempts(
     supervisor: &Supervisor,
     id: &RunId,
     wanted: &Wanted,
@@ -188,13 +209,46 @@ fn attempts(
         .collect();
     attempts.sort_unstable();
     attempts.dedup();
-    if wanted.tail.is_some() && attempts.len() > 1 {
-        attempts.drain(..attempts.len() - 1);
-    }
     Ok(attempts)
 }
 
-/// The client has gone, or cannot be told more.
+/// Where the last lines begin that are wanted: in the first of the attempts that are left, with so many lines of it.
+fn tail_of(
+    run: &RunDir,
+    wanted: &Wanted,
+    mut attempts: VecDeque<(u32, u32)>,
+) -> std::io::Result<Beginning> {
+    let Some(mut left) = wanted.tail else { return Ok(Beginning { attempts, tail: None }) };
+    let (mut first, mut lines) = (attempts.len().saturating_sub(1), left);
+    for (index, (turn, attempt)) in attempts.iter().enumerate().rev() {
+        (first, lines) = (index, left);
+        let found = match wanted.open(&run.attempt(*turn, *attempt))? {
+            Some(mut reader) => reader.seek_tail(left, wanted.stream)?,
+            None => 0,
+        };
+        left -= found.min(left);
+        if left == 0 {
+            break;
+        }
+    }
+    attempts.drain(..first);
+    Ok(Beginning { attempts, tail: Some(lines) })
+}
+
+/// What is sent first: these attempts, and of the first of them no more than the last lines.
+struct Beginning {
+    attempts: VecDeque<(u32, u32)>,
+    tail: Option<u64>,
+}
+
+/// Where the output of an attempt is entered.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    is_first: bool,
+    tail: Option<u64>,
+}
+
+/// The client has gone, cannot be told more, or has as many bytes as it asked for.
 struct Gone;
 
 struct Feed {
@@ -203,6 +257,8 @@ struct Feed {
     wanted: Wanted,
     is_framed: bool,
     heard: Arc<Mutex<Heard>>,
+    /// Bytes that may still be sent.
+    left: AtomicU64,
     send: mpsc::Sender<Result<Bytes, std::io::Error>>,
 }
 
@@ -210,14 +266,14 @@ impl Feed {
     async fn run(self) {
         let handle = self.supervisor.handle(&self.id);
         let _following = handle.clone().filter(|_| self.wanted.follow).map(Following::new);
-        if self.feed(handle).await.is_ok() {
+        if self.feed(handle).await.is_ok() || self.left.load(Ordering::Relaxed) == 0 {
             let _gone = self.frame(&OutputFrame::End, &[]).await;
         }
     }
 
     async fn feed(&self, mut handle: Option<Handle>) -> Result<(), Gone> {
         let mut last = None;
-        let mut known = VecDeque::new();
+        let Beginning { attempts: mut known, mut tail } = self.beginning().await?;
         loop {
             let is_run_over = handle
                 .as_ref()
@@ -227,11 +283,14 @@ impl Feed {
             }
             match known.pop_front() {
                 Some(attempt) => {
-                    self.attempt(attempt, last.is_none(), &mut handle).await?;
+                    let entry = Entry { is_first: last.is_none(), tail: tail.take() };
+                    self.attempt(attempt, entry, &mut handle).await?;
                     last = Some(attempt);
                 }
                 None if is_run_over || !self.wanted.follow => return Ok(()),
                 None => {
+                    // What comes from now on is wanted whole.
+                    tail = None;
                     let handle = handle.as_mut().expect("a run without a conductor is over");
                     let seen = handle.snapshot.borrow_and_update().run.seq();
                     self.until(handle.snapshot.clone(), |snapshot| snapshot.run.seq() > seen)
@@ -239,6 +298,13 @@ impl Feed {
                 }
             }
         }
+    }
+
+    async fn beginning(&self) -> Result<Beginning, Gone> {
+        let known = self.attempts_after(None).await?;
+        let run = self.supervisor.ground.layout.run(self.id.as_str());
+        let wanted = self.wanted.clone();
+        self.blocking(move || tail_of(&run, &wanted, known)).await
     }
 
     /// Looked for only when all that were known are sent: a loop may have had thousands.
@@ -257,7 +323,7 @@ impl Feed {
     async fn attempt(
         &self,
         attempt: (u32, u32),
-        is_first: bool,
+        entry: Entry,
         handle: &mut Option<Handle>,
     ) -> Result<(), Gone> {
         let (turn, number) = attempt;
@@ -274,7 +340,7 @@ impl Feed {
             let mut bytes = handle.as_ref().map(|handle| handle.output.bytes.subscribe());
             reader = match reader {
                 Some(reader) => Some(reader),
-                None => self.begin(attempt, is_first, is_settled).await?,
+                None => self.begin(attempt, entry, is_settled).await?,
             };
             if let Some(open) = reader {
                 let drained = self.drain(open).await?;
@@ -299,10 +365,10 @@ impl Feed {
     async fn begin(
         &self,
         attempt: (u32, u32),
-        is_first: bool,
+        entry: Entry,
         is_settled: bool,
     ) -> Result<Option<Reader>, Gone> {
-        let reader = self.open(attempt, is_first, is_settled).await?;
+        let reader = self.open(attempt, entry, is_settled).await?;
         if reader.as_ref().is_some_and(Reader::is_damaged) {
             self.damaged().await?;
         }
@@ -318,22 +384,20 @@ impl Feed {
     async fn open(
         &self,
         (turn, attempt): (u32, u32),
-        is_first: bool,
+        entry: Entry,
         is_settled: bool,
     ) -> Result<Option<Reader>, Gone> {
         let dir = self.supervisor.ground.layout.run(self.id.as_str()).attempt(turn, attempt);
         let wanted = self.wanted.clone();
         self.blocking(move || {
-            let opened = match wanted.what {
-                What::Output => Reader::open(&dir)?,
-                What::Transcript => Reader::of_transcript(&dir)?,
-            };
-            let Some(reader) = opened else { return Ok(None) };
+            let Some(reader) = wanted.open(&dir)? else { return Ok(None) };
             let mut reader = if is_settled { reader.settled()? } else { reader };
             match wanted {
-                Wanted { tail: Some(lines), stream, .. } => reader.seek_tail(lines, stream)?,
+                Wanted { stream, .. } if let Some(lines) = entry.tail => {
+                    reader.seek_tail(lines, stream)?;
+                }
                 Wanted { since: Some(since), .. } => reader.seek_time(since)?,
-                Wanted { offset: Some(offset), .. } if is_first => reader.seek(offset)?,
+                Wanted { offset: Some(offset), .. } if entry.is_first => reader.seek(offset)?,
                 _ => {}
             }
             Ok(Some(reader))
@@ -361,8 +425,15 @@ impl Feed {
                 Piece::Gap { from, to } => self.gap(from, to).await?,
                 Piece::Data { stream, .. }
                     if !is_damaged && self.wanted.stream.is_some_and(|only| only != stream) => {}
-                Piece::Data { offset, stream, at, bytes } => {
+                Piece::Data { offset, stream, at, mut bytes } => {
+                    let left = self.left.load(Ordering::Relaxed);
+                    bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
                     self.frame(&OutputFrame::Data { offset, stream, at_ms: at.0 }, &bytes).await?;
+                    let left = left.saturating_sub(bytes.len() as u64);
+                    self.left.store(left, Ordering::Relaxed);
+                    if left == 0 {
+                        return Err(Gone);
+                    }
                 }
             }
         }

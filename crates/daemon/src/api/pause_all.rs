@@ -31,9 +31,11 @@ const FOLLOWED_WITHIN: Duration = Duration::from_secs(10);
 
 type Done = Answer<(StatusCode, Json<HoldView>)>;
 
-/// Has every run rest after the turn it is at, and every new one before its first, until it is taken back.
-#[utoipa::path(post, path = "/v1/daemon/pause", request_body(content = PauseAll, description = "may be left out"),
-    responses((status = 202, description = "this order is durable", body = HoldView), (status = 403, description = "the caller is inside a run"), (status = 409, description = "the id is another order's")))]
+/// Pauses every run
+///
+/// Every run rests after the turn it is at, and every new one before its first, until it is taken back.
+#[utoipa::path(post, operation_id = "pause_all", path = "/v1/daemon/pause", request_body(content = Option<PauseAll>, description = "may be left out"),
+    responses((status = 202, description = "this order is durable", body = HoldView), (status = 403), (status = 409, description = "the id is another order's")))]
 pub(crate) async fn pause_all(
     State(supervisor): Daemon,
     caller: Caller,
@@ -44,9 +46,11 @@ pub(crate) async fn pause_all(
     order(supervisor, caller, verb, asked.id).await
 }
 
-/// Lets every run go on that rests only because of `pause --all`.
-#[utoipa::path(post, path = "/v1/daemon/resume", request_body(content = ResumeAll, description = "may be left out"),
-    responses((status = 202, description = "this order is durable", body = HoldView), (status = 403, description = "the caller is inside a run"), (status = 409, description = "the id is another order's")))]
+/// Resumes every run that was paused with all
+///
+/// A run that was paused by itself, or that is blocked, rests on.
+#[utoipa::path(post, operation_id = "resume_all", path = "/v1/daemon/resume", request_body(content = Option<ResumeAll>, description = "may be left out"),
+    responses((status = 202, description = "this order is durable", body = HoldView), (status = 403), (status = 409, description = "the id is another order's")))]
 pub(crate) async fn resume_all(
     State(supervisor): Daemon,
     caller: Caller,
@@ -55,8 +59,10 @@ pub(crate) async fn resume_all(
     order(supervisor, caller, Verb::ResumeAll, given(body)?.id).await
 }
 
-/// The last orders to the daemon itself, the oldest first. Those to a run are in its events.
-#[utoipa::path(get, path = "/v1/orders", responses((status = 200, body = [OrderView])))]
+/// Lists the last orders to the daemon itself, the oldest first
+///
+/// Orders to a run are in its events.
+#[utoipa::path(get, operation_id = "list_orders", path = "/v1/orders", responses((status = 200, description = "the orders", body = [OrderView])))]
 pub(crate) async fn list(State(supervisor): Daemon) -> Json<Vec<OrderView>> {
     Json(supervisor.orders.views())
 }
@@ -81,12 +87,14 @@ async fn take(
     by: Option<By>,
 ) -> Answer<HoldView> {
     let turn = supervisor.orders.turn().await;
-    let existed = supervisor.orders.find(&id, verb, None)?.is_some();
+    let existed = supervisor.orders.find(&id, verb, None, None)?.is_some();
+    let held_before = supervisor.held_since().map(view::rfc3339);
     if !existed {
         let wanted =
             if verb == Verb::ResumeAll { engine::PauseAll::Off } else { engine::PauseAll::On };
         let at_ms = supervisor.ground.world.now().0;
-        let taken = Taken { id: id.clone(), verb, trigger: None, trigger_id: None, by, at_ms };
+        let taken =
+            Taken { id: id.clone(), verb, trigger: None, trigger_id: None, by, at_ms, said: None };
         tracing::info!(
             order = id,
             verb = verb.word(),
@@ -108,7 +116,7 @@ async fn take(
     };
     let held_since = supervisor.held_since().map(view::rfc3339);
     let superseded = superseded.map(|word| word.view());
-    Ok(HoldView { held_since, runs, order: Some(id), existed, superseded })
+    Ok(HoldView { held_since, held_before, runs, order: Some(id), existed, superseded })
 }
 
 /// How many runs have followed the word that holds.

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use outlast_wire::codes::Code;
 
-use super::{hooks, probes};
+use super::{error, hooks, probes};
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
 
@@ -30,6 +30,7 @@ pub(crate) fn router(supervisor: Arc<Supervisor>, token: Option<String>) -> Rout
         .route("/metrics", get(metrics))
         .route("/hooks/{trigger}", post(hooks::receive))
         .fallback(nothing_else)
+        .method_not_allowed_fallback(error::wrong_method)
         .with_state(supervisor)
 }
 

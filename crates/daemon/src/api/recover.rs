@@ -16,8 +16,11 @@ use crate::refusal::{Answer, bad_request};
 use crate::runs::callers::{Caller, Right};
 use crate::runs::find::{resolve, snapshot_of};
 
-#[utoipa::path(post, path = "/v1/recover", request_body = RecoverRuns,
-    responses((status = 200, description = "what was rebuilt, and what is kept as it is", body = RecoverReport)))]
+/// Rebuilds runs that the journal lacks
+///
+/// From the directories of the runs, which the journal has forgotten or stands behind.
+#[utoipa::path(post, operation_id = "recover_runs", path = "/v1/recover", request_body = RecoverRuns,
+    responses((status = 200, description = "what was rebuilt, and what is kept as it is", body = RecoverReport), (status = 403), (status = 404), (status = 409)))]
 pub(crate) async fn recover(
     State(supervisor): Daemon,
     caller: Caller,
@@ -43,7 +46,7 @@ pub(crate) async fn recover(
                 Code::NothingToRecover,
                 format!("the journal knows run {id} as it is"),
             );
-            return Err(refusal.hint(format!("look at it with `outlast show {id}`")));
+            return Err(refusal.hint(format!("outlast show {id}")));
         }
         wanted.insert(id);
     }

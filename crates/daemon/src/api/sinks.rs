@@ -1,4 +1,4 @@
-//! Sinks: which there are and how telling them goes, trying one out, and letting one be told again.
+//! Sinks: which there are and how delivery goes, a test of one, and delivery to one that was given up on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,23 +8,27 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use outlast_store::{Change, SinkState};
 use outlast_wire::api::{NamedSink, SinkRow, SinkTested};
+use outlast_wire::codes::Code;
 use outlast_workflow::notify::{Sink, shown};
 
 use super::Daemon;
 use crate::lanes::blocking;
 use crate::notify::{self, Outcome};
-use crate::refusal::{Answer, bad_request};
+use crate::refusal::{Answer, Refusal, bad_request};
 use crate::supervisor::Supervisor;
 use crate::view::rfc3339;
 
-#[utoipa::path(get, path = "/v1/sinks", responses((status = 200, body = [SinkRow])))]
+/// Lists the sinks
+///
+/// Every sink of the config, and every other that something was delivered to or waits for.
+#[utoipa::path(get, operation_id = "list_sinks", path = "/v1/sinks", responses((status = 200, description = "the sinks", body = [SinkRow])))]
 pub(crate) async fn list(State(supervisor): Daemon) -> Answer<Json<Vec<SinkRow>>> {
     Ok(Json(blocking(move || rows(&supervisor)).await?))
 }
 
 /// Every sink of the config, and every other that something was told or is to be told.
 fn rows(supervisor: &Supervisor) -> Answer<Vec<SinkRow>> {
-    let config = supervisor.config().map_err(|problems| notify::unreadable(&problems))?;
+    let config = supervisor.config().map_err(|refused| notify::unreadable(&refused))?;
     let states = supervisor.ground.store.sink_states()?;
     let mut states: BTreeMap<String, SinkState> =
         states.into_iter().map(|state| (state.sink.clone(), state)).collect();
@@ -68,15 +72,20 @@ fn row(name: &str, sink: Option<&Sink>, state: Option<SinkState>) -> SinkRow {
     row
 }
 
-#[utoipa::path(post, path = "/v1/sinks/test", request_body = NamedSink,
-    responses((status = 200, description = "it was tried; whether it worked is in the answer", body = SinkTested)))]
+/// Sends a test notice to a sink
+///
+/// A sink that takes it is used again for everything that waits for it.
+#[utoipa::path(post, operation_id = "test_sink", path = "/v1/sinks/test", request_body = NamedSink,
+    responses((status = 200, description = "a test was sent; whether it was delivered is in the answer", body = SinkTested), (status = 404)))]
 pub(crate) async fn test(
     State(supervisor): Daemon,
     body: Result<Json<NamedSink>, JsonRejection>,
 ) -> Answer<Json<SinkTested>> {
-    let Json(NamedSink { sink }) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
+    let Json(NamedSink { sink, dir }) =
+        body.map_err(|rejection| bad_request(rejection.body_text()))?;
+    let sink = meant(&supervisor, sink).await?;
     let found = known(&supervisor, &sink)?;
-    let (id, outcome) = supervisor.notices.test(&found).await?;
+    let (id, outcome) = supervisor.notices.test(&sink, &found, dir.as_deref()).await?;
     let (delivered, detail) = match outcome {
         Outcome::Delivered { said } => (true, said),
         Outcome::Refused { why, .. }
@@ -92,13 +101,18 @@ pub(crate) async fn test(
     Ok(Json(SinkTested { sink: shown(&sink), kind, delivered, id, detail }))
 }
 
-#[utoipa::path(post, path = "/v1/sinks/enable", request_body = NamedSink,
-    responses((status = 200, description = "whatever waits for it is told", body = SinkRow)))]
+/// Delivers to a sink again
+///
+/// Forgets what was wrong with the sink and delivers what waits for it.
+#[utoipa::path(post, operation_id = "enable_sink", path = "/v1/sinks/enable", request_body = NamedSink,
+    responses((status = 200, description = "what waits for it is delivered", body = SinkRow), (status = 404)))]
 pub(crate) async fn enable(
     State(supervisor): Daemon,
     body: Result<Json<NamedSink>, JsonRejection>,
 ) -> Answer<Json<SinkRow>> {
-    let Json(NamedSink { sink }) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
+    let Json(NamedSink { sink, .. }) =
+        body.map_err(|rejection| bad_request(rejection.body_text()))?;
+    let sink = meant(&supervisor, sink).await?;
     let found = known(&supervisor, &sink)?;
     let_go(&supervisor, &sink).await?;
     let (store, name) = (supervisor.ground.store.clone(), sink.clone());
@@ -119,7 +133,27 @@ async fn let_go(supervisor: &Arc<Supervisor>, sink: &str) -> Answer<()> {
     Ok(())
 }
 
+/// The address of a sink that is named as lists show it, without what may be secret in it.
+async fn meant(supervisor: &Arc<Supervisor>, sink: String) -> Answer<String> {
+    if !sink.contains('…') {
+        return Ok(sink);
+    }
+    let (store, wanted) = (supervisor.ground.store.clone(), sink.clone());
+    let states = blocking(move || Ok(store.sink_states()?)).await?;
+    let mut found =
+        states.into_iter().map(|state| state.sink).filter(|address| shown(address) == wanted);
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(one),
+        (Some(_), Some(_)) => Err(Refusal::new(
+            Code::BadSink,
+            format!("{sink} is ambiguous: several addresses are shown so"),
+        )
+        .hint("write the whole address")),
+        (None, _) => Ok(sink),
+    }
+}
+
 fn known(supervisor: &Supervisor, sink: &str) -> Answer<Sink> {
-    let config = supervisor.config().map_err(|problems| notify::unreadable(&problems))?;
+    let config = supervisor.config().map_err(|refused| notify::unreadable(&refused))?;
     notify::known(&config, sink)
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Daemon;
+use super::extract::Query;
 use super::runs;
 use crate::activity;
 use crate::lanes::{Lane, blocking};
@@ -26,8 +27,8 @@ use crate::mailbox::Following;
 use crate::mailbox::Handle;
 use crate::refusal::{Answer, Refusal};
 use crate::supervisor::Supervisor;
+use crate::view;
 use crate::watchers::Watcher;
-use crate::{tail, view};
 
 /// How many ended runs are listed, unless others are asked for, and at most.
 const ENDED: usize = 500;
@@ -41,13 +42,17 @@ const LINE_PACE: Duration = Duration::from_millis(400);
 const AGENT_PACE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct WatchQuery {
     /// How many of the ended runs are listed, the newest first.
     ended: Option<usize>,
 }
 
-#[utoipa::path(get, path = "/v1/watch", params(WatchQuery),
-    responses((status = 200, description = "server-sent events, the data of each a `WatchNews`: `hello`, the `row` of every open run and of the newest ended ones, `listed`, and from then on a `row` whenever one has changed and `gone` when it was removed", body = WatchNews)))]
+/// Streams the runs as they change, for screens
+///
+/// The whole list first, then a row for each run that looks different.
+#[utoipa::path(get, operation_id = "watch_runs", path = "/v1/watch", params(WatchQuery),
+    responses((status = 200, description = "server-sent events, the data of each a `WatchNews`: `hello`, the `row` of every open run and of the newest ended ones, `listed`, and from then on a `row` whenever one has changed and `gone` when it was removed", body = WatchNews, content_type = "text/event-stream")))]
 pub(crate) async fn watch(State(supervisor): Daemon, Query(query): Query<WatchQuery>) -> Response {
     let (send, receive) = mpsc::channel(16);
     // Watched before it is listed, so that nothing can come between.
@@ -185,11 +190,9 @@ fn row_of(supervisor: &Supervisor, id: &RunId) -> Answer<Option<RunRow>> {
             }
         },
     };
-    let last_line = (row.attempt > 0)
-        .then(|| supervisor.ground.layout.run(id.as_str()).attempt(row.turn, row.attempt))
-        .and_then(|dir| tail::last_line(&dir));
-    let doing = runs::doing(supervisor, &row);
-    Ok(Some(RunRow { last_line, ..view::row(row, doing) }))
+    let last_line = runs::last_line(supervisor, &row);
+    let doing = runs::doing(supervisor, &row).with_last_line(last_line);
+    Ok(Some(view::row(row, doing)))
 }
 
 /// A task for each run whose output is looked at; all end with this.

@@ -131,8 +131,9 @@ fn lost(count: u64) -> String {
 }
 
 fn open(path: &Path) -> io::Result<Current> {
-    let mut file =
-        OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600);
+    let mut file = outlast_home::regular::open_with(&mut options, path)?;
     let bytes = file.metadata()?.len();
     let is_torn = bytes > 0 && last_byte(&mut file, bytes)? != b'\n';
     Ok(Current { file, bytes, is_torn, lost: 0 })

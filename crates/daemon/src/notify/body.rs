@@ -1,12 +1,13 @@
 //! The words of a notice: what the run knows of itself, and the last lines of its output. And of a batch, and of
 //! a test.
 
-use outlast_engine::{Notice, Run, StateName, Time};
+use outlast_engine::{Notice, NoticeKind, Run, StateName, Time};
 use outlast_home::layout::Layout;
 use outlast_store::Waiting;
 use outlast_wire::api;
 
 use super::text;
+use crate::world::host;
 use crate::{tail, view};
 use outlast_conduct::fenced_run::Tell;
 
@@ -34,6 +35,13 @@ impl Tell for Words<'_> {
             summary: notice.summary.as_ref().map(|summary| text::clipped(summary, SUMMARY)),
             turn: notice.turn,
             output_tail: self.tail(run, notice),
+            usage: Some(view::usage(run)),
+            duration_ms: run.started_at.map(|start| notice.at.ms_since(start)),
+            host: Some(host::name()),
+            question: question(run, notice).map(|text| text::clipped(&text, SUMMARY)),
+            dir: Some(run.spec.asked_in.as_ref().unwrap_or(&run.spec.dir).clone()),
+            asks: asks(run, notice),
+            links: None,
         };
         let told = api::Notice {
             id: notice.id.clone(),
@@ -52,6 +60,29 @@ impl Words<'_> {
         }
         let dir = self.layout.run(run.id.as_str()).attempt(notice.turn, notice.attempt);
         tail::of_output(&dir, TAIL)
+    }
+}
+
+/// The question that a person is asked by this notice.
+fn asks(run: &Run, notice: &Notice) -> Option<api::NoticeAsks> {
+    question(run, notice)?;
+    let open = run.asks()?;
+    Some(api::NoticeAsks { seq: open.seq, kind: open.kind.word().to_owned() })
+}
+
+/// What a person is asked by this notice.
+fn question(run: &Run, notice: &Notice) -> Option<String> {
+    match notice.kind {
+        NoticeKind::Asked => notice.summary.clone(),
+        NoticeKind::Blocked => view::blocked(run)?.question,
+        NoticeKind::Completed
+        | NoticeKind::Failed
+        | NoticeKind::Stopped
+        | NoticeKind::Exhausted
+        | NoticeKind::Warning
+        | NoticeKind::Matched
+        | NoticeKind::Heartbeat
+        | NoticeKind::Emitted => None,
     }
 }
 
@@ -125,9 +156,16 @@ impl Telling {
                 state: StateName::Completed.into(),
                 reason_code: None,
                 exit: None,
-                summary: Some("this is a test of outlast sink test".to_owned()),
+                summary: Some("a test, sent by outlast sink test".to_owned()),
                 turn: 0,
                 output_tail: String::new(),
+                usage: None,
+                duration_ms: None,
+                host: Some(host::name()),
+                question: None,
+                dir: None,
+                asks: None,
+                links: None,
             },
         };
         Self {
@@ -136,6 +174,31 @@ impl Telling {
             run: notice.data.run.clone(),
             body: serde_json::to_string(&notice).expect("a notice is plain data"),
             content: Content::One(Box::new(notice)),
+        }
+    }
+
+    /// The same with links that answer its question, for a sink that may have them.
+    pub(super) fn linked(&self, links: api::NoticeLinks) -> Self {
+        let Content::One(notice) = &self.content else { return self.clone() };
+        let mut notice = notice.clone();
+        notice.data.links = Some(links);
+        let body = serde_json::to_string(&notice).expect("a notice is plain data");
+        Self { body, content: Content::One(notice), ..self.clone() }
+    }
+
+    /// The notice, if it is one.
+    pub(super) fn notice(&self) -> Option<&api::Notice> {
+        match &self.content {
+            Content::One(notice) => Some(notice),
+            Content::Many(_) => None,
+        }
+    }
+
+    /// The directory that the run of one notice was started in.
+    pub(super) fn dir(&self) -> Option<&str> {
+        match &self.content {
+            Content::One(notice) => notice.data.dir.as_deref(),
+            Content::Many(_) => None,
         }
     }
 
@@ -158,4 +221,32 @@ impl Telling {
 fn read(waiting: &Waiting) -> Result<api::Notice, String> {
     serde_json::from_str(&waiting.body)
         .map_err(|error| format!("notice {} cannot be read: {error}", waiting.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_that_an_older_version_left_is_told_as_it_is() {
+        let body = r#"{"id":"k3m/t1.a1/9","type":"run.failed","timestamp":"2026-11-15T12:00:00Z","data":{"run":"k3m",
+            "name":"nightly","state":"failed","reason_code":null,"exit":{"code":3},"summary":"no","turn":1,"output_tail":""}}"#;
+        let waiting = Waiting {
+            id: "k3m/t1.a1/9".to_owned(),
+            run: outlast_engine::RunId("k3m".to_owned()),
+            kind: "run.failed".to_owned(),
+            at: Time(0),
+            body: body.to_owned(),
+            tries: 0,
+            next_at: None,
+            since: None,
+            batch: None,
+        };
+        let telling = Telling::one(&waiting).expect("it is read");
+        assert_eq!((telling.body.as_str(), telling.dir()), (body, None));
+        assert_eq!(
+            (telling.title(), telling.message()),
+            ("nightly failed: exit 3".to_owned(), "no".to_owned())
+        );
+    }
 }

@@ -12,39 +12,43 @@ const MOST_TOLD: usize = 200;
 
 pub(super) async fn send(
     ground: &Ground,
-    line: &str,
+    (line, dir): (&str, &str),
     telling: &Telling,
     within: Duration,
 ) -> Outcome {
     let call = Call {
         argv: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()],
         stdin: format!("{}\n", telling.body).into_bytes(),
-        around: named(telling),
+        around: named(telling, dir),
         rules: ground.settings.secret_rules(),
         most_stdout: 0,
     };
     outcome(command::call(&ground.exe, call, within).await)
 }
 
-/// What a command finds in its environment.
-pub(super) fn named(telling: &Telling) -> Around {
+/// Where a command runs, and what it finds in its environment.
+pub(super) fn named(telling: &Telling, dir: &str) -> Around {
     let env = vec![
         ("OUTLAST_NOTICE_ID", telling.id.clone()),
         ("OUTLAST_NOTICE_TYPE", telling.kind.clone()),
         ("OUTLAST_NOTICE_RUN", telling.run.clone()),
     ];
-    Around::Daemon { env }
+    Around::Daemon { dir: dir.to_owned(), env }
 }
 
 pub(super) fn outcome(ended: std::io::Result<Ended>) -> Outcome {
     match ended {
         Ok(Ended::Exited { status, .. }) if status.success() => {
-            Outcome::Delivered { said: "it exited with 0".to_owned() }
+            Outcome::Delivered { said: "exit code 0".to_owned() }
         }
         Ok(Ended::Exited { status, stderr, .. }) => {
             let said = text::one_line(&text::clipped(stderr.trim(), MOST_TOLD));
             let colon = if said.is_empty() { "" } else { ": " };
-            Outcome::failed(format!("{status}{colon}{said}"))
+            let how = match status.code() {
+                Some(code) => format!("exit code {code}"),
+                None => status.to_string(),
+            };
+            Outcome::failed(format!("{how}{colon}{said}"))
         }
         Ok(Ended::TooSlow { after }) => {
             Outcome::failed(format!("it took longer than {} ms and was killed", after.as_millis()))

@@ -12,7 +12,7 @@ const LONGEST: usize = 500;
 pub(super) async fn send(ground: &Ground, telling: &Telling, within: Duration) -> Outcome {
     let argv = argv(telling);
     let program = argv[0].clone();
-    let (around, rules) = (command::named(telling), ground.settings.secret_rules());
+    let (around, rules) = (command::named(telling, "/"), ground.settings.secret_rules());
     let asked = Call { argv, stdin: Vec::new(), around, rules, most_stdout: 0 };
     match call(&ground.exe, asked, within).await {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Outcome::failed(format!(

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use super::sink_worker::SinkWorker;
 use super::sink_workers::SinkWorkers;
-use super::{Inbox, Outcome, send};
+use super::{Inbox, Outcome, send, target};
 use crate::ground::Ground;
 use crate::refusal::Refusal;
 use outlast_workflow::notify::Sink;
@@ -35,7 +35,7 @@ impl Dispatch {
     pub(crate) fn wake_waiting(&self) {
         match self.workers.ground.store.waiting_sinks() {
             Ok(sinks) => self.wake(sinks.iter().map(String::as_str)),
-            Err(error) => tracing::error!(%error, "cannot see what is still to be told"),
+            Err(error) => tracing::error!(%error, "cannot read the outbox"),
         }
     }
 
@@ -44,8 +44,14 @@ impl Dispatch {
         self.workers.prune();
     }
 
-    /// Tells a sink something that is no notice, and says what came of it.
-    pub(crate) async fn test(&self, sink: &Sink) -> Result<(String, Outcome), Refusal> {
-        send::test(&self.workers, sink).await
+    /// Sends a test to the sink of this name or address, and says what came of it. `dir` is where its sender is.
+    pub(crate) async fn test(
+        &self,
+        name: &str,
+        sink: &Sink,
+        dir: Option<&str>,
+    ) -> Result<(String, Outcome), Refusal> {
+        let dir = target::dir(&self.workers.ground, name, dir);
+        send::test(&self.workers, sink, &dir).await
     }
 }

@@ -26,14 +26,14 @@ pub(super) struct Letter<'a> {
 
 pub(super) async fn send(
     ground: &Ground,
-    line: &str,
+    (line, dir): (&str, &str),
     letter: &Letter<'_>,
     telling: &Telling,
     within: Duration,
 ) -> Outcome {
     let argv = ["sh", "-c", line].map(str::to_owned).to_vec();
     let stdin = message(letter, telling).into_bytes();
-    let (around, rules) = (command::named(telling), ground.settings.secret_rules());
+    let (around, rules) = (command::named(telling, dir), ground.settings.secret_rules());
     let call = Call { argv, stdin, around, rules, most_stdout: 0 };
     command::outcome(world::command::call(&ground.exe, call, within).await)
 }

@@ -1,4 +1,4 @@
-//! What a person should know of sinks that are not told what they should be.
+//! What a person should know of sinks that notices are not delivered to.
 
 use outlast_engine::Time;
 use outlast_store::SinkState;
@@ -19,7 +19,7 @@ pub(crate) fn findings(ground: &Ground) -> Vec<Finding> {
             states.iter().flat_map(|state| of_sink(state, now)).collect()
         }
         Err(error) => {
-            vec![finding(Level::Problem, format!("the outbox cannot be read: {error}"), "")]
+            vec![finding(Level::Problem, format!("cannot read the outbox: {error}"), "")]
         }
     }
 }
@@ -33,18 +33,18 @@ fn of_sink(state: &SinkState, now: Time) -> Vec<Finding> {
             Some(at) => found.push(finding(
                 Level::Problem,
                 format!(
-                    "{name} is disabled since {}, {pending} wait: {problem}",
+                    "{name} is disabled since {}, {pending} waiting: {problem}",
                     view::rfc3339(at)
                 ),
-                "`outlast sink enable` lets it be told again, once it is there",
+                &order("enable", &state.sink),
             )),
             None => found.push(finding(
                 Level::Warning,
                 format!(
-                    "{name} fails since {}, {pending} wait: {problem}",
+                    "{name} is failing since {}, {pending} waiting: {problem}",
                     view::rfc3339(health.since)
                 ),
-                "`outlast sink test` tries it at once",
+                &order("test", &state.sink),
             )),
         }
     }
@@ -53,7 +53,7 @@ fn of_sink(state: &SinkState, now: Time) -> Vec<Finding> {
         found.push(finding(
             Level::Warning,
             format!("{name} refuses {} since {}: {problem}", state.refused, view::rfc3339(since)),
-            "`outlast sink test` tries it at once",
+            &order("test", &state.sink),
         ));
     }
     // A run that ended before the notice reached its inbox is no fault of a sink; the run that sent the notice shows it.
@@ -61,11 +61,22 @@ fn of_sink(state: &SinkState, now: Time) -> Vec<Finding> {
     if is_recent && !state.sink.starts_with("run:") {
         found.push(finding(
             Level::Warning,
-            format!("{name} was never told {} notices, which were given up", state.given_up),
-            "`outlast show RUN` says why; this is shown for a week",
+            match state.given_up {
+                1 => format!("1 notice to {name} was given up and never delivered"),
+                many => format!("{many} notices to {name} were given up and never delivered"),
+            },
+            "outlast sink ls",
         ));
     }
     found
+}
+
+/// What to type; an address is not shown whole, so it cannot be typed again from here.
+fn order(verb: &str, sink: &str) -> String {
+    match shown(sink) == sink {
+        true => format!("outlast sink {verb} {}", quoted(sink)),
+        false => "outlast sink ls".to_owned(),
+    }
 }
 
 /// What is not ours stands in quotes, so that a report can leave it out.

@@ -21,7 +21,7 @@ pub(super) fn outcome(answer: Result<Answer, String>, now: Time) -> Outcome {
         false => format!("it answered {}: {said}", answer.status),
     };
     match answer.status {
-        200..=299 => Outcome::Delivered { said: format!("it answered {}", answer.status) },
+        200..=299 => Outcome::Delivered { said: answer.status.to_string() },
         300..=399 => Outcome::Failed {
             why: format!("it answered {}: redirects are not followed", answer.status),
             retry_after_ms,

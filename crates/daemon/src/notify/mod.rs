@@ -14,6 +14,7 @@ mod dispatch;
 mod email;
 mod findings;
 pub(crate) mod http;
+mod links;
 mod ntfy;
 mod other_run;
 mod send;

@@ -61,7 +61,18 @@ fn message(topic: &str, click: Option<&str>, telling: &Telling) -> Value {
         "priority": priority,
         "tags": [tag],
     });
-    if let Some(click) = click {
+    if let Some(links) = telling.notice().and_then(|notice| notice.data.links.as_ref()) {
+        let press = |label: &str, url: &Option<String>| {
+            let url = url.as_ref()?;
+            Some(
+                json!({ "action": "http", "label": label, "url": url, "method": "POST", "clear": true }),
+            )
+        };
+        let open = json!({ "action": "view", "label": "Open run", "url": links.open });
+        let actions = [press("Approve", &links.approve), press("Deny", &links.deny), Some(open)];
+        message["actions"] = actions.into_iter().flatten().collect();
+        message["click"] = json!(links.approve.as_ref().unwrap_or(&links.open));
+    } else if let Some(click) = click {
         let url = click.replace("{run}", &telling.run);
         message["actions"] = json!([{ "action": "view", "label": "Open run", "url": url }]);
         message["click"] = json!(url);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outlast_engine::{LONGEST_MESSAGE, RunId};
 use outlast_wire::codes::Code;
+use outlast_workflow::notify::Level;
 
 use super::body::Telling;
 use super::sink_workers::SinkWorkers;
@@ -23,8 +24,11 @@ pub(super) async fn send(
         }
         Err(refusal) => return Outcome::Hopeless { why: refusal.message },
     };
+    if hears_as_parent(workers, &id, telling) {
+        return Outcome::Delivered { said: format!("run {id} hears of it as its parent") };
+    }
     let Some(inbox) = workers.inbox.upgrade() else {
-        return Outcome::failed("this daemon is about to go");
+        return Outcome::failed("this daemon is stopping");
     };
     let message = Message {
         id: telling.id.clone(),
@@ -43,8 +47,15 @@ pub(super) async fn send(
     }
 }
 
+/// True for the end of a child: the child itself tells its parent of that.
+fn hears_as_parent(workers: &SinkWorkers, id: &RunId, telling: &Telling) -> bool {
+    let row = workers.ground.store.row(&RunId(telling.run.clone())).ok().flatten();
+    let is_child = row.is_some_and(|row| row.parent.as_ref() == Some(id));
+    is_child && Level::Done.wants(&telling.kind)
+}
+
 fn delivered(id: &RunId) -> Outcome {
-    Outcome::Delivered { said: format!("it is in the inbox of run {id}") }
+    Outcome::Delivered { said: format!("in the inbox of run {id}") }
 }
 
 fn ended(id: &RunId) -> Outcome {

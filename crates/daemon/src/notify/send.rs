@@ -11,12 +11,19 @@ use super::{Outcome, command, desktop, discord, email, ntfy, other_run, slack, w
 use crate::refusal::Refusal;
 use crate::world;
 
-/// Tells one thing, within the sink's time.
-pub(super) async fn send(workers: &SinkWorkers, sink: &Sink, telling: &Telling) -> Outcome {
+/// Tells one thing, within the sink's time. `dir` is where a command runs.
+pub(super) async fn send(
+    workers: &SinkWorkers,
+    sink: &Sink,
+    telling: &Telling,
+    dir: &str,
+) -> Outcome {
     let within = Duration::from_millis(sink.timeout_ms);
     let time = (workers.ground.world.now(), within);
     match &sink.way {
-        Way::Command { command } => command::send(&workers.ground, command, telling, within).await,
+        Way::Command { command } => {
+            command::send(&workers.ground, (command, dir), telling, within).await
+        }
         Way::Webhook { url, secrets, headers } => {
             webhook::send(&webhook::To { url, secrets, headers }, telling, time).await
         }
@@ -29,19 +36,23 @@ pub(super) async fn send(workers: &SinkWorkers, sink: &Sink, telling: &Telling) 
         Way::Email { command, to, from } => {
             let letter =
                 email::Letter { to, from: from.as_deref(), now: workers.ground.world.now() };
-            email::send(&workers.ground, command, &letter, telling, within).await
+            email::send(&workers.ground, (command, dir), &letter, telling, within).await
         }
         Way::Desktop => desktop::send(&workers.ground, telling, within).await,
         Way::Run { run } => other_run::send(workers, run, telling, within).await,
     }
 }
 
-/// Tells a sink that telling works, and says under which id.
-pub(super) async fn test(workers: &SinkWorkers, sink: &Sink) -> Result<(String, Outcome), Refusal> {
+/// Sends a test to a sink, and says under which id.
+pub(super) async fn test(
+    workers: &SinkWorkers,
+    sink: &Sink,
+    dir: &str,
+) -> Result<(String, Outcome), Refusal> {
     let bytes: [u8; 6] = world::random()
         .map_err(|error| Refusal::new(Code::Io, format!("there is no randomness: {error}")))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let telling = Telling::test(&format!("test/{digits}"), workers.ground.world.now());
-    let outcome = send(workers, sink, &telling).await;
+    let outcome = send(workers, sink, &telling, dir).await;
     Ok((telling.id, outcome))
 }

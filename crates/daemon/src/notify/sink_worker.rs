@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::body::Telling;
 use super::sink_workers::{Leave, SinkWorkers};
-use super::{Outcome, backoff, send, target};
+use super::{Outcome, backoff, links, send, target};
 use crate::leaving::Leaving;
 
 /// What is looked at before the store is asked again.
@@ -204,7 +204,10 @@ impl SinkWorker {
     async fn send(&self, sink: &Sink, telling: &Telling) -> Outcome {
         let _room = self.workers.room.acquire().await;
         hook!("daemon.notice-before-send");
-        let told = send::send(&self.workers, sink, telling).await;
+        let dir = target::dir(&self.workers.ground, &self.sink, telling.dir());
+        let linked = links::of(&self.workers.ground, (&self.sink, sink), telling);
+        let telling = linked.as_ref().unwrap_or(telling);
+        let told = send::send(&self.workers, sink, telling, &dir).await;
         hook!("daemon.notice-sent");
         told
     }
@@ -250,7 +253,7 @@ impl SinkWorker {
         ask: impl FnOnce(&dyn outlast_store::Journal, &str) -> Result<T, Error>,
     ) -> Result<T, Over> {
         ask(&*self.workers.ground.store, &self.sink).map_err(|error| {
-            tracing::error!(sink = shown(&self.sink), %error, "cannot see what is to be told; the next notice or daemon looks again");
+            tracing::error!(sink = shown(&self.sink), %error, "cannot read the outbox; the next notice or daemon reads it again");
             Over
         })
     }

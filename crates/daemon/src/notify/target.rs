@@ -1,9 +1,12 @@
 //! Which sink is meant: by a name in the config, or by an address.
 
+use std::path::Path;
+
+use outlast_engine::RunId;
 use outlast_store::{Journal, Resolved};
 use outlast_wire::codes::Code;
 use outlast_workflow::notify::{self, LOG, Secret, Settings, Sink, Way};
-use outlast_workflow::{Config, Problem};
+use outlast_workflow::{Config, Refused};
 
 use crate::ground::Ground;
 use crate::refusal::Refusal;
@@ -21,8 +24,8 @@ const LONGEST_SECRET: usize = 4096;
 
 /// The sink and what holds for all of them, as the config has it now.
 pub(super) fn find(ground: &Ground, sink: &str) -> Result<(Sink, Settings), String> {
-    let config = ground.settings.current().map_err(|problems| {
-        let first = problems.first().map(ToString::to_string).unwrap_or_default();
+    let config = ground.settings.current().map_err(|refused| {
+        let first = refused.errors.first().map(ToString::to_string).unwrap_or_default();
         format!("the config cannot be read: {first}")
     })?;
     let found = match config.sinks.get(sink) {
@@ -35,11 +38,22 @@ pub(super) fn find(ground: &Ground, sink: &str) -> Result<(Sink, Settings), Stri
     Ok((found, config.notify.clone()))
 }
 
+/// Where the command of a sink runs: beside the config that names it; else where the run was started, or the sender of
+/// a test is. The root, if that is not there.
+pub(super) fn dir(ground: &Ground, sink: &str, started_in: Option<&str>) -> String {
+    let is_configured = ground.settings.current().is_ok_and(|config| {
+        config.sinks.contains_key(sink) || config.notify.default.iter().any(|name| name == sink)
+    });
+    let beside_config = ground.settings.path().parent().filter(|_| is_configured);
+    let dir = beside_config.or(started_in.map(Path::new)).filter(|dir| dir.is_dir());
+    dir.and_then(Path::to_str).unwrap_or("/").to_owned()
+}
+
 /// What was meant by a name or an address that a person typed; refused if nothing can be.
 pub(crate) fn known(config: &Config, sink: &str) -> Result<Sink, Refusal> {
     if sink.len() > LONGEST_SINK {
         let message = format!("a sink's address has at most {LONGEST_SINK} bytes");
-        return Err(Refusal::new(Code::BadSink, message).hint("`cmd:` may name a script"));
+        return Err(Refusal::new(Code::BadSink, message).hint("cmd: may name a script"));
     }
     if let Some(found) = config.sinks.get(sink) {
         return Ok(found.clone());
@@ -65,15 +79,14 @@ fn hint<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
     match (named.is_empty(), more) {
         (true, _) => "no sinks are configured; cmd:COMMAND, webhook:URL, ntfy:URL, desktop and run:RUN need none".to_owned(),
         (false, 0) => format!("{named}, or an address such as cmd:COMMAND, webhook:URL or run:RUN"),
-        (false, more) => format!("{named} and {more} more (`outlast sink ls`), or an address such as cmd:COMMAND, webhook:URL or run:RUN"),
+        (false, more) => format!("{named}, an address such as cmd:COMMAND, webhook:URL or run:RUN, or one of {more} more:\noutlast sink ls"),
     }
 }
 
 /// A config that was never right says nothing about sinks.
-pub(crate) fn unreadable(problems: &[Problem]) -> Refusal {
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    Refusal::new(Code::ConfigUnusable, lines.join("\n"))
-        .hint("`outlast doctor` looks at the config")
+pub(crate) fn unreadable(refused: &Refused) -> Refusal {
+    let lines: Vec<String> = refused.errors.iter().map(ToString::to_string).collect();
+    Refusal::new(Code::ConfigUnusable, lines.join("\n")).hint("outlast config check")
 }
 
 /// The sinks that a run is made with, each once; a run that is named is pinned to its id. Blocks.
@@ -91,7 +104,7 @@ pub(crate) fn pinned(
     }
     if pinned.len() > MOST_SINKS {
         let message = format!("{} sinks are more than {MOST_SINKS}", pinned.len());
-        return Err(Refusal::new(Code::BadSink, message).hint("one sink can tell many others"));
+        return Err(Refusal::new(Code::BadSink, message).hint("one cmd: sink can notify many"));
     }
     Ok(pinned)
 }
@@ -106,18 +119,20 @@ fn pin(store: &dyn Journal, config: &Config, sink: &str) -> Result<String, Refus
 
 /// The run that is meant by an id, the beginning of one, or a name.
 pub(super) fn run_meant(store: &dyn Journal, run: &str) -> Result<String, Refusal> {
-    let resolved = store
-        .resolve(run)
-        .map_err(|error| Refusal::new(Code::JournalUnusable, error.to_string()))?;
+    let newest = || Ok(store.newest()?.map_or(Resolved::None, Resolved::One));
+    let resolved = if run == Resolved::LAST { newest() } else { store.resolve(run) };
+    let resolved =
+        resolved.map_err(|error| Refusal::new(Code::JournalUnusable, error.to_string()))?;
     match resolved {
         Resolved::One(id) => Ok(id.0),
         Resolved::None => {
-            Err(Refusal::new(Code::UnknownRun, format!("there is no run {run} to tell"))
-                .hint("`outlast ps -a` lists every run"))
+            Err(Refusal::new(Code::UnknownRun, format!("there is no run {run} to notify"))
+                .hint("outlast ps -a"))
         }
-        Resolved::Many(_) => {
-            let message = format!("{run} is the start of several runs");
-            Err(Refusal::new(Code::AmbiguousRun, message).hint("give more of the id"))
+        Resolved::Many(some) => {
+            let ids: Vec<&str> = some.iter().map(RunId::as_str).collect();
+            let message = format!("{run} is ambiguous: {}", ids.join(", "));
+            Err(Refusal::new(Code::AmbiguousRun, message).hint("outlast ps -a"))
         }
     }
 }

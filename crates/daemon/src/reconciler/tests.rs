@@ -9,6 +9,7 @@ use super::*;
 use crate::ground::{Ground, Parts};
 use crate::lineage::Lineage;
 use crate::notify::Words;
+use crate::runs::find::view_of;
 use crate::service::Service;
 use crate::settings::Settings;
 use crate::world::World;
@@ -30,6 +31,7 @@ impl Stage {
         let epoch = store.take_epoch().unwrap();
         let world = World::look(None).unwrap();
         let settings = Settings::read(layout.config_file());
+        let diary = crate::diary::Diary::read(layout.diary(), false, world.now());
         let exe = "/nonexistent".into();
         let mode = Mode::Background;
         let service = Service::of(&[], 0, mode);
@@ -40,6 +42,7 @@ impl Stage {
             world,
             epoch,
             lineage: Lineage::of_epoch(epoch),
+            diary,
             store: Arc::new(store.clone()),
             settings,
             mode,
@@ -86,6 +89,22 @@ fn a_run_that_is_open_and_has_nobody_is_found_by_the_next_look() {
         reconcile(&stage.supervisor);
         assert!(stage.supervisor.handle(&stage.id).is_some());
         assert!(!stage.supervisor.restarts.is_lost(&stage.id));
+    });
+}
+
+/// The first answers of a daemon that has just started.
+#[test]
+fn a_run_that_was_not_looked_at_yet_is_being_checked_and_nothing_is_said_of_it_as_known() {
+    on_one_thread(async {
+        let stage = Stage::new(0);
+        stage.make_run();
+        let first = view_of(&stage.supervisor, &stage.id).await.unwrap();
+        assert_eq!(first.phase.as_deref(), Some("checking"));
+        assert!(first.health_why.is_some_and(|why| why.contains("has not looked at this run yet")));
+        look_for_missed(&stage.supervisor).await;
+        reconcile(&stage.supervisor);
+        let then = view_of(&stage.supervisor, &stage.id).await.unwrap();
+        assert_ne!(then.phase.as_deref(), Some("checking"));
     });
 }
 

@@ -4,6 +4,7 @@
 //! ask the same. Each kind of text has a budget of bytes:
 //! what does not fit is cut and marked, with the place where the whole text is.
 
+mod calls;
 mod cut;
 mod note;
 mod prompt;
@@ -109,6 +110,8 @@ pub(crate) fn of(run: &Run, given: &Given<'_>) -> Result<Request, Unrenderable> 
         "workspace": run.spec.dir,
         "note": note.as_ref().map(|note| note.json(run)),
         "messages": messages,
+        "calls": calls::json(run),
+        "notes": calls::notes(run),
         "previous": run.previous.as_ref().map(|it| previous(it, given)),
         "limits_left": left.json(),
         "tools": tools(run),
@@ -234,7 +237,7 @@ impl Left {
         let turns = limits.max_turns.map(u64::from);
         let attempts = run.spec.retry.max_attempts.saturating_sub(run.counters.attempts);
         Self {
-            turns: less(turns, u64::from(run.turns_committed)),
+            turns: less(turns, u64::from(run.own_turns())),
             attempts: u64::from(attempts),
             run_ms: less(limits.run_timeout_ms, run.clock.used_ms(now)),
             tokens: less(limits.max_tokens, run.spend.tokens()),

@@ -4,9 +4,11 @@
 
 use outlast_agents::is_driven;
 use outlast_engine::{
-    AgentAnswer, AgentQuestion, Attempt, Decision, Impediment, Outcome, Run, Verdict,
+    AgentAnswer, AgentQuestion, Attempt, Child, Decision, Impediment, Outcome, Run, Undo, WentBack,
 };
 use serde_json::{Value, json};
+
+use super::calls;
 
 pub(crate) struct Note {
     pub(crate) cause: &'static str,
@@ -16,12 +18,22 @@ pub(crate) struct Note {
 /// The note for the current attempt; none for the first at its turn.
 pub(super) fn of(run: &Run) -> Option<Note> {
     let attempt = run.attempt.as_ref()?;
-    let after = attempt.after.as_ref()?;
+    let Some(after) = attempt.after.as_ref() else { return at_first(run, attempt) };
     let (cause, happened) = cause(after);
     let (turn, number) = (attempt.turn, attempt.number);
+    let go_on = match &run.snapshots.undo {
+        _ if run.went_back(turn, number).is_some() => {
+            run.went_back(turn, number).map(went_back).unwrap_or_default()
+        }
+        Undo::Restored { files, .. } if run.is_after_restore(turn, number) => format!(
+            "The workspace was put back to the end of turn {}; what the interrupted attempt had changed is \
+             not in it ({files} files; kept). Do this turn again from there.",
+            turn - 1
+        ),
+        _ => "Continue from the workspace as it is; do not start over.".to_owned(),
+    };
     let mut text = format!(
-        "This is the same run, turn {turn}, attempt {number}. The attempt before it {happened}. \
-         Continue from the workspace as it is; do not start over."
+        "This is the same run, turn {turn}, attempt {number}. The attempt before it {happened}. {go_on}"
     );
     // What an agent that is driven came to grief over is its provider's text, which no prompt has.
     let is_own = !is_driven(&run.spec.agent, &run.spec.driving);
@@ -31,6 +43,12 @@ pub(super) fn of(run: &Run) -> Option<Note> {
     if let Some(asked) = asked(attempt, after) {
         text.push_str(&asked);
     }
+    if let Some(notes) = calls::noted(run) {
+        text.push_str(&notes);
+    }
+    if let Some(calls) = calls::told(run) {
+        text.push_str(&calls);
+    }
     if let Some(children) = children(run) {
         text.push_str(&format!(" Runs that were made as its children: {children}."));
     }
@@ -38,6 +56,30 @@ pub(super) fn of(run: &Run) -> Option<Note> {
         text.push_str(" Messages that it may have seen are given again.");
     }
     Some(Note { cause, text })
+}
+
+/// For the first attempt at a turn: only if it does not go on where the last turn was.
+fn at_first(run: &Run, attempt: &Attempt) -> Option<Note> {
+    let (turn, number) = (attempt.turn, attempt.number);
+    if let Some(back) = run.went_back(turn, number) {
+        let text = format!("This is the same run, turn {turn}. {}", went_back(back));
+        return Some(Note { cause: "restored", text });
+    }
+    let fork = run.spec.fork.as_ref().filter(|_| run.is_first_of_fork(turn, number))?;
+    let text = format!(
+        "This run was forked from run {} at the end of turn {}: the workspace is a copy of what that turn left, without \
+         ignored files. What that run did later is not in it. Continue with turn {turn}.",
+        fork.run, fork.turn
+    );
+    Some(Note { cause: "forked", text })
+}
+
+fn went_back(back: &WentBack) -> String {
+    format!(
+        "A person had the workspace put back to the end of turn {}; what was changed after that is not in it ({} files; \
+         kept). Go on from there.",
+        back.back_to, back.files
+    )
 }
 
 /// So many questions are told, the newest of them.
@@ -84,8 +126,11 @@ fn wrong_with(outcome: &Outcome) -> Option<&str> {
 
 /// Each child and what has become of it, if there are any.
 fn children(run: &Run) -> Option<String> {
-    let state = |end: &Option<Verdict>| end.map_or("still goes on", |end| end.name().word());
-    let children = run.children.iter().map(|(id, end)| format!("{id} ({})", state(end)));
+    let state = |child: &Child| match &child.end {
+        None => "still goes on",
+        Some(end) => end.verdict.name().word(),
+    };
+    let children = run.children.iter().map(|(id, child)| format!("{id} ({})", state(child)));
     Some(children.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
 }
 

@@ -130,6 +130,16 @@ fn known(run: &Run, note: Option<&Note>, given: &Given<'_>) -> String {
     if let Some(note) = note {
         section(&mut known, "Note", &note.text);
     }
+    if note.is_none()
+        && let Some(text) = super::calls::told(run)
+    {
+        section(&mut known, "Calls of the turn before", text.trim_start());
+    }
+    if note.is_none()
+        && let Some(text) = super::calls::noted(run)
+    {
+        section(&mut known, "Notes", text.trim_start());
+    }
     let share = SHARES[0];
     let messages: Vec<String> = messages(run, given, share)
         .into_iter()

@@ -22,6 +22,8 @@ use crate::world::peers::{self, Kin, Peer};
 pub(crate) struct Caller {
     pub(crate) peer: Option<Peer>,
     pub(crate) token: Option<String>,
+    /// By which way a person came, as the process says that asks for them.
+    pub(crate) via: Option<String>,
 }
 
 /// What an order takes.
@@ -31,6 +33,8 @@ pub(crate) enum Right {
     Answer,
     /// To stop, pause, resume or remove: a person's, and a run's over itself and those below it.
     Steer,
+    /// To give a run more room: a person's, whatever the config lets others do.
+    Raise,
 }
 
 /// Where a caller stands.
@@ -38,6 +42,7 @@ pub(crate) enum Right {
 enum CallerKind {
     Person {
         uid: u32,
+        via: Option<String>,
     },
     /// In each of these runs: those that were found first, then those that the caller names itself; the nearest first.
     Inside(Vec<RunId>),
@@ -70,9 +75,16 @@ impl Caller {
                 let hint = "approvals.commands_may_answer in config.toml allows it";
                 return Err(Refusal::new(Code::NotAPerson, message).hint(hint));
             }
-            if let (CallerKind::Unknown { why }, Right::Answer) = (&kind, right) {
-                let message = format!("only a person may answer run {target}, and {why}");
-                let hint = "answer from a terminal that belongs to no run";
+            if let (CallerKind::Command, Right::Raise) = (&kind, right) {
+                let message =
+                    format!("a command of the daemon may not raise the limits of {target}");
+                let hint = "raise them from a terminal that belongs to no run";
+                return Err(Refusal::new(Code::NotAPerson, message).hint(hint));
+            }
+            if let (CallerKind::Unknown { why }, Right::Answer | Right::Raise) = (&kind, right) {
+                let what = if right == Right::Raise { "raise the limits of" } else { "answer" };
+                let message = format!("only a person may {what} run {target}, and {why}");
+                let hint = "do it from a terminal that belongs to no run";
                 return Err(Refusal::new(Code::CallerUnknown, message).hint(hint));
             }
             Ok(kind.by())
@@ -144,7 +156,7 @@ impl Caller {
             (Ok(line), _) if line.iter().any(|kin| is_ours(kin) || kin.is_commands) => {
                 CallerKind::Command
             }
-            (Ok(_), Some(Peer { uid, .. })) => CallerKind::Person { uid },
+            (Ok(_), Some(Peer { uid, .. })) => CallerKind::Person { uid, via: self.via.clone() },
             (Ok(_), None) => {
                 CallerKind::Unknown { why: "the kernel does not say who asks".to_owned() }
             }
@@ -155,7 +167,7 @@ impl Caller {
 impl CallerKind {
     fn by(self) -> Option<By> {
         match self {
-            Self::Person { uid } => Some(By::User { uid }),
+            Self::Person { uid, via } => Some(By::User { uid, via }),
             Self::Inside(runs) => runs.into_iter().next().map(|run| By::Run { run }),
             Self::Command => Some(By::Daemon),
             Self::Unknown { .. } => None,
@@ -228,6 +240,13 @@ fn refuse_inside(
             let message = format!("run {target} is not below {from}, where this call comes from");
             Err(Refusal::new(Code::NotBelow, message)
                 .hint("a call from inside a run may steer that run and those below it"))
+        }
+        Right::Raise => {
+            let message = format!(
+                "only a person may raise the limits of run {target}, and this call comes from inside {from}"
+            );
+            Err(Refusal::new(Code::InsideARun, message)
+                .hint("raise them from a terminal that belongs to no run"))
         }
         Right::Answer if is_below && approvals(supervisor).parents_may_answer => Ok(()),
         Right::Answer => {

@@ -1,10 +1,11 @@
 //! Making a run: checked, its files beside it, then the journal, then the answer.
 
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use outlast_engine::{Fact, RunId, RunSpec, Strategy};
+use outlast_engine::{Event, Fact, Fork, RunId, RunSpec, SnapshotRules, Start, Strategy};
 use outlast_home::layout::RunDir;
 use outlast_store::{Entry, Error};
 use outlast_wire::api::{CreateRun, Created};
@@ -12,8 +13,11 @@ use outlast_wire::codes::Code;
 use outlast_wire::hook;
 
 use super::find::resolve;
+use super::spawn::{self, Admitted};
 use super::spec::{self, Wanted};
+use super::start::{Before, start};
 use super::tell::tell;
+use super::waiting;
 use crate::children;
 use crate::conductor;
 use crate::conductor::append_to;
@@ -25,6 +29,8 @@ use crate::occasion::Occasion;
 use crate::reconciler;
 use crate::refusal::Answer;
 use crate::refusal::Refusal;
+use crate::snapshots;
+use crate::successors;
 use crate::supervisor::strays::{self, Proof};
 use crate::supervisor::{Claim, Supervisor};
 use crate::triggers::MakeRuns;
@@ -32,8 +38,13 @@ use crate::world;
 use crate::world::files::{self, Lasting};
 use outlast_conduct::fenced_run::FencedRun;
 
+/// How many ids are tried: the asked one, that of the child under the key, and one more for each time that another
+/// client was quicker.
+const MOST_IDS: usize = 8;
+
 /// What a client that makes a run is told while everything is paused.
-const HELD: &str = "everything is paused: it starts after `outlast resume --all`";
+const HELD: &str =
+    "everything is paused: it starts after the pause is lifted\nhint: outlast resume --all";
 
 impl MakeRuns for Supervisor {
     fn make(
@@ -60,33 +71,149 @@ pub(crate) async fn make(
     asked: CreateRun,
     occasion: Occasion,
 ) -> Answer<Created> {
-    let id = match &asked.id {
-        Some(id) => RunId(id.clone()),
-        None => RunId::from_random(world::random()?),
-    };
-    let parent = match &asked.parent {
-        Some(parent) => match resolve(&supervisor, parent).await {
-            Ok(parent) => Some(parent),
-            // The run that is asked for again may have outlived its parent.
-            Err(_) if is_known(&supervisor, &id, asked.key.as_deref()).await? => None,
-            Err(error) => return Err(error),
-        },
-        None => None,
-    };
-    // It looks at a directory of the user's, and may try out a prompt.
-    let wanted = {
-        let (asker, id, asked) = (supervisor.clone(), id.clone(), Box::new(asked));
-        blocking(move || spec::of(&asker, &id, &asked, parent, &occasion)).await?
-    };
-    let Some(claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
-    let creation = Creation { supervisor, id, wanted, _claim: claim };
-    // A task of its own: a client that hangs up must not leave a run without a conductor.
+    // A task of its own: a client that hangs up must not leave a run without a conductor, nor a parent without the
+    // child that it has made room for.
     #[expect(
         clippy::disallowed_methods,
         reason = "ends with the append, and its answer is awaited here"
     )]
-    let made = tokio::spawn(creation.make()).await;
+    let made = tokio::spawn(make_here(supervisor, asked, occasion)).await;
     made.map_err(|error| Refusal::new(Code::Bug, format!("making a run died: {error}")))?
+}
+
+async fn make_here(
+    supervisor: Arc<Supervisor>,
+    asked: CreateRun,
+    occasion: Occasion,
+) -> Answer<Created> {
+    let mut id = match &asked.id {
+        Some(id) => RunId(id.clone()),
+        None => RunId::from_random(world::random()?),
+    };
+    let key = stored_key(&asked);
+    let parent = match &asked.parent {
+        Some(parent) => match resolve(&supervisor, parent).await {
+            Ok(parent) => Some(parent),
+            // The run that is asked for again may have outlived its parent.
+            Err(_) if is_known(&supervisor, &id, key.as_deref()).await? => None,
+            Err(error) => return Err(error),
+        },
+        None => None,
+    };
+    let before = match &asked.start.after {
+        Some(run) => match resolve(&supervisor, run).await {
+            Ok(before) => Some(before),
+            Err(_) if is_known(&supervisor, &id, key.as_deref()).await? => None,
+            Err(error) => return Err(error),
+        },
+        None => None,
+    };
+    let (asked, occasion) = (Arc::new(asked), Arc::new(occasion));
+    for _ in 0..MOST_IDS {
+        let Some(claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
+        let mut wanted =
+            wanted(&supervisor, &id, &asked, parent.clone(), before.clone(), &occasion).await?;
+        if asked.parent.is_some() && parent.is_none() {
+            wanted.spec.key = key.clone();
+        }
+        let mut was_made = false;
+        if let Some(parent) = &parent {
+            match spawn::admit(&supervisor, parent, spawn::ask(&id, &asked, &wanted.spec)?).await? {
+                Admitted::Make { granted, try_number } => {
+                    let key = asked.key.as_deref();
+                    wanted.spec = spawn::bounded(wanted.spec, key, granted, try_number);
+                }
+                Admitted::Same(child) if child == id => was_made = true,
+                Admitted::Same(child) => {
+                    id = child;
+                    continue;
+                }
+                Admitted::UsedUp => {
+                    id = RunId::from_random(world::random()?);
+                    continue;
+                }
+            }
+        }
+        return make_or_unmake(Creation { supervisor, id, wanted, was_made }, claim).await;
+    }
+    Err(busy(&id))
+}
+
+/// What a fork has of the run that it comes from.
+pub(crate) struct Grown {
+    pub(crate) prefix: Vec<Event>,
+    pub(crate) fork: Fork,
+    pub(crate) start: Start,
+    pub(crate) snapshot: Option<Box<SnapshotRules>>,
+    pub(crate) parent_dir: RunDir,
+}
+
+/// Makes a fork, or finds it.
+pub(crate) async fn fork(
+    supervisor: Arc<Supervisor>,
+    asked: CreateRun,
+    grown: Grown,
+) -> Answer<Created> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "ends with the append, and its answer is awaited here"
+    )]
+    let made = tokio::spawn(fork_here(supervisor, asked, grown)).await;
+    made.map_err(|error| Refusal::new(Code::Bug, format!("making a fork died: {error}")))?
+}
+
+async fn fork_here(supervisor: Arc<Supervisor>, asked: CreateRun, grown: Grown) -> Answer<Created> {
+    let id = match &asked.id {
+        Some(id) => RunId(id.clone()),
+        None => RunId::from_random(world::random()?),
+    };
+    let Some(claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
+    let (asked, occasion) = (Arc::new(asked), Arc::new(Occasion::Asked));
+    let mut wanted = wanted(&supervisor, &id, &asked, None, None, &occasion).await?;
+    let spec = &mut wanted.spec;
+    spec.start = grown.start;
+    spec.workspace.snapshot = grown.snapshot;
+    let is_worktree = spec.workspace.strategy == Strategy::Worktree;
+    spec.workspace.base = grown.fork.point.head.clone().filter(|_| is_worktree);
+    spec.fork = Some(Box::new(grown.fork));
+    wanted.grown = Some(Arc::new((grown.prefix, grown.parent_dir)));
+    make_or_unmake(Creation { supervisor, id, wanted, was_made: false }, claim).await
+}
+
+/// What the store knows the run's key by, as far as its parent was named by its id.
+fn stored_key(asked: &CreateRun) -> Option<String> {
+    let key = asked.key.as_ref()?;
+    Some(match &asked.parent {
+        Some(parent) => children::scoped(&RunId(parent.clone()), key, 1),
+        None => key.clone(),
+    })
+}
+
+/// The run as it is asked for. It looks at a directory of the user's, and may try out a prompt.
+async fn wanted(
+    supervisor: &Arc<Supervisor>,
+    id: &RunId,
+    asked: &Arc<CreateRun>,
+    parent: Option<RunId>,
+    before: Option<RunId>,
+    occasion: &Arc<Occasion>,
+) -> Answer<Wanted> {
+    let (asker, id) = (supervisor.clone(), id.clone());
+    let (asked, occasion) = (asked.clone(), occasion.clone());
+    blocking(move || {
+        let mut wanted = spec::of(&asker, &id, &asked, parent, &occasion)?;
+        let now = asker.ground.world.now();
+        let before = match before {
+            Some(run) => {
+                let name = asker.ground.store.row(&run)?.and_then(|row| row.name);
+                Some(Before { run, name })
+            }
+            None => None,
+        };
+        wanted.spec.start = start(&asked.start, before, now)?;
+        Ok(wanted)
+    })
+    .await
 }
 
 /// A run that is being made.
@@ -94,29 +221,76 @@ struct Creation {
     supervisor: Arc<Supervisor>,
     id: RunId,
     wanted: Wanted,
-    /// Kept until the journal has the run, or its files are gone.
-    _claim: Claim,
+    /// True of a child that its parent knows to have been made: it is found or has been removed, and never made again.
+    was_made: bool,
+}
+
+/// Makes the run. A parent that has made room for it is told if it is not made. The claim is kept until the journal has
+/// the run, or its files are gone.
+async fn make_or_unmake(creation: Creation, claim: Claim) -> Answer<Created> {
+    let (supervisor, id) = (creation.supervisor.clone(), creation.id.clone());
+    let parent = creation.wanted.spec.parent.clone();
+    let made = creation.make().await;
+    match (made, parent) {
+        (Ok(Some(mut created)), parent) => {
+            drop(claim);
+            let id = RunId(created.id.clone());
+            created.child = spawn::child_view(&supervisor, parent.as_ref(), &id).await;
+            Ok(created)
+        }
+        (Ok(None), parent) => spawn::removed(&supervisor, parent.as_ref(), &id).await,
+        (Err(error), Some(parent)) => {
+            if (400..500).contains(&error.code.status()) {
+                children::unmake_claimed(&supervisor, &parent, &id).await;
+            } else {
+                // Whether it was made is not known yet.
+                children::look_for_unmade(&supervisor, &parent, vec![id]);
+            }
+            drop(claim);
+            Err(error)
+        }
+        (Err(error), None) => Err(error),
+    }
 }
 
 impl Creation {
-    async fn make(self) -> Answer<Created> {
+    /// Nothing is the answer for a child that was made and has been removed.
+    async fn make(self) -> Answer<Option<Created>> {
         let dir = self.supervisor.ground.layout.run(self.id.as_str());
         match self.write(&dir).await? {
-            Written::Now => {}
-            Written::Before(id) => return self.same_as(&id).await,
+            Written::Now => self.make_new(&dir).await.map(Some),
+            Written::Before(id) => self.same_as(&id).await.map(Some),
+            Written::Removed => Ok(None),
         }
+    }
+
+    async fn make_new(self, dir: &RunDir) -> Answer<Created> {
         hook!("daemon.create-files");
         let spec = &self.wanted.spec;
         let slot = self.supervisor.take_slot(&self.id, spec, self.supervisor.ground.world.now());
         let epoch = self.supervisor.ground.epoch;
         let context = self.supervisor.context_for_new(&self.id, spec, slot);
         let words = Words { layout: &self.supervisor.ground.layout };
-        let (append, seat) = FencedRun::create(&self.id, spec.clone(), &context, epoch, &words);
+        let begun = match &self.wanted.grown {
+            None => Ok(FencedRun::create(&self.id, spec.clone(), &context, epoch, &words)),
+            Some(grown) => {
+                FencedRun::fork(&self.id, spec.clone(), &grown.0, &context, epoch, &words)
+            }
+        };
+        let (append, seat) = match begun {
+            Ok(begun) => begun,
+            Err(illegal) => {
+                self.supervisor.give_back(&self.id);
+                discard(dir);
+                let message = format!("its first turns do not fit what is asked of it: {illegal}");
+                return Err(Refusal::new(Code::NotForkable, message));
+            }
+        };
         if seat.run().live().is_none() && lasting(spec) == Lasting::Process {
             // It may still wait when the machine goes down, and then needs what it was given.
-            if let Err(error) = self.sync(&dir).await {
+            if let Err(error) = self.sync(dir).await {
                 self.supervisor.give_back(&self.id);
-                discard(&dir);
+                discard(dir);
                 return Err(error);
             }
         }
@@ -124,22 +298,33 @@ impl Creation {
         match append_to(&self.supervisor, append).await {
             Ok(()) => {
                 hook!("daemon.run-created");
-                strays::acknowledge(&dir);
+                strays::acknowledge(dir);
                 self.supervisor.notices.wake(told.iter().map(String::as_str));
                 let made = seat.run().clone();
                 // Before its conductor starts: what that notes is newer.
                 self.supervisor.note(&made, Entry::default());
                 conductor::start(&self.supervisor, seat, None);
-                self.announce(&self.id, &made.spec).await?;
+                // The run before it may have ended while this one was made.
+                successors::look(&self.supervisor, &made);
                 let mut warnings = self.wanted.warnings;
                 warnings.extend(made.is_paused_with_all.then(|| HELD.to_owned()));
-                Ok(Created { id: self.id.0, existed: false, warnings })
+                let waiting = waiting::of(&self.supervisor, &made);
+                let envelope = self.wanted.envelope;
+                Ok(Created {
+                    id: self.id.0,
+                    existed: false,
+                    warnings,
+                    envelope,
+                    waiting,
+                    child: None,
+                })
             }
             Err(error) => {
                 let (supervisor, id) = (self.supervisor.clone(), self.id.clone());
-                let settled = self.settle(&dir, error).await;
-                // An append whose fate was not known may have been made: then the run keeps what it was given.
-                if supervisor.handle(&id).is_none() {
+                let settled = self.settle(dir, error).await;
+                // An append whose fate was not known may have been made, and another request may have made the run at
+                // the same time and not started its conductor yet: then the run keeps what it was given.
+                if supervisor.handle(&id).is_none() && !is_open(&supervisor, &id).await {
                     supervisor.give_back(&id);
                 }
                 settled
@@ -147,12 +332,10 @@ impl Creation {
         }
     }
 
-    /// The parent's journal has the run before any client is told of it. If this daemon dies first, the next one
-    /// finds the run and does the same.
+    /// The parent of a run from before room was reserved for children hears of it before any client is told.
     async fn announce(&self, id: &RunId, spec: &RunSpec) -> Answer<()> {
         let Some(parent) = &spec.parent else { return Ok(()) };
-        tell(&self.supervisor, parent, children::made(id, spec.key.as_ref())).await?;
-        hook!("daemon.child-announced");
+        tell(&self.supervisor, parent, children::made(id, spec)).await?;
         Ok(())
     }
 
@@ -167,26 +350,31 @@ impl Creation {
     /// Writes the run's files, unless the journal has the run. One job, because each is a wait for a thread.
     async fn write(&self, dir: &RunDir) -> Answer<Written> {
         let (supervisor, id) = (self.supervisor.clone(), self.id.clone());
-        let (dir, wanted) = (dir.clone(), self.wanted.clone());
+        let (dir, wanted, was_made) = (dir.clone(), self.wanted.clone(), self.was_made);
         in_lane(Lane::Steps, move || {
             if let Some(known) = known(&supervisor, &id, wanted.spec.key.as_deref())? {
                 return Ok(Written::Before(known));
             }
             refuse_stray(&supervisor, &id, &wanted.spec)?;
-            if let Some(parent) = &wanted.spec.parent {
-                children::refuse_parent(&supervisor, parent)?;
+            if was_made {
+                return Ok(Written::Removed);
             }
             write_new(&id, &dir, &wanted).map_err(|error| {
                 let runs = supervisor.ground.layout.runs();
                 error.about(&format!("cannot write the files of a new run to {}", runs.display()))
             })?;
+            if let (Some(grown), Some(fork)) = (&wanted.grown, &wanted.spec.fork) {
+                snapshots::pin(&grown.1, &dir, &id, &fork.point.commit)
+                    .inspect_err(|_| discard(&dir))?;
+                hook!("daemon.fork-pinned");
+            }
             Ok(Written::Now)
         })
         .await
     }
 
     async fn sync(&self, dir: &RunDir) -> Answer<()> {
-        let files = [dir.unacknowledged_spec(), dir.env(), dir.trigger()];
+        let files = [dir.unacknowledged_spec(), dir.env(), dir.trigger(), dir.stdin()];
         in_lane(Lane::Steps, move || Ok(files::sync(&files)?)).await
     }
 
@@ -232,11 +420,13 @@ impl Creation {
             reconciler::take_over_if_open(&self.supervisor, id);
             strays::acknowledge(&self.supervisor.ground.layout.run(id.as_str()));
             self.announce_again(id, &theirs).await?;
-            return Ok(Created { id: id.0.clone(), existed: true, warnings: Vec::new() });
+            let (id, warnings) = (id.0.clone(), Vec::new());
+            let (envelope, waiting, child) = (None, None, None);
+            return Ok(Created { id, existed: true, warnings, envelope, waiting, child });
         }
         let key = self.wanted.spec.key.as_deref().unwrap_or_default();
         let message = format!("run {id} has key {key:?} and is a different command or directory");
-        let hint = format!("use another --key, or look at it with `outlast show {id}`");
+        let hint = format!("use another --key, or look at that run:\noutlast show {id}");
         Err(Refusal::new(Code::KeyConflict, message).hint(hint))
     }
 }
@@ -246,6 +436,8 @@ enum Written {
     Now,
     /// The journal has had this run for longer, by its id or by its key.
     Before(RunId),
+    /// It is a child that was made, and it has been removed.
+    Removed,
 }
 
 /// The run of this id or key that the journal has. Blocks.
@@ -277,7 +469,9 @@ fn is_same_work(theirs: &RunSpec, ours: &RunSpec) -> bool {
     let hash = |spec: &RunSpec| spec.workflow.as_ref().map(|workflow| workflow.sha256.clone());
     // A directory of its own is named after the run.
     let is_same_place = ours.workspace.strategy != Strategy::Inplace || theirs.dir == ours.dir;
+    let from = |spec: &RunSpec| spec.fork.as_ref().map(|fork| (fork.run.clone(), fork.turn));
     theirs.agent == ours.agent
+        && from(theirs) == from(ours)
         && is_same_place
         && theirs.task == ours.task
         && hash(theirs) == hash(ours)
@@ -319,6 +513,9 @@ fn write_files(dir: &RunDir, wanted: &Wanted) -> std::io::Result<()> {
         let told = serde_json::to_vec_pretty(told).map_err(std::io::Error::other)?;
         files::write_whole(&dir.trigger(), &told, lasting)?;
     }
+    if let Some(stdin) = &wanted.stdin {
+        files::write_whole(&dir.stdin(), stdin.as_os_str().as_bytes(), lasting)?;
+    }
     let env = serde_json::to_vec(&wanted.env).map_err(std::io::Error::other)?;
     files::write_whole(&dir.env(), &env, lasting)
 }
@@ -335,4 +532,11 @@ fn discard(dir: &RunDir) {
     if let Err(error) = strays::clear_unfinished(dir) {
         tracing::warn!(dir = %dir.0.display(), %error, "cannot remove the files of a run that was not made");
     }
+}
+
+/// False also if the journal cannot be read: a slot that is free too early is better than one that is lost.
+async fn is_open(supervisor: &Arc<Supervisor>, id: &RunId) -> bool {
+    let (store, id) = (supervisor.ground.store.clone(), id.clone());
+    let row = in_lane(Lane::Steps, move || Ok(store.row(&id)?)).await;
+    row.is_ok_and(|row| row.is_some_and(|row| row.is_open))
 }

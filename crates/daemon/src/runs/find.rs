@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use outlast_engine::{Run, RunId};
-use outlast_store::Resolved;
+use outlast_engine::{Row, Run, RunId};
+use outlast_store::{Filter, Journal, Resolved};
 use outlast_wire::api::RunView;
 use outlast_wire::codes::Code;
 
@@ -12,13 +12,25 @@ use crate::lanes::blocking;
 use crate::mailbox::Snapshot;
 use crate::output;
 use crate::refusal::{Answer, Refusal};
+use crate::runs::{room, waiting};
+use crate::sight::Sight;
 use crate::supervisor::{Supervisor, strays};
 use crate::tail;
 use crate::view::{self, Beside};
 use crate::world::peers;
 
-/// The run that is meant.
+/// The only live run; the newest of all if none is live.
+const ONLY: &str = "@only";
+/// So many live runs are named where one was meant.
+const MOST_LIVE: usize = 5;
+
+/// The run that is meant: by its id, its name or the start of its id, or by one of the words for a run without naming
+/// it.
 pub(crate) async fn resolve(supervisor: &Arc<Supervisor>, text: &str) -> Answer<RunId> {
+    if text == Resolved::LAST || text == ONLY {
+        let (store, is_last) = (supervisor.ground.store.clone(), text == Resolved::LAST);
+        return blocking(move || if is_last { newest(&*store) } else { only(&*store) }).await;
+    }
     let exact = RunId(text.to_owned());
     if supervisor.handle(&exact).is_some() {
         return Ok(exact);
@@ -30,10 +42,15 @@ pub(crate) async fn resolve(supervisor: &Arc<Supervisor>, text: &str) -> Answer<
         Resolved::None if let Some(stray) = supervisor.strays.resolve(text) => {
             Err(strays::refusal(&stray))
         }
+        Resolved::None if let Some(entry) = supervisor.triggers.table.entry(text) => {
+            let kind = entry.brief.source.kind();
+            let refusal = Refusal::unknown_run(format!("{text} is a {kind} that has no runs"));
+            Err(refusal.hint(format!("outlast ps -a --trigger {text}")))
+        }
         Resolved::None if text.len() < Resolved::SHORTEST_PREFIX => {
             let refusal = Refusal::unknown_run(format!("there is no run {text}"));
             let hint = format!(
-                "the start of an id needs {} characters or more; `outlast ps -a` lists every run",
+                "the start of an id needs {} characters or more:\noutlast ps -a",
                 Resolved::SHORTEST_PREFIX
             );
             Err(refusal.hint(hint))
@@ -41,9 +58,32 @@ pub(crate) async fn resolve(supervisor: &Arc<Supervisor>, text: &str) -> Answer<
         Resolved::None => Err(Refusal::unknown_run(format!("there is no run {text}"))),
         Resolved::Many(some) => {
             let ids: Vec<&str> = some.iter().map(RunId::as_str).collect();
-            let refusal =
-                Refusal::new(Code::AmbiguousRun, format!("{text} is the start of several runs"));
-            Err(refusal.hint(format!("for example {}", ids.join(", "))))
+            let message = format!("{text} is ambiguous: {}", ids.join(", "));
+            Err(Refusal::new(Code::AmbiguousRun, message).hint("outlast ps -a"))
+        }
+    }
+}
+
+fn newest(store: &dyn Journal) -> Answer<RunId> {
+    store.newest()?.ok_or_else(|| {
+        Refusal::new(Code::UnknownRun, "there are no runs".to_owned()).hint("outlast run COMMAND")
+    })
+}
+
+fn only(store: &dyn Journal) -> Answer<RunId> {
+    let mut live: Vec<Row> = store.rows(&Filter::default())?;
+    live.retain(|row| row.state.verdict().is_none());
+    match live.as_slice() {
+        [] => newest(store),
+        [row] => Ok(row.id.clone()),
+        many => {
+            let names = many.iter().map(|row| row.name.as_deref().unwrap_or(row.id.as_str()));
+            let names: Vec<&str> = names.take(MOST_LIVE).collect();
+            let more = if many.len() > names.len() { ", …" } else { "" };
+            let (count, names) = (many.len(), names.join(", "));
+            let message = format!("{count} runs are live, name one: {names}{more}");
+            Err(Refusal::new(Code::AmbiguousRun, message)
+                .hint("name one of them, or @last for the newest:\noutlast ps"))
         }
     }
 }
@@ -61,15 +101,55 @@ pub(crate) async fn snapshot_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Ans
                 Code::UnreadableRun,
                 format!("run {wanted} cannot be read: {message}"),
             );
-            let hint = "`outlast doctor` shows it; `outlast rm` removes it";
+            let hint = format!(
+                "look at what is wrong, or remove it:\noutlast doctor\noutlast rm {wanted}"
+            );
             refusal.hint(hint).run(&wanted)
         })
     });
     Ok(Snapshot { trouble: supervisor.trouble_of(id), ..Snapshot::of(&run.await?) })
 }
 
+/// How a run can be named on a command line: by its name if that means this run, else by its id. A name that a shell would
+/// take apart is for screens, which quote it. Blocks.
+pub(crate) fn called(store: &dyn Journal, run: &Run) -> Answer<String> {
+    let Some(name) = &run.spec.name else { return Ok(run.id.0.clone()) };
+    let is_its = matches!(store.resolve(name)?, Resolved::One(id) if id == run.id);
+    Ok(if is_its { name.clone() } else { run.id.0.clone() })
+}
+
+/// A refusal with the run named as its user names it, since rules know a run by its id; of one that a limit ended, with
+/// what lets it go on.
+pub(crate) async fn by_name<T>(
+    supervisor: &Arc<Supervisor>,
+    id: &RunId,
+    answer: Answer<T>,
+) -> Answer<T> {
+    let Err(refusal) = answer else { return answer };
+    let Ok(Snapshot { run, .. }) = snapshot_of(supervisor, id).await else { return Err(refusal) };
+    let reader = supervisor.clone();
+    let known =
+        blocking(move || Ok((called(&*reader.ground.store, &run)?, room::of(&reader, &run))));
+    // A journal that cannot be read has no other name for the run.
+    let Ok((called, more)) = known.await else { return Err(refusal) };
+    let again = format!("outlast rerun {id}");
+    let refusal = match more.filter(|_| refusal.hint.as_deref() == Some(again.as_str())) {
+        Some(more) => refusal.hint(format!("outlast raise {id} {more}")),
+        None => refusal,
+    };
+    Err(if is_plain(&called) { refusal.naming(id, &called) } else { refusal })
+}
+
+/// True if a shell takes the name as one word.
+fn is_plain(name: &str) -> bool {
+    name.chars().all(|it| it.is_alphanumeric() || "-_./:@".contains(it))
+}
+
 pub(crate) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<RunView> {
-    let Snapshot { run, shim_pid, trouble } = snapshot_of(supervisor, id).await?;
+    let has_conductor = supervisor.handle(id).is_some();
+    let Snapshot { run, shim_pid, trouble, sight } = snapshot_of(supervisor, id).await?;
+    let is_known = has_conductor && sight == Sight::Known;
+    let is_checked = is_known || !run.is_open() || trouble.is_some();
     let supervisor = supervisor.clone();
     blocking(move || {
         let last = run.attempt.as_ref();
@@ -92,11 +172,15 @@ pub(crate) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
             last_output_at,
             last_line,
             trouble,
+            waiting: waiting::of(&supervisor, &run),
             notices,
             activity,
             root,
+            called: called(&*supervisor.ground.store, &run)?,
+            more_room: room::of(&supervisor, &run),
         };
-        Ok(view::run(&run, beside, supervisor.ground.world.now()))
+        let view = view::run(&run, beside, supervisor.ground.world.now());
+        Ok(if is_checked { view } else { view::checking(view) })
     })
     .await
 }

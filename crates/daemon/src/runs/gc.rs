@@ -6,9 +6,10 @@ use std::sync::Arc;
 use outlast_engine::{Fact, Row, RunId, StateName, Strategy, Time};
 use outlast_store::{Filter, Remove};
 use outlast_wire::api::{GcItem, GcReport};
+use outlast_workflow::duration;
 
-use super::remove;
 use super::workspaces::{self, Removed};
+use super::{refs, remove};
 use crate::children;
 use crate::refusal::Answer;
 use crate::supervisor::Supervisor;
@@ -24,6 +25,16 @@ pub(crate) struct Sweep {
     pub(crate) dry_run: bool,
     /// Instead of the usual retention: everything that ended longer ago than this.
     pub(crate) older_than_ms: Option<u64>,
+    pub(crate) workspaces: Workspaces,
+}
+
+/// What becomes of the workspaces of ended runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Workspaces {
+    /// They go when nothing keeps them.
+    Go,
+    /// They stay, and so do their runs.
+    Stay,
 }
 
 /// Removes what nothing keeps any longer. Blocks.
@@ -35,8 +46,11 @@ pub(crate) fn sweep(supervisor: &Arc<Supervisor>, query: Sweep) -> Answer<GcRepo
         let workspace = sweep_workspace(supervisor, &row, now, query, &mut report)?;
         match verdict(&row, now, query.older_than_ms) {
             Ok(_) if workspace == Workspace::Stays => {}
+            Ok(_) if let Some(parent) = open_parent(supervisor, &row)? => {
+                report.skipped.push(item(&row, format!("its parent {parent} goes on"), 0));
+            }
             Ok(_) if let Err(refusal) = children::refuse_removal(supervisor, &row.id) => {
-                report.skipped.push(item(&row.id, refusal.message, 0));
+                report.skipped.push(item(&row, refusal.message, 0));
             }
             Ok(why) => {
                 let bytes = files::disk_usage(&supervisor.ground.layout.run(row.id.as_str()).0);
@@ -44,21 +58,32 @@ pub(crate) fn sweep(supervisor: &Arc<Supervisor>, query: Sweep) -> Answer<GcRepo
                     remove::run(supervisor, &row.id, Remove::Ended)?;
                 }
                 report.freed_bytes += bytes;
-                report.removed.push(item(&row.id, why, bytes));
+                report.removed.push(item(&row, why, bytes));
             }
-            Err(why) => report.skipped.push(item(&row.id, why, 0)),
+            Err(why) => report.skipped.push(item(&row, why, 0)),
         }
     }
     let unfinished = if dry_run { supervisor.sweepable()? } else { supervisor.sweep_strays()? };
     for (run, bytes) in unfinished {
         report.freed_bytes += bytes;
-        report.removed.push(item(&run, "belongs to no run".to_owned(), bytes));
+        report.removed.push(unknown(&run, "belongs to no run".to_owned(), bytes));
     }
     for (run, stray) in supervisor.strays.all() {
         let why = stray.trouble.message;
-        report.skipped.push(GcItem { overdue: true, ..item(&run, why, 0) });
+        report.skipped.push(GcItem { overdue: true, ..unknown(&run, why, 0) });
+    }
+    for orphan in refs::look(supervisor)?.orphans {
+        let why = format!("the snapshots of no run of this home: {}", orphan.command());
+        report.skipped.push(GcItem { overdue: true, ..unknown(&orphan.run, why, 0) });
     }
     Ok(report)
+}
+
+/// The parent of a run, if it goes on: it may ask for the result of its child again.
+fn open_parent<'a>(supervisor: &Supervisor, row: &'a Row) -> Answer<Option<&'a RunId>> {
+    let Some(parent) = &row.parent else { return Ok(None) };
+    let above = supervisor.ground.store.row(parent)?;
+    Ok(above.is_some_and(|above| above.is_open).then_some(parent))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,16 +108,16 @@ fn sweep_workspace(
     if !workspaces::has_workspace(&run) {
         return Ok(Workspace::None);
     }
+    if query.workspaces == Workspaces::Stay {
+        return Ok(Workspace::Stays);
+    }
     let mut skip = |why: String, overdue: bool| {
         let why = format!("workspace {}: {why}", run.spec.dir);
-        report.skipped.push(GcItem { overdue, ..item(&row.id, why, 0) });
+        report.skipped.push(GcItem { overdue, ..item(row, why, 0) });
         Ok(Workspace::Stays)
     };
-    let kept_until = match query.older_than_ms {
-        Some(ms) => run.ended_at.map(|ended| ended.plus_ms(ms)),
-        None => workspaces::kept_until(&run),
-    };
-    match kept_until {
+    // Another age than usual is for runs. What a loop file keeps may be a person's work.
+    match workspaces::kept_until(&run) {
         None => return skip("is kept for ever".to_owned(), false),
         Some(until) if until > now => {
             return skip(format!("is kept until {}", view::rfc3339(until)), false);
@@ -102,7 +127,7 @@ fn sweep_workspace(
     if workspaces::is_shared(supervisor, &run)? {
         return Ok(Workspace::None);
     }
-    if let Some(why) = workspaces::obstacle(&run) {
+    if let Some(why) = workspaces::obstacle(supervisor, &run) {
         return skip(why, true);
     }
     let bytes = files::disk_usage(Path::new(&run.spec.dir));
@@ -113,12 +138,17 @@ fn sweep_workspace(
     }
     report.freed_bytes += bytes;
     let why = format!("workspace {}", run.spec.dir);
-    report.removed.push(item(&row.id, why, bytes));
+    report.removed.push(item(row, why, bytes));
     Ok(Workspace::None)
 }
 
-fn item(run: &RunId, why: String, bytes: u64) -> GcItem {
-    GcItem { run: run.0.clone(), why, bytes, overdue: false }
+fn item(row: &Row, why: String, bytes: u64) -> GcItem {
+    GcItem { name: row.name.clone(), ..unknown(&row.id, why, bytes) }
+}
+
+/// Of a directory that the journal does not know.
+fn unknown(run: &RunId, why: String, bytes: u64) -> GcItem {
+    GcItem { run: run.0.clone(), name: None, why, bytes, overdue: false }
 }
 
 /// Looked up in the run's first event, because most runs have none.
@@ -144,7 +174,7 @@ fn verdict(row: &Row, now: Time, older_than_ms: Option<u64>) -> Result<String, S
     });
     let age_ms = row.ended_at.map_or(0, |ended| now.ms_since(ended));
     match age_ms >= keep_ms {
-        true => Ok(format!("{} {} days ago", row.state.word(), age_ms / DAY_MS)),
+        true => Ok(format!("{} {} ago", row.state.word(), duration::short(age_ms))),
         false => {
             Err(format!("{} less than {} days ago", row.state.word(), keep_ms.div_ceil(DAY_MS)))
         }

@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
+use outlast_agents::must_answer;
 use outlast_engine::{Asked, By, Decision, Input, Order, Run, RunId, Step, StopMode, Taken, Verb};
 use outlast_wire::api::RunView;
 use outlast_wire::codes::Code;
 use outlast_wire::words::TroubleCode;
+use serde::Serialize;
 
 use super::callers::{Caller, Right};
-use super::find::{resolve, snapshot_of, view_of};
+use super::find::{by_name, resolve, snapshot_of, view_of};
 use super::tell::{not_taken, refuse_ended, refuse_full, tell};
 use crate::recovery;
 use crate::refusal::{Answer, Refusal};
@@ -21,8 +23,8 @@ use crate::supervisor::Supervisor;
 /// What is true of a stop that found no room in the journal.
 pub(crate) fn not_written(mut error: Refusal) -> Refusal {
     if error.code == Code::DiskFull {
-        let hint = "its processes are ended even so, and the order is written down once there is \
-                    space; `outlast show` says how far it is";
+        let hint =
+            "its processes are ended even so, and the order is written down once there is space";
         error.hint = Some(hint.to_owned());
     }
     error
@@ -55,7 +57,7 @@ pub(crate) async fn to_stop(
                 trouble.message
             );
             let refusal = Refusal::new(Code::UnwritableRun, message);
-            return Err(refusal.hint(format!("`outlast rm {id}` removes it")));
+            return Err(refusal.hint(format!("outlast rm {id}")));
         }
         Some(trouble) if trouble.code != recovery::BEHIND => {
             let message = format!("run {id} cannot be read: {}", trouble.message);
@@ -75,12 +77,34 @@ pub(crate) struct Given {
     pub(crate) id: String,
     pub(crate) seq: Option<u64>,
     pub(crate) verb: Verb,
+    /// A digest of what it says.
+    pub(crate) said: String,
+}
+
+/// A digest of what an order says, its id aside: the same id with another digest is another order. Keyed, since an answer
+/// may hold a secret, which no journal has.
+pub(crate) fn said(supervisor: &Supervisor, body: &impl Serialize) -> Answer<String> {
+    let json = serde_json::to_string(body).expect("plain data");
+    Ok(supervisor.ground.tokens.digest(&json)?)
 }
 
 impl Given {
     /// Has the run take the order, unless it has taken it before. `refuse` says why a run in this state does not
-    /// take it: asked before, to save the way, and again if the journal does not have it.
+    /// take it: asked before, to save the way, and again if the journal does not have it. A refusal names the run as
+    /// its user does, and what lets a run go on that a limit ended.
     pub(crate) async fn give(
+        self,
+        supervisor: &Arc<Supervisor>,
+        caller: Caller,
+        run: &RunId,
+        refuse: impl Fn(&Run, Option<u64>) -> Answer<()>,
+        input: impl FnOnce(Order) -> Input,
+    ) -> Answer<RunView> {
+        let given = self.given(supervisor, caller, run, refuse, input).await;
+        by_name(supervisor, run, given).await
+    }
+
+    async fn given(
         self,
         supervisor: &Arc<Supervisor>,
         caller: Caller,
@@ -94,25 +118,35 @@ impl Given {
             let open = match self.verb {
                 Verb::Answer(_) => before.asks().map(|it| it.seq),
                 Verb::Resume => before.releases(None),
-                Verb::Pause | Verb::Stop(_) => None,
+                Verb::Pause
+                | Verb::Stop(_)
+                | Verb::Raise
+                | Verb::Restore
+                | Verb::Resolve { .. } => None,
             };
             // Nothing that is still to come can have been seen.
             let seq = match self.verb {
                 Verb::Resume => self.seq.map(|seen| seen.min(before.seq())).or(open),
-                Verb::Answer(_) | Verb::Pause | Verb::Stop(_) => self.seq.or(open),
+                Verb::Answer(_)
+                | Verb::Pause
+                | Verb::Stop(_)
+                | Verb::Raise
+                | Verb::Restore
+                | Verb::Resolve { .. } => self.seq.or(open),
             };
             refuse(&before, seq)?;
             let right = match self.verb {
-                Verb::Answer(_) => Right::Answer,
+                Verb::Answer(_) | Verb::Resolve { .. } => Right::Answer,
                 Verb::Resume if before.state.is_blocked() => Right::Answer,
                 Verb::Resume | Verb::Pause | Verb::Stop(_) => Right::Steer,
+                Verb::Raise | Verb::Restore => Right::Raise,
             };
             let by = caller.may(supervisor, right, run).await?;
             if matches!(self.verb, Verb::Answer(_) | Verb::Resume) {
                 // A person's word is no resume after a restart.
                 supervisor.restarts.release(run);
             }
-            let order = Order { id: Some(self.id.clone()), by, answers: seq };
+            let order = self.order(by, seq);
             let after = tell(supervisor, run, input(order)).await?;
             if !self.is_taken(&after)? {
                 refuse(&after, seq)?;
@@ -122,11 +156,18 @@ impl Given {
         view_of(supervisor, run).await
     }
 
-    /// True if the journal has this order. The same id under another verb is another order, and refused.
-    fn is_taken(&self, run: &Run) -> Answer<bool> {
+    pub(super) fn order(&self, by: Option<By>, answers: Option<u64>) -> Order {
+        Order { id: Some(self.id.clone()), by, answers, said: Some(self.said.clone()) }
+    }
+
+    /// True if the journal has this order. The same id with another verb or other words is another order, and refused.
+    pub(super) fn is_taken(&self, run: &Run) -> Answer<bool> {
         match run.orders.get(&self.id) {
-            Some(taken) if taken.verb == self.verb => Ok(true),
-            Some(taken) => Err(id_conflict(run, &self.id, taken.verb.done())),
+            Some(taken) if taken.is(self.verb, &self.said) => Ok(true),
+            Some(taken) => {
+                let done = format!("{} (event {})", taken.verb.done(), taken.seq);
+                Err(id_conflict(run, &self.id, &done))
+            }
             None if run.inbox.has_had(&self.id) => {
                 Err(id_conflict(run, &self.id, "sent a message"))
             }
@@ -161,13 +202,13 @@ fn not_open(run: &Run, seq: Option<u64>) -> Refusal {
         (Some(open), Some(seq)) => {
             let message =
                 format!("run {} asks something else now: event {}, not {seq}", run.id, open.seq);
-            Refusal::new(Code::StaleOrder, message).hint(format!("look: `outlast show {}`", run.id))
+            Refusal::new(Code::StaleOrder, message).hint(format!("outlast show {}", run.id))
         }
         _ => {
             let state = run.state.name().word();
             let message = format!("run {} is {state}, not blocked, and asks nothing", run.id);
             Refusal::new(Code::NotBlocked, message)
-                .hint("`outlast send` leaves a message for its next turn")
+                .hint(format!("leave a message for its next turn:\noutlast send {} 'TEXT'", run.id))
         }
     }
 }
@@ -180,7 +221,7 @@ pub(crate) fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
     if let (Some(since), Some(seq)) = (run.releases(None), seq) {
         let message =
             format!("run {} was paused or blocked since, by event {since}, after {seq}", run.id);
-        let hint = format!("look: `outlast show {}`", run.id);
+        let hint = format!("outlast show {}", run.id);
         return Err(Refusal::new(Code::StaleOrder, message).hint(hint));
     }
     let is_decided = |kind: Asked| matches!(kind, Asked::Approval | Asked::Permission);
@@ -189,7 +230,7 @@ pub(crate) fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
     }
     if run.is_paused_with_all && !run.state.is_blocked() {
         let message = format!("run {} is paused with every other run", run.id);
-        let hint = "`outlast resume --all` lets everything go on";
+        let hint = "outlast resume --all";
         return Err(Refusal::new(Code::Held, message).hint(hint));
     }
     if run.state.is_blocked()
@@ -208,17 +249,32 @@ pub(crate) fn refuse_resume(run: &Run, seq: Option<u64>) -> Answer<()> {
 
 pub(crate) fn refuse_pause(run: &Run, seq: Option<u64>) -> Answer<()> {
     refuse_ended(run)?;
+    if is_at_its_only_turn(run) {
+        let id = &run.id;
+        let message =
+            format!("{id} is a command that runs once, and has no next turn to pause before");
+        let hint = format!("outlast stop {id}");
+        return Err(Refusal::new(Code::NoNextTurn, message).hint(hint));
+    }
     if run.is_being_ended() {
         let message = format!("run {} is being ended and cannot rest", run.id);
-        let hint = "`outlast show` says why it ends";
+        let hint = format!("outlast show {}", run.id);
         return Err(Refusal::new(Code::IsEnding, message).hint(hint));
     }
     if run.may_pause(seq) {
         return Ok(());
     }
     let message = format!("run {} was resumed after what this order has seen", run.id);
-    let hint = format!("look: `outlast show {}`", run.id);
+    let hint = format!("outlast show {}", run.id);
     Err(Refusal::new(Code::StaleOrder, message).hint(hint))
+}
+
+/// True of a plain command at the last attempt that it has: nothing follows that could rest, or take a message.
+pub(crate) fn is_at_its_only_turn(run: &Run) -> bool {
+    let spec = &run.spec;
+    let is_command = spec.workflow.is_none() && !must_answer(spec);
+    let is_last = run.counters.attempts + 1 >= spec.retry.max_attempts;
+    is_command && is_last && run.live().is_some() && !run.is_being_ended()
 }
 
 fn already_answered(run: &Run, seq: u64, taken: &Taken) -> Refusal {
@@ -229,12 +285,14 @@ fn already_answered(run: &Run, seq: u64, taken: &Taken) -> Refusal {
         by(taken),
         taken.seq
     );
-    Refusal::new(Code::AlreadyAnswered, message).hint(format!("look: `outlast show {}`", run.id))
+    Refusal::new(Code::AlreadyAnswered, message).hint(format!("outlast show {}", run.id))
 }
 
-fn by(taken: &Taken) -> String {
+/// Who gave an order, as it is added to what was done.
+pub(super) fn by(taken: &Taken) -> String {
     match &taken.order.by {
-        Some(By::User { uid }) => format!(" by user {uid}"),
+        Some(By::User { uid, via: None }) => format!(" by user {uid}"),
+        Some(By::User { uid, via: Some(via) }) => format!(" by user {uid} ({via})"),
         Some(By::Run { run }) => format!(" by run {run}"),
         Some(By::Daemon) => " by a command of the daemon".to_owned(),
         None => String::new(),
@@ -242,11 +300,11 @@ fn by(taken: &Taken) -> String {
 }
 
 fn id_conflict(run: &Run, id: &str, done: &str) -> Refusal {
-    let message = format!("the id {id:?} has {done} run {} before, by another order", run.id);
+    let message = format!("the id {id:?} is another order's, by which run {} was {done}", run.id);
     Refusal::new(Code::IdConflict, message).hint("choose a new id for each order")
 }
 
 fn needs_decision(id: &RunId) -> Refusal {
     Refusal::new(Code::NeedsDecision, format!("run {id} waits for a yes or a no"))
-        .hint(format!("`outlast answer {id} --approve` or `outlast answer {id} --deny`"))
+        .hint(format!("outlast answer {id} --approve\noutlast answer {id} --deny"))
 }

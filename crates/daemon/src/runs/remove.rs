@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::RunId;
+use outlast_engine::{RunId, Strategy};
 use outlast_store::Remove;
 use outlast_wire::codes::Code;
 
@@ -27,7 +27,7 @@ pub(crate) async fn stray(supervisor: Arc<Supervisor>, id: RunId) -> Answer<()> 
     }
     in_lane(Lane::Chores, move || {
         let _claim = claim;
-        refuse_alive(&supervisor, &id, |_| format!("`outlast stop {id}` ends it first"))?;
+        refuse_alive(&supervisor, &id, |_| format!("outlast stop {id}"))?;
         std::fs::remove_dir_all(supervisor.ground.layout.run(id.as_str()).0)?;
         supervisor.strays.forget(&id);
         supervisor.watchers.note(&id);
@@ -68,7 +68,8 @@ pub(crate) fn refuse_alive(
 pub(crate) fn run(supervisor: &Supervisor, id: &RunId, how: Remove) -> Answer<()> {
     children::refuse_removal(supervisor, id)?;
     let dir = supervisor.ground.layout.run(id.as_str());
-    match files::write(&dir.removing(), b"") {
+    let marked = files::write(&dir.removing(), b"").and_then(|()| files::sync(&[dir.removing()]));
+    match marked {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound && !is_full(&error) => {
             return Err(error.into());
         }
@@ -84,10 +85,7 @@ pub(crate) fn run(supervisor: &Supervisor, id: &RunId, how: Remove) -> Answer<()
         // One that could not be read was open until now.
         supervisor.triggers.table.runs_may_have_ended();
     }
-    match std::fs::remove_dir_all(dir.0) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
+    Ok(strays::clear_removed(&dir)?)
 }
 
 /// Without the mark the directory is kept if this daemon dies in between, and shown by the next.
@@ -107,8 +105,31 @@ pub(crate) fn workspace_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<(
         Removed::Kept { why } => {
             let refusal =
                 Refusal::new(Code::WorkspaceKept, format!("the workspace of {id} stays: {why}"));
-            Err(refusal.hint(format!("`outlast rm --keep-workspace {id}` removes only the run")))
+            let keep = format!("remove only the run:\noutlast rm --keep-workspace {id}");
+            let discard =
+                discard_line(supervisor, id).map(|line| format!("\nor discard the work:\n{line}"));
+            Err(refusal.hint(format!("{keep}{}", discard.unwrap_or_default())))
         }
+    }
+}
+
+/// What a person types to have git remove a worktree with the work in it. Only that order discards it.
+fn discard_line(supervisor: &Supervisor, id: &RunId) -> Option<String> {
+    let run = supervisor.ground.replay(id).ok()?;
+    let repository = run.spec.workspace.repository.as_ref()?;
+    let is_worktree = run.spec.workspace.strategy == Strategy::Worktree;
+    is_worktree.then(|| {
+        let (repository, dir) = (quoted(repository), quoted(&run.spec.dir));
+        format!("git -C {repository} worktree remove --force {dir}")
+    })
+}
+
+/// A path as a shell takes it.
+pub(super) fn quoted(path: &str) -> String {
+    let is_plain = |char: char| char.is_alphanumeric() || "-_./".contains(char);
+    match path.chars().all(is_plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', r"'\''")),
     }
 }
 

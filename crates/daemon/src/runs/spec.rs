@@ -2,28 +2,36 @@
 //! that is wrong with these is said here, before anything starts.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use outlast_agents::AnswersBy;
 use outlast_engine::{
-    Approvals, OutputPolicy, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, Strategy, Window,
-    Workspace,
+    Approvals, Event, KeptInput, OutputPolicy, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot,
+    SnapshotRules, Start, Strategy, Unreported, Window, Workspace,
 };
-use outlast_wire::api::{AskedDriving, CreateRun};
+use outlast_home::layout::RunDir;
+use outlast_wire::OsText;
+use outlast_wire::api::{AskedDriving, CreateRun, LARGEST_STDIN};
 use outlast_wire::codes::Code;
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{
-    self as workflow, Config, Effective, Loaded, Overrides, Problem, Source, Surroundings,
+    self as workflow, AskedSpend, Config, Effective, Loaded, Overrides, Problem, Refused, Source,
+    Surroundings,
 };
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
+use super::spawn;
+use super::start::{check_queue, labels, queue};
 use crate::notify;
 use crate::occasion::Occasion;
-use crate::refusal::Refusal;
-use crate::refusal::{Answer, bad_request};
+use crate::refusal::{self, Answer, Refusal, bad_request};
 use crate::request;
 use crate::supervisor::Supervisor;
-use crate::{watch, workspace};
+use crate::world::files;
+use crate::{snapshots, watch, workspace};
 
 /// Bounds on what is written into every journal.
 const LONGEST_NAME: usize = 100;
@@ -47,7 +55,13 @@ pub(crate) struct Wanted {
     pub(crate) workflow_text: Option<String>,
     /// Written beside a run that a trigger makes.
     pub(crate) told: Option<Value>,
+    /// What each attempt reads.
+    pub(crate) stdin: Option<OsText>,
     pub(crate) warnings: Vec<String>,
+    /// What ends a loop and its turns, on one line.
+    pub(crate) envelope: Option<String>,
+    /// Of a fork: the events that it has of its parent, and the directory of that run.
+    pub(crate) grown: Option<std::sync::Arc<(Vec<Event>, RunDir)>>,
 }
 
 /// Blocks: reads the config and looks at directories.
@@ -68,35 +82,57 @@ pub(crate) fn of(
     check_task(asked.task.as_deref())?;
     check_watches(asked)?;
     check_driving(&asked.driving)?;
+    check_queue(asked)?;
     // Read once: a file that changes meanwhile does not make one run of two configs.
-    let config = supervisor.config().map_err(|problems| refusal(&problems))?;
+    let config = supervisor.config().map_err(|refused| Refusal::of_file(&refused))?;
     let loaded = load(supervisor, &config, asked)?;
+    let mut warnings: Vec<String> = supervisor.ground.settings.remark().into_iter().collect();
+    warnings.extend(loaded.warnings.iter().map(refusal::warning));
+    warnings.extend(missing_program(asked, &loaded).iter().map(refusal::warning));
     let effective = loaded.effective;
-    workflow::runnable(&effective).map_err(|problem| refusal(&[problem]))?;
+    workflow::runnable(&effective).map_err(|problem| Refusal::of_file(&problem.into()))?;
     outlast_agents::check(&effective.agent, &effective.driving).map_err(|error| {
-        Refusal::new(Code::BadCommand, error.to_string()).hint("put the command after `--`")
+        Refusal::new(Code::BadCommand, error.to_string()).hint("put the command after --")
     })?;
     let env = environment(asked, effective.env.as_deref());
     check_prompt(asked, &effective)?;
+    check_stdin(asked, &effective)?;
+    let envelope = is_loop(asked, &effective).then(|| workflow::envelope(&effective));
     let mut spec = RunSpec { parent, ..spec(supervisor, &config, id, asked, effective)? };
     match occasion {
         Occasion::Asked => try_prompt(supervisor, id, &spec, None)?,
-        Occasion::Came { origin, told } => {
+        Occasion::Came { origin, told, name } => {
             spec.origin = Some(origin.clone());
+            // Only here: a directory of its own is named after the run's id, since names come again.
+            spec.name.clone_from(name);
             try_prompt(supervisor, id, &spec, Some(told))?;
         }
         Occasion::Tried => {}
     }
-    let told = occasion.told().cloned();
+    let (told, stdin) = (occasion.told().cloned(), asked.stdin.clone());
     let workflow_text = asked.workflow.as_ref().map(|file| file.text.clone());
-    let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
-    Ok(Wanted { spec, env, workflow_text, told, warnings })
+    Ok(Wanted { spec, env, workflow_text, told, stdin, warnings, envelope, grown: None })
+}
+
+/// A command without a file has one turn, and ends with it.
+fn is_loop(asked: &CreateRun, effective: &Effective) -> bool {
+    asked.workflow.is_some() || outlast_agents::is_driven(&effective.agent, &effective.driving)
+}
+
+/// Of a loop: a turn that cannot start is tried again and again before the run fails.
+fn missing_program(asked: &CreateRun, loaded: &Loaded) -> Option<Problem> {
+    if !is_loop(asked, &loaded.effective) {
+        return None;
+    }
+    let env = environment(asked, loaded.effective.env.as_deref());
+    let (dir, path) = (Path::new(&asked.dir), variable(&env, "PATH"));
+    workflow::missing_program(loaded, dir, path.as_deref(), &files::look)
 }
 
 fn load(supervisor: &Supervisor, config: &Config, asked: &CreateRun) -> Answer<Loaded> {
     let overrides = overrides(asked)?;
     let Some(file) = &asked.workflow else {
-        return workflow::plain(config, &overrides).map_err(|problems| plain_refusal(&problems));
+        return workflow::plain(config, &overrides).map_err(|refused| plain_refusal(&refused));
     };
     if file.text.len() > workflow::LARGEST_FILE {
         return Err(bad_request(format!("{} is bigger than 1 MiB", file.path)));
@@ -114,7 +150,7 @@ fn load(supervisor: &Supervisor, config: &Config, asked: &CreateRun) -> Answer<L
         default_root: &supervisor.ground.layout.workspaces(),
     };
     let source = Source { path, text: &file.text };
-    workflow::load(&source, config, &overrides, &around).map_err(|problems| refusal(&problems))
+    workflow::load(&source, config, &overrides, &around).map_err(|wrong| Refusal::of_file(&wrong))
 }
 
 /// An agent could write there what the next run is allowed to do.
@@ -223,16 +259,19 @@ fn spec(
     let store = &*supervisor.ground.store;
     let always = config.notify.default.clone();
     let notify = notify::pinned(store, config, &[asked.notify.clone(), always].concat())?;
+    refuse_unheard(asked, &notify)?;
     let emit_to = notify::pinned(store, config, &effective.output.emit_to)?;
+    let unreported = unreported(&effective);
     Ok(RunSpec {
         name: asked.name.clone(),
         key: asked.key.clone(),
         task: asked.task.clone(),
         agent: effective.agent,
+        asked_in: Some(asked.dir.clone()).filter(|asked| *asked != dir),
         dir,
         umask: asked.umask,
         tty: asked.tty.map(|window| Window { rows: window.rows.max(1), cols: window.cols.max(1) }),
-        labels: asked.labels.clone(),
+        labels: labels(asked),
         parent: None,
         limits: effective.limits,
         retry: effective.retry,
@@ -244,15 +283,95 @@ fn spec(
         tools: effective.tools,
         model_class: effective.model_class,
         on_interrupt: effective.on_interrupt,
-        queue: effective.queue,
+        queue: queue(asked.queue.as_ref(), effective.queue),
         notify,
         watches: asked.watch.clone(),
         heartbeat_ms: asked.heartbeat_ms,
         origin: None,
         health: config.health,
+        unreported: Some(unreported),
         driving: effective.driving,
         secrets: config.secrets.clone(),
+        start: Start::default(),
+        has_stdin: asked.stdin.is_some(),
+        stdin: asked.stdin.as_ref().map(|stdin| kept(stdin.as_os_str().as_bytes())),
+        tree: spawn::rules(&asked.tree)?,
+        build: Some(outlast_wire::version::BUILD.to_owned()),
+        fork: None,
     })
+}
+
+/// What proves later that a file is still as it was.
+pub(super) fn kept(bytes: &[u8]) -> KeptInput {
+    let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    KeptInput { bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX), sha256 }
+}
+
+/// A command that is started as it is, without a loop file, has no agent that could report what it used.
+/// A ceiling of the operator is what a run may ask for, and not the price of its turns.
+fn unreported(effective: &Effective) -> Unreported {
+    let kind = outlast_agents::kind(&effective.agent.kind).and_then(|kind| kind.answers_by);
+    let is_command = kind == Some(AnswersBy::ExitStatus) && effective.driving.declared.is_none();
+    if is_command && effective.workflow.is_none() {
+        return Unreported::Nothing;
+    }
+    match effective.asked {
+        AskedSpend { tokens: true, money: false } => Unreported::ReservedTokens,
+        AskedSpend { tokens: false, money: true } => Unreported::ReservedMoney,
+        AskedSpend { tokens: true, money: true } => Unreported::Reserved,
+        AskedSpend { tokens: false, money: false } => Unreported::ReservedCeilings,
+    }
+}
+
+/// A watch or a heartbeat that no sink is told of has no effect. The run above a child reads the child's events.
+fn refuse_unheard(asked: &CreateRun, notify: &[String]) -> Answer<()> {
+    let flag = match (asked.watch.is_empty(), asked.heartbeat_ms) {
+        (false, _) => "--watch",
+        (true, Some(_)) => "--heartbeat",
+        (true, None) => return Ok(()),
+    };
+    if !notify.is_empty() || asked.parent.is_some() {
+        return Ok(());
+    }
+    let message = format!("{flag} has no effect: no sink would be told");
+    Err(Refusal::new(Code::NoEffect, message)
+        .hint("name one with --notify SINK, or set notify.default in config.toml"))
+}
+
+/// A terminal is its own input, and the turns of a loop are asked by files.
+fn check_stdin(asked: &CreateRun, effective: &Effective) -> Answer<()> {
+    let Some(stdin) = &asked.stdin else { return Ok(()) };
+    let bytes = stdin.as_os_str().len();
+    let refused = |message: String, hint: &str| {
+        Err(Refusal::new(Code::BadRequest, message).hint(hint.to_owned()))
+    };
+    let is_driven = outlast_agents::is_driven(&effective.agent, &effective.driving);
+    if asked.tty.is_some() {
+        return refused(
+            "a run with a terminal reads its terminal, and no other input".to_owned(),
+            "leave out --tty, or type into it after outlast attach",
+        );
+    }
+    if effective.workflow.is_some() || is_driven {
+        return refused(
+            "a loop is asked by its prompt, and reads no standard input".to_owned(),
+            "put it into --task, or into a file of the workspace",
+        );
+    }
+    if bytes > LARGEST_STDIN {
+        return refused(
+            format!("{bytes} bytes of standard input are more than {LARGEST_STDIN}"),
+            "put it into a file, and let the command read that: sh -c 'COMMAND < FILE'",
+        );
+    }
+    Ok(())
+}
+
+/// The environment that a run goes on with after its own is gone: what of `env` its file allows. Blocks.
+pub(super) fn environment_again(supervisor: &Supervisor, asked: &CreateRun) -> Answer<Vec<EnvVar>> {
+    let config = supervisor.config().map_err(|refused| Refusal::of_file(&refused))?;
+    let effective = load(supervisor, &config, asked)?.effective;
+    Ok(environment(asked, effective.env.as_deref()))
 }
 
 /// The directory that the run works in, and how it comes to be there.
@@ -262,10 +381,10 @@ fn place(
     asked: &CreateRun,
     effective: &Effective,
 ) -> Answer<(String, Workspace)> {
-    let retain = effective.retain;
-    let strategy = effective.strategy;
+    let (retain, strategy) = (effective.retain, effective.strategy);
     if strategy == Strategy::Inplace {
-        let workspace = Workspace { strategy, root: None, repository: None, retain };
+        let snapshot = snapshot_rules(supervisor, asked, effective, Path::new(&asked.dir));
+        let workspace = Workspace { strategy, retain, snapshot, ..Workspace::default() };
         return Ok((asked.dir.clone(), workspace));
     }
     let root = effective.root.clone().unwrap_or_else(|| supervisor.ground.layout.workspaces());
@@ -277,28 +396,73 @@ fn place(
         let text = path.to_str().map(str::to_owned);
         text.ok_or_else(|| bad_request(format!("{} is not text", path.display())))
     };
-    let repository = (strategy == Strategy::Worktree).then(|| asked.dir.clone());
-    let workspace = Workspace { strategy, root: Some(text(&root)?), repository, retain };
+    let repository = match strategy {
+        Strategy::Worktree => Some(repository(asked)?),
+        Strategy::Inplace | Strategy::Dir => None,
+    };
+    let snapshot = snapshot_rules(supervisor, asked, effective, &dir);
+    let root = Some(text(&root)?);
+    let workspace = Workspace { strategy, root, repository, retain, base: None, snapshot };
     Ok((text(&dir)?, workspace))
 }
 
-/// Everything that is wrong, the first of it as the message and its hint.
-fn refusal(problems: &[Problem]) -> Refusal {
-    let code = problems.first().map_or(Code::BadRequest, |problem| problem.code);
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    let mut refusal = Refusal::new(code, lines.join("\n"));
-    refusal.hint = problems.iter().find_map(|problem| problem.hint.clone());
-    refusal
+/// Which snapshots the run has of its workspace. Where there are none for a reason, the log says which.
+fn snapshot_rules(
+    supervisor: &Supervisor,
+    asked: &CreateRun,
+    effective: &Effective,
+    dir: &Path,
+) -> Option<Box<SnapshotRules>> {
+    let home = variable(&asked.env, "HOME").map(PathBuf::from);
+    let layout = &supervisor.ground.layout;
+    let at = (dir, effective.strategy);
+    let (rules, why) =
+        snapshots::rules(&effective.snapshots, at, is_top_of_repository, layout, home.as_deref());
+    if let Some(why) = why {
+        tracing::warn!(why, "no snapshots");
+    }
+    rules
+}
+
+/// The repository of the directory that the run is started in, or else that of the loop file.
+fn repository(asked: &CreateRun) -> Answer<String> {
+    let beside = asked.workflow.as_ref().and_then(|file| Path::new(&file.path).parent());
+    let places = [Some(Path::new(&asked.dir)), beside];
+    let found = places.into_iter().flatten().find(|dir| is_in_repository(dir));
+    if let Some(dir) = found.and_then(Path::to_str) {
+        return Ok(dir.to_owned());
+    }
+    let message = match beside {
+        Some(beside) if beside != Path::new(&asked.dir) => {
+            format!("neither {} nor {} is in a git repository", asked.dir, beside.display())
+        }
+        _ => format!("{} is not in a git repository", asked.dir),
+    };
+    Err(Refusal::new(Code::NoRepository, message)
+        .hint("a worktree needs one: --dir names a directory in it, --workspace dir needs none"))
+}
+
+/// Whether git would find a repository from here; what is wrong with it, git says.
+fn is_in_repository(dir: &Path) -> bool {
+    let is_bare = |dir: &Path| dir.join("HEAD").is_file() && dir.join("objects").is_dir();
+    let is_linked = |dir: &Path| dir.join(".git").is_file();
+    dir.ancestors().any(|dir| is_linked(dir) || is_bare(&dir.join(".git")) || is_bare(dir))
+}
+
+/// True of the top of a repository. No git is asked, because a creation does not wait for one; whether a directory
+/// further down is ignored only git could say.
+fn is_top_of_repository(dir: &Path) -> bool {
+    is_in_repository(dir) && dir.join(".git").exists()
 }
 
 /// A command without a file has no lines to point at.
-fn plain_refusal(problems: &[Problem]) -> Refusal {
-    match problems {
+fn plain_refusal(refused: &Refused) -> Refusal {
+    match refused.errors.as_slice() {
         [problem] if problem.code == Code::MissingCommand => {
             Refusal::new(Code::BadCommand, "there is no command to run")
-                .hint("put the command after `--`")
+                .hint("put the command after --")
         }
-        problems => refusal(problems),
+        _ => Refusal::of_file(refused),
     }
 }
 
@@ -361,7 +525,8 @@ fn check_watches(asked: &CreateRun) -> Answer<()> {
     }
     match asked.heartbeat_ms {
         Some(ms) if ms < SHORTEST_HEARTBEAT_MS => {
-            let refusal = Refusal::new(Code::BadHeartbeat, format!("{ms} ms is no heartbeat"));
+            let every = workflow::duration::in_one_unit(ms);
+            let refusal = Refusal::new(Code::BadHeartbeat, format!("{every} is no heartbeat"));
             Err(refusal.hint("at least 1s"))
         }
         Some(_) | None => Ok(()),
@@ -394,14 +559,15 @@ fn check_name(name: Option<&str>) -> Answer<()> {
     let is_plain = |char: char| {
         char.is_alphanumeric() || matches!(char, '.' | '_' | '-' | ' ' | '/' | ':' | '@' | '#')
     };
-    if name.is_empty()
+    if name.trim() != name
+        || name.is_empty()
         || name.len() > LONGEST_NAME
         || !name.chars().all(is_plain)
-        || name.starts_with('-')
+        || name.starts_with(['-', '@'])
     {
         let refusal = Refusal::new(Code::BadRequest, format!("{name:?} is not a name for a run"));
         return Err(refusal.hint(format!(
-            "letters, digits, `.` `_` `-` `/` `:` `@` `#` and spaces, up to {LONGEST_NAME} bytes"
+            "letters, digits, `.` `_` `-` `/` `:` `@` `#` and spaces within, up to {LONGEST_NAME} bytes, not `-` or `@` first"
         )));
     }
     Ok(())

@@ -76,12 +76,12 @@ fn not_durable(id: &RunId, trouble: Option<&Trouble>) -> Refusal {
     if trouble.is_some_and(|trouble| trouble.code == Code::DiskFull) {
         let message = format!("this could not be written to the journal of {id}: {cause}");
         return Refusal::new(Code::DiskFull, message)
-            .hint("it will be as soon as there is space; look with `outlast show`");
+            .hint(format!("it will be as soon as there is space:\noutlast show {id}"));
     }
     let seconds = DURABLE_WITHIN.as_secs();
     let message = format!("the journal of {id} did not take this within {seconds} s: {cause}");
     Refusal::new(Code::TimedOut, message)
-        .hint(format!("it may be written later; look with `outlast show {id}`"))
+        .hint(format!("it may be written later:\noutlast show {id}"))
 }
 
 /// Why a run that has no conductor takes no orders.
@@ -90,7 +90,7 @@ fn lost(supervisor: &Supervisor, id: &RunId) -> Refusal {
         Some(trouble) if trouble.code == recovery::BEHIND => {
             let message = format!("run {id} takes no orders yet: {}", trouble.message);
             Refusal::new(Code::JournalBehind, message)
-                .hint(format!("`outlast recover {id}` takes it on to where its directory is"))
+                .hint(format!("take it on to where its directory is:\noutlast recover {id}"))
         }
         _ => restarting(id),
     }
@@ -99,13 +99,13 @@ fn lost(supervisor: &Supervisor, id: &RunId) -> Refusal {
 /// Its conductor has died, or it cannot be read: what is said now would reach no journal.
 fn restarting(id: &RunId) -> Refusal {
     Refusal::new(Code::Busy, format!("run {id} is restarting; nothing was written down"))
-        .hint("ask again; `outlast doctor` shows what is wrong with it")
+        .hint("try again, or look at what is wrong:\noutlast doctor")
 }
 
 /// What was said reached the run, and the journal does not have it.
 pub(crate) fn not_taken(id: &RunId) -> Refusal {
     Refusal::new(Code::NotTaken, format!("run {id} changed in that moment and did not take it"))
-        .hint(format!("look with `outlast show {id}`, and ask again"))
+        .hint(format!("look at it, and try again:\noutlast show {id}"))
 }
 
 /// The id of an order or a message: the client's, or one of our own.
@@ -138,7 +138,7 @@ pub(crate) fn refuse_ended(run: &Run) -> Answer<()> {
         return Ok(());
     }
     let message = format!("run {} has ended: {}", run.id, run.state.name().word());
-    Err(Refusal::new(Code::HasEnded, message).hint("start another with `outlast run`"))
+    Err(Refusal::new(Code::HasEnded, message).hint(format!("outlast rerun {}", run.id)))
 }
 
 pub(crate) fn refuse_full(run: &Run) -> Answer<()> {

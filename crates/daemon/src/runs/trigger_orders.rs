@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use outlast_engine::By;
 use outlast_store::{Error, TriggerChange};
-use outlast_wire::api::{OrderTrigger, TriggerAdded, TriggerView};
+use outlast_wire::api::{HookAddress, OrderTrigger, TriggerAdded, TriggerView};
 use outlast_wire::codes::Code;
+use serde::Serialize;
 
 use super::callers::Caller;
+use super::orders::said;
 use crate::lanes::blocking;
+use crate::operator::listen::ListenerStatus;
 use crate::order_book::{self, Taken, Turn, Verb};
 use crate::refusal::Answer;
 use crate::refusal::Refusal;
@@ -17,6 +20,7 @@ use crate::runs::tell::order_id;
 use crate::supervisor::Supervisor;
 use crate::triggers::{self, Entry, view};
 use crate::view::rfc3339;
+use crate::world::host;
 
 /// An order as its client gave it.
 pub(crate) struct Given {
@@ -27,6 +31,8 @@ pub(crate) struct Given {
     /// The id of the trigger that the giver saw.
     seen: Option<String>,
     by: Option<By>,
+    /// A digest of what it says.
+    said: String,
 }
 
 impl Given {
@@ -39,11 +45,17 @@ impl Given {
     ) -> Answer<Self> {
         let id = order_id(id)?;
         let by = caller.who(supervisor).await?;
-        Ok(Self { id, trigger: trigger.to_owned(), verb, seen, by })
+        let said = said(supervisor, &seen)?;
+        Ok(Self { id, trigger: trigger.to_owned(), verb, seen, by, said })
+    }
+
+    /// Of an order that says more than which trigger its giver saw.
+    pub(crate) fn saying(self, supervisor: &Supervisor, body: &impl Serialize) -> Answer<Self> {
+        Ok(Self { said: said(supervisor, body)?, ..self })
     }
 
     pub(crate) fn taken_before(&self, supervisor: &Supervisor) -> Answer<Option<Taken>> {
-        supervisor.orders.find(&self.id, self.verb, Some(&self.trigger))
+        supervisor.orders.find(&self.id, self.verb, Some(&self.trigger), Some(&self.said))
     }
 
     /// Of an addition: what it has added, if it was taken before.
@@ -56,8 +68,8 @@ impl Given {
         match there.filter(|there| there.id() == self.id) {
             Some(_there) => {
                 let trigger = view_of(supervisor, &self.trigger).await?;
-                let (secret, warnings) = (None, Vec::new());
-                Ok(Some(TriggerAdded { trigger, secret, warnings, existed: true }))
+                let (secret, warnings, replaced) = (None, Vec::new(), false);
+                Ok(Some(TriggerAdded { trigger, secret, warnings, existed: true, replaced }))
             }
             None if taken.is_some() => Err(not_there(supervisor, &self.trigger, &self.id)),
             None => Ok(None),
@@ -83,6 +95,7 @@ impl Given {
             trigger_id,
             by: self.by.clone(),
             at_ms: supervisor.ground.world.now().0,
+            said: Some(self.said.clone()),
         });
         let (change, note) = (Box::new(change), order_book::NOTE.to_owned());
         let noted = TriggerChange::Noted { change, note, value: page.json() };
@@ -116,7 +129,7 @@ fn not_there(supervisor: &Supervisor, name: &str, id: &str) -> crate::refusal::R
         (Some(removed), Some(other)) => format!("{removed}; {other}"),
     };
     let message = format!("trigger {name:?} with the id {id} {why}");
-    Refusal::new(Code::StaleOrder, message).hint("look: `outlast trigger ls`")
+    Refusal::new(Code::StaleOrder, message).hint("outlast trigger ls")
 }
 
 /// Since when a trigger is there and who has added it, for people.
@@ -128,7 +141,37 @@ pub(crate) fn since(supervisor: &Supervisor, entry: &Entry) -> String {
 }
 
 pub(crate) async fn view_of(supervisor: &Arc<Supervisor>, name: &str) -> Answer<TriggerView> {
-    let (supervisor, of) = (supervisor.clone(), name.to_owned());
-    let found = blocking(move || Ok(view::one(&supervisor.triggers, &of)?)).await?;
-    found.ok_or_else(|| Refusal::no_trigger(name))
+    let (reader, of) = (supervisor.clone(), name.to_owned());
+    let found = blocking(move || Ok(view::one(&reader.triggers, &of)?)).await?;
+    let found = found.ok_or_else(|| Refusal::no_trigger(name))?;
+    Ok(with_hook(supervisor, found))
+}
+
+/// Says of a webhook where it can be reached.
+pub(crate) fn with_hook(supervisor: &Supervisor, view: TriggerView) -> TriggerView {
+    if view.kind != "webhook" {
+        return view;
+    }
+    let wanted = supervisor.config().ok().and_then(|config| config.listen.address.clone());
+    let (address, problem) = match (supervisor.operator.listening.status(), wanted) {
+        // It is reached by any of the machine's addresses, which are not known here.
+        (ListenerStatus::On { address, .. }, _) if address.ip().is_unspecified() => {
+            (Some(format!("{}:{}", host::name(), address.port())), None)
+        }
+        (ListenerStatus::On { address, .. }, _) => (Some(address.to_string()), None),
+        (ListenerStatus::Refused { why, .. }, _) => (None, Some(why)),
+        (ListenerStatus::Failing { address, error, .. }, _) => {
+            (None, Some(format!("cannot listen on {address}: {error}")))
+        }
+        // A daemon that has just started, or a config that was just changed.
+        (ListenerStatus::Off, Some(address)) => (Some(address), None),
+        (ListenerStatus::Off, None) => (None, Some("nothing listens on TCP".to_owned())),
+    };
+    let hook = HookAddress {
+        url: address.map(|address| format!("http://{address}/hooks/{}", view.name)),
+        socket: supervisor.ground.socket().display().to_string(),
+        problem,
+        config: supervisor.ground.settings.path().display().to_string(),
+    };
+    TriggerView { hook: Some(hook), ..view }
 }

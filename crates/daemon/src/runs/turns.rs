@@ -4,12 +4,12 @@ use std::io;
 use std::path::Path as FilePath;
 
 use outlast_agents::is_driven;
-use outlast_engine::{Charge, Event, Fact, Purpose, RunId, TurnOutcome};
+use outlast_engine::{Cause, Charge, Event, Fact, Purpose, RunId, TurnOutcome};
 use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_secrets::Secrets;
 use outlast_wire::api::{
-    AttemptView, CommittedView, ErrandView, RefusedCall, ToolsView, TurnView, UnavailableTool,
-    Usage,
+    AttemptView, CommittedView, ErrandView, RefusedCall, ToolsView, TurnSnapshot, TurnView,
+    UnavailableTool, Usage,
 };
 use outlast_wire::codes::Code;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ pub(crate) fn look(supervisor: &Supervisor, id: &RunId, turn: u32) -> Answer<Tur
     }
     if view.attempts.is_empty() && view.errands.is_empty() {
         let refusal = Refusal::new(Code::UnknownTurn, format!("run {id} has no turn {turn}"));
-        return Err(refusal.hint(format!("`outlast show {id}` says how many there are")));
+        return Err(refusal.hint(format!("outlast show {id}")));
     }
     Ok(view)
 }
@@ -148,6 +148,17 @@ impl Looking<'_> {
             Fact::ErrandStarted { errand, purpose, turn, .. } if *turn == self.turn => {
                 self.view.errands.push(errand_view(*errand, purpose, at, self.dir));
             }
+            Fact::SnapshotTaken { turn, snapshot }
+                if *turn == self.turn && snapshot.cause == Cause::Turn =>
+            {
+                self.view.snapshot = Some(TurnSnapshot {
+                    commit: snapshot.commit.clone(),
+                    files: snapshot.files,
+                    added: snapshot.added,
+                    deleted: snapshot.deleted,
+                    left_out: snapshot.left_out.names.clone(),
+                });
+            }
             Fact::ErrandEnded { errand, outcome, tail, .. } => {
                 let known = self.view.errands.iter_mut().find(|known| known.number == *errand);
                 if let Some(known) = known {
@@ -237,7 +248,7 @@ fn text(path: &FilePath) -> Option<String> {
     if !metadata.is_file() || metadata.len() > LARGEST_FILE {
         return Some(format!("(not shown: {} bytes)", metadata.len()));
     }
-    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
+    Some(String::from_utf8_lossy(&outlast_home::regular::read(path).ok()?).into_owned())
 }
 
 fn errand_view(number: u32, purpose: &Purpose, at: String, run: &RunDir) -> ErrandView {
@@ -253,17 +264,21 @@ fn errand_view(number: u32, purpose: &Purpose, at: String, run: &RunDir) -> Erra
     }
 }
 
-fn usage(charge: &Charge) -> Usage {
+pub(super) fn usage(charge: &Charge) -> Usage {
+    let reserved = charge.reserved();
     Usage {
         input_tokens: charge.input_tokens,
         output_tokens: charge.output_tokens,
         cached_tokens: charge.cached_tokens,
         cost_usd: view::usd(charge.cost_usd_micros),
         known: charge.known,
+        unreported_usd: view::usd(reserved.cost_usd_micros),
+        unreported_tokens: reserved.tokens,
+        unreported_attempts: 0,
     }
 }
 
-fn outcome_word(outcome: TurnOutcome) -> &'static str {
+pub(super) fn outcome_word(outcome: TurnOutcome) -> &'static str {
     match outcome {
         TurnOutcome::MeaningfulCompletion => "meaningful_completion",
         TurnOutcome::NoOpSuccess => "no_op_success",

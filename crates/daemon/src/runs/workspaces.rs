@@ -46,8 +46,10 @@ pub(crate) fn kept_until(run: &Run) -> Option<Time> {
 }
 
 /// Why it cannot go, if it cannot; blocks.
-pub(crate) fn obstacle(run: &Run) -> Option<String> {
-    workspace::may_remove(&run.spec).err().map(|why| why.to_string())
+pub(crate) fn obstacle(supervisor: &Supervisor, run: &Run) -> Option<String> {
+    let dir = supervisor.ground.layout.run(run.id.as_str());
+    let stands = workspace::stands(&run.spec, &dir).map_err(|why| why.to_string());
+    stands.and_then(|()| workspace::may_remove(&run.spec).map_err(|why| why.to_string())).err()
 }
 
 /// True if its directory is another run's as well, by its name: of one that goes on, or of a later one that
@@ -90,7 +92,7 @@ pub(crate) fn remove(supervisor: &Arc<Supervisor>, id: &RunId) -> Result<Removed
         return Ok(Removed::Gone);
     }
     // Before its hook: the hook must not clean up what is going to stay.
-    if let Some(why) = obstacle(&run) {
+    if let Some(why) = obstacle(supervisor, &run) {
         return Ok(Removed::Kept { why });
     }
     if supervisor.handle(id).is_some() || run.is_open() {

@@ -18,7 +18,7 @@ use outlast_wire::api::ErrorBody;
 use outlast_wire::codes::Code;
 
 use super::Service;
-use crate::instance::Instance;
+use crate::instance::{self, Instance};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 
@@ -50,12 +50,12 @@ impl Takeover {
     }
 }
 
-/// Has the lock in the end, however long that takes.
-pub(crate) fn take_over(layout: &Layout, service: &Service) -> Result<Takeover, Refusal> {
+/// Has the lock in the end, however long that takes; `None` if `daemon stop` has ended the daemon that it waited for.
+pub(crate) fn take_over(layout: &Layout, service: &Service) -> Result<Option<Takeover>, Refusal> {
     let lock = layout.daemon_lock();
     for _ in 0..ASKS {
         if let Some(instance) = Instance::try_take(&lock)? {
-            return Ok(Takeover::free(instance));
+            return Ok(Some(Takeover::free(instance)));
         }
         service.say_waiting();
         match ask(layout) {
@@ -65,13 +65,15 @@ pub(crate) fn take_over(layout: &Layout, service: &Service) -> Result<Takeover, 
                     Claimed::Lock(instance) => instance?,
                     Claimed::Refused(_) | Claimed::Nothing => queue.wait()?,
                 };
-                return Ok(Takeover { instance, before: Before::HandedOver });
+                let takeover = Takeover { instance, before: Before::HandedOver };
+                return Ok(Some(takeover).filter(|_| !instance::is_to_stay_down(layout)));
             }
             Ok(Answer::Stays(_)) => break,
             Err(_not_listening) => std::thread::sleep(BETWEEN_ASKS),
         }
     }
-    Ok(Takeover::free(Instance::wait(&lock)?))
+    let waited = Takeover::free(Instance::wait(&lock)?);
+    Ok(Some(waited).filter(|_| !instance::is_to_stay_down(layout)))
 }
 
 /// Takes the place of the daemon that runs, or says why not; that one then stays.
@@ -96,7 +98,7 @@ pub(crate) fn replace(layout: &Layout) -> Result<Takeover, Refusal> {
         }
     }
     Err(Refusal::new(Code::DaemonSilent, "the daemon that runs does not make room")
-        .hint("`outlast daemon stop` ends it, also if it hangs"))
+        .hint("end it, also if it hangs:\noutlast daemon stop"))
 }
 
 /// What keeps a daemon of this build from doing its work here, found out before another one leaves for it.
@@ -104,9 +106,9 @@ fn must_be_able(layout: &Layout) -> Result<(), Refusal> {
     Sqlite::look(&layout.database()).map_err(Refusal::of_database)?;
     let config = Settings::read(layout.config_file());
     config.current().map(drop).map_err(|problems| {
-        let first = problems.first().map(ToString::to_string).unwrap_or_default();
+        let first = problems.errors.first().map(ToString::to_string).unwrap_or_default();
         Refusal::new(Code::BadConfig, format!("the config is not right for this version: {first}"))
-            .hint("`outlast doctor` shows all of it; the daemon that runs goes on with what it has read")
+            .hint("the running daemon keeps the settings that it has read:\noutlast config check")
     })
 }
 

@@ -13,7 +13,7 @@ impl Service {
 
     /// Another daemon has the lock.
     pub(crate) fn say_waiting(&self) {
-        let status = "waiting for the daemon that runs already; `outlast daemon stop` ends it";
+        let status = "waiting for the daemon that runs already; outlast daemon stop ends it";
         self.say(&[NotifyState::Status(status)]);
     }
 

@@ -139,6 +139,7 @@ pub(super) fn answer(spec: &RunSpec, dir: &AttemptDir, exit: Exit) -> io::Result
             Answer::Impeded { by, until, why, question }
         }
         (None, End::Failed { trouble }) => impeded(spec, &trouble),
+        (None, End::NeverStarted { code, why }) => Answer::NoProgram { code, why },
         (None, End::Interrupted) => Answer::None,
     })
 }

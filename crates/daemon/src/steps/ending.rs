@@ -18,7 +18,7 @@ use super::{Driver, driving};
 use crate::lanes::Lane;
 use crate::mailbox::Message;
 use crate::world::host;
-use crate::{response, tail, workspace};
+use crate::{response, snapshots, tail, workspace};
 
 /// As much of an errand's output as the journal keeps.
 const TAIL: usize = 4 << 10;
@@ -69,10 +69,15 @@ fn look(run: &Run, step: Step, dir: &AttemptDir, exit: Exit) -> io::Result<Endin
             refused: Vec::new(),
             workspace: None,
             tail: tail::of_ended(dir, tail_size(run))?,
+            made: match &run.errand {
+                Some(errand) => snapshots::made(&errand.purpose, dir)?,
+                None => None,
+            },
         },
         Step::Attempt { .. } => {
             let answer = answer(&run.spec, dir, exit)?;
-            Ending { refused: refused(run, &answer), workspace: None, answer, tail: String::new() }
+            let (refused, tail) = (refused(run, &answer), String::new());
+            Ending { refused, workspace: None, answer, tail, made: None }
         }
     })
 }

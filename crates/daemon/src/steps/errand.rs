@@ -8,7 +8,7 @@ use outlast_engine::{Purpose, Run, State, Step};
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
 
-use crate::workspace;
+use crate::{snapshots, workspace};
 
 /// A checkout may have to fetch a large tree from disk.
 const CHECKOUT_TIMEOUT_MS: u64 = 600_000;
@@ -65,6 +65,10 @@ pub(super) fn command(run: &Run, purpose: &Purpose) -> io::Result<Command> {
         }
         Purpose::Ready { check: at } => check(&spec.checks.before_run, *at),
         Purpose::Done { check: at } => check(&spec.checks.done, *at),
+        // What is run is this program, which the launch knows.
+        Purpose::Snapshot { .. } | Purpose::Restore { .. } => {
+            Ok(plain(Vec::new(), snapshots::TIMEOUT_MS))
+        }
         Purpose::Tool { call, name, .. } => {
             let tool = spec.tools.iter().find(|tool| tool.name == *name).ok_or_else(missing)?;
             let settling = run.settling.as_ref().ok_or_else(missing)?;

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use outlast_agents::is_driven;
 use outlast_conduct::records as meaning;
 use outlast_conduct::steps::{Launched, Say, Trouble};
-use outlast_engine::{Run, Step, WorkspaceState};
+use outlast_engine::{Purpose, Run, Step, WorkspaceState};
 use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_home::lock;
 use outlast_wire::again;
 use outlast_wire::shim::{EnvVar, Limits, NeverStarted, Record, Spec, Spool, Window};
+use outlast_wire::snapshot::{ORDERS_FILE, Orders, SNAPSHOT_VERB};
 use outlast_wire::{DRIVE_VERB, hook, version};
 
 use super::note::Noted;
@@ -22,12 +23,20 @@ use crate::lanes::Lane;
 use crate::service::scope_name;
 use crate::world::files::{self, Lasting};
 use crate::world::{self, host, limits, spawn};
-use crate::{conversation, request, trace, workspace};
+use crate::{conversation, request, snapshots, trace, workspace};
 
 impl Driver {
     /// Starts a shim. Whether it runs the command is for its lock, its records and our epoch to decide.
     pub(super) async fn launch(&mut self) -> Launched {
         let mut baseline = None;
+        match self.stands() {
+            Ok(()) => {}
+            Err(workspace::Failure::Io { source, .. }) => {
+                let code = host::launch_failure(&source);
+                return Launched::Failed { code, why: format!("the workspace: {source}") };
+            }
+            Err(failure) => return Launched::Displaced(failure.to_string()),
+        }
         let launched = match self.has_room() {
             Ok(()) => self.try_launch(&mut baseline).await,
             Err(error) => Err(error),
@@ -68,6 +77,16 @@ impl Driver {
                 tracing::warn!(run = %self.task.run.id, %error, "a new shim did not answer");
                 Ok(Started::NoAnswer)
             }
+        }
+    }
+
+    /// Nothing is run in what has taken the place of a workspace. A checkout is what makes one.
+    fn stands(&self) -> Result<(), workspace::Failure> {
+        let run = &self.task.run;
+        let purpose = run.errand.as_ref().map(|errand| &errand.purpose);
+        match (self.task.step, purpose) {
+            (Step::Errand { .. }, Some(Purpose::Checkout)) => Ok(()),
+            _ => workspace::stands(&run.spec, &self.ground.layout.run(run.id.as_str())),
         }
     }
 
@@ -193,7 +212,9 @@ impl Driver {
         if let Some(messages) = &request.messages {
             files::write(&self.dir.messages(), messages)?;
         }
-        files::write(&self.dir.prompt(), request.prompt.as_bytes())?;
+        // The last line of a text file ends as the others do: `while read` in a shell takes no line that does not.
+        let end = if request.prompt.ends_with('\n') { "" } else { "\n" };
+        files::write(&self.dir.prompt(), format!("{}{end}", request.prompt).as_bytes())?;
         files::write(&self.dir.request(), &request.json)?;
         let argv = match is_driven(&run.spec.agent, &run.spec.driving) {
             true => self.agent_driver(request)?,
@@ -206,7 +227,7 @@ impl Driver {
             env: self.attempt_env(),
             tty: run.spec.tty.map(|window| Window { rows: window.rows, cols: window.cols }),
             stall_window_ms: run.spec.limits.stall_window_ms,
-            stdin: None,
+            stdin: run.spec.has_stdin.then(|| self.ground.layout.run(run.id.as_str()).stdin()),
             heartbeat: Some(self.dir.heartbeat()),
         })
     }
@@ -218,10 +239,6 @@ impl Driver {
         let orders = driving::orders(run, request, &run_dir, &self.dir)?;
         let json = serde_json::to_vec(&orders).map_err(io::Error::other)?;
         files::write_whole(&self.dir.drive(), &json, Lasting::Process)?;
-        let text = |path: &std::path::Path| {
-            let text = path.to_str().map(str::to_owned);
-            text.ok_or_else(|| io::Error::other(format!("{} is not text", path.display())))
-        };
         Ok(vec![text(&self.ground.exe)?, DRIVE_VERB.to_owned(), text(&self.dir.0)?])
     }
 
@@ -236,12 +253,16 @@ impl Driver {
             }
             None => None,
         };
+        let (argv, dir) = match snapshots::orders(run, &errand.purpose, &self.ground.layout) {
+            Some(orders) => (self.snapshot_command(&orders)?, self.dir.0.clone()),
+            None => (command.argv, command.dir),
+        };
         let mut env = self.step_env();
         env.push(set("OUTLAST_ERRAND", errand.number.to_string()));
         env.extend(command.env);
         Ok(StepCommand {
-            argv: command.argv,
-            dir: command.dir,
+            argv,
+            dir,
             env_file: self.errand_env_file()?,
             env,
             tty: None,
@@ -249,6 +270,13 @@ impl Driver {
             stdin,
             heartbeat: None,
         })
+    }
+
+    /// Writes the orders of a snapshot or a restore; what runs is this program.
+    fn snapshot_command(&self, orders: &Orders) -> io::Result<Vec<String>> {
+        let json = serde_json::to_vec(orders).map_err(io::Error::other)?;
+        files::write_whole(&self.dir.0.join(ORDERS_FILE), &json, Lasting::Process)?;
+        Ok(vec![text(&self.ground.exe)?, SNAPSHOT_VERB.to_owned(), text(&self.dir.0)?])
     }
 
     /// The run's own environment; once that is gone with the run's end, the few names that commands need.
@@ -311,6 +339,11 @@ impl Driver {
         ]);
         env
     }
+}
+
+fn text(path: &std::path::Path) -> io::Result<String> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| io::Error::other(format!("{} is not text", path.display())))
 }
 
 /// What became of a new shim.

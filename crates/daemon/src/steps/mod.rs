@@ -34,6 +34,7 @@ use crate::mailbox::{Handle, Message};
 use crate::records;
 use crate::redaction;
 use crate::restarts::Restarts;
+use crate::sight::Sight;
 use crate::silence;
 use crate::watch::Watcher;
 use crate::world::host;
@@ -208,11 +209,15 @@ impl Driver {
     async fn drive(mut self) {
         let stop = *self.stop.borrow_and_update();
         let mut effects = self.monitor.begin(stop);
+        let mut sight = Sight::of(&self.task.run);
         loop {
             let mut answer = None;
             for effect in effects {
                 debug_assert!(answer.is_none(), "a question is the last of its effects");
                 answer = self.carry_out(effect).await;
+            }
+            if answer.is_none() && std::mem::take(&mut sight) == Sight::Checking {
+                self.post(Message::Looked).await;
             }
             if self.monitor.is_done() {
                 return;

@@ -59,7 +59,8 @@ impl Note {
 
     fn write(&self, path: &Path) -> io::Result<()> {
         let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = outlast_home::regular::open_with(&mut options, path)?;
         self.write_to(&file)
     }
 
@@ -73,7 +74,7 @@ impl Note {
 
     /// `None` if no step of this run was launched by a daemon that takes notes.
     fn read(path: &Path) -> io::Result<Option<Self>> {
-        match File::open(path) {
+        match outlast_home::regular::open(path) {
             Ok(file) => Self::read_from(&file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -125,7 +126,7 @@ impl Driver {
     pub(super) fn note_launch(&self) -> io::Result<Noted> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(self.run_dir().launched())?;
+        let file = outlast_home::regular::open_with(&mut options, &self.run_dir().launched())?;
         // Nothing is between reading and writing: a daemon that was replaced may be at it, too.
         match again::try_lock(&file) {
             Ok(()) => {}
@@ -140,12 +141,12 @@ impl Driver {
         Ok(Noted::Launch)
     }
 
-    /// True if something says that another daemon has launched the step meanwhile.
+    /// True if something says that the step may have run, or that another daemon has launched it meanwhile.
     pub(super) fn has_been_launched(&self) -> io::Result<bool> {
         let (step, epoch) = (self.task.step, self.ground.epoch);
         let note = Note::read(&self.run_dir().launched())?;
         let is_noted = note.is_some_and(|note| note.is_launched_since(step, epoch));
-        Ok(is_noted || self.try_gather()?.has_leftovers)
+        Ok(is_noted || self.try_gather()?.may_have_run())
     }
 
     /// Notes who the step's main process is.

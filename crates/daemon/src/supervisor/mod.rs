@@ -18,7 +18,7 @@ use outlast_store::Entry;
 use outlast_wire::api::Trouble;
 use outlast_wire::codes::Code;
 use outlast_wire::words::TroubleCode;
-use outlast_workflow::{Config, Problem};
+use outlast_workflow::{Config, Refused};
 use tokio::sync::Notify;
 
 use crate::ground::Ground;
@@ -33,8 +33,11 @@ use crate::triggers::Triggers;
 use crate::waiter::Needs;
 use crate::watchers::Watchers;
 use crate::world;
+use crate::world::zones::Zones;
 use contexts::Shared;
 use outlast_conduct::books::Books;
+use outlast_conduct::budgets::Budgets;
+use outlast_conduct::slots::{Full, Slots};
 use strays::Strays;
 
 /// The open runs, and what they share.
@@ -88,7 +91,9 @@ pub(crate) struct Storm {
 impl Supervisor {
     pub(crate) fn new(ground: Arc<Ground>, storm: Option<Storm>) -> Arc<Self> {
         let (runs, quarantine, claims) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (books, restarts) = (Books::default(), Arc::new(Restarts::default()));
+        let budgets = Budgets::by(Arc::new(Zones));
+        let (slots, restarts) = (Slots::default(), Arc::new(Restarts::default()));
+        let books = Books { slots, budgets };
         if let Ok(config) = ground.settings.current() {
             books.slots.follow(&config.concurrency);
             restarts.follow(&config.supervision);
@@ -191,6 +196,12 @@ impl Supervisor {
         self.books.slots.take(id, spec, since, world::free_memory_mb)
     }
 
+    /// What keeps a run that is queued from a place; `None` if it only has its turn after a restart.
+    pub(crate) fn full(&self, run: &Run) -> Option<Full> {
+        let is_paced = self.restarts.is_pending(&run.id);
+        (!is_paced).then(|| self.books.slots.full(&run.spec, world::free_memory_mb))
+    }
+
     /// Notes what a run has come to and what it has used up by that, and has those look again whom that concerns.
     pub(crate) fn note(&self, run: &Run, spent: Entry) {
         self.needs.note(run);
@@ -209,7 +220,7 @@ impl Supervisor {
     }
 
     /// What holds for whatever starts now; the queue follows it too.
-    pub(crate) fn config(&self) -> Result<Arc<Config>, Vec<Problem>> {
+    pub(crate) fn config(&self) -> Result<Arc<Config>, Refused> {
         let config = self.ground.settings.current()?;
         if let Some(next) = self.books.slots.follow(&config.concurrency) {
             self.poke(&next);
@@ -225,10 +236,10 @@ impl Supervisor {
     pub(crate) fn reload(&self) {
         match self.config() {
             Ok(_) => tracing::info!("looked at the config again, as asked"),
-            Err(problems) => {
+            Err(refused) => {
                 tracing::error!(
-                    problems = problems.len(),
-                    "the config is not right; `outlast doctor` shows why"
+                    problems = refused.errors.len(),
+                    "the config is not valid; outlast doctor shows why"
                 );
             }
         }

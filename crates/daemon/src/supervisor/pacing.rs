@@ -44,7 +44,7 @@ impl Supervisor {
         (self.ground.world.steady() < storm.until).then(|| Holding {
             until: view::rfc3339(storm.until),
             why: format!(
-                "{} daemons have ended unasked within {} s",
+                "{} daemons ended unexpectedly within {} s",
                 storm.deaths,
                 starts::WINDOW_MS / 1000
             ),

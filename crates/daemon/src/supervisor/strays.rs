@@ -19,12 +19,12 @@ use outlast_wire::codes::Code;
 use super::Supervisor;
 use crate::directory::{Contents, word};
 use crate::refusal::Refusal;
-use crate::steps;
 use crate::sync::lock;
 use crate::world::files;
+use crate::{snapshots, steps};
 
 /// Everything that a creation writes before the journal has its run.
-const OF_CREATION: [&str; 7] = [
+const OF_CREATION: [&str; 9] = [
     "spec.new",
     "env.json",
     "env.tmp",
@@ -32,6 +32,8 @@ const OF_CREATION: [&str; 7] = [
     "workflow.tmp",
     "trigger.json",
     "trigger.tmp",
+    "stdin",
+    "stdin.tmp",
 ];
 
 /// What a directory that the journal does not know proves about its run.
@@ -53,8 +55,10 @@ pub(crate) fn proof_of(dir: &RunDir) -> io::Result<Proof> {
         return Ok(if is_alive { Proof::Kept } else { Proof::Removing });
     }
     let has_steps = contents.steps().next().is_some();
-    let is_of_creation =
-        contents.others.iter().all(|name| OF_CREATION.iter().any(|known| name == known));
+    let is_of_creation = contents.others.iter().all(|name| {
+        let is_store = dir.0.join(name) == dir.snapshots();
+        is_store || OF_CREATION.iter().any(|known| name == known)
+    });
     let has_begun = contents.others.is_empty() || contents.has("spec.new");
     match !has_steps && is_of_creation && has_begun {
         true => Ok(Proof::Unfinished),
@@ -72,10 +76,35 @@ pub(crate) fn clear_unfinished(dir: &RunDir) -> io::Result<()> {
     for name in OF_CREATION {
         files::remove(&dir.0.join(name))?;
     }
+    match std::fs::remove_dir_all(dir.snapshots()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
     match std::fs::remove_dir(&dir.0) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// Removes the directory of a run whose removal was asked for. The mark that says so goes last, and only once the
+/// rest is gone for good: without it, what a kill or a power loss leaves would look like a user's work.
+pub(crate) fn clear_removed(dir: &RunDir) -> io::Result<()> {
+    snapshots::drop_ref(dir);
+    let mark = dir.removing();
+    for name in files::names(&dir.0)? {
+        let path = dir.0.join(name);
+        if path == mark {
+            continue;
+        }
+        let is_dir = std::fs::symlink_metadata(&path)?.is_dir();
+        if is_dir { std::fs::remove_dir_all(&path) } else { files::remove(&path) }?;
+    }
+    match std::fs::File::open(&dir.0) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?.sync_all()?,
+    }
+    files::remove(&mark)?;
+    std::fs::remove_dir(&dir.0)
 }
 
 /// The journal has the run: from here on its directory says that it may have been acknowledged.
@@ -90,9 +119,9 @@ pub(crate) fn acknowledge(dir: &RunDir) {
 
 /// Where the spec of a run is read from that the journal does not know.
 pub(crate) fn read_spec(dir: &RunDir) -> io::Result<RunSpec> {
-    let bytes = match std::fs::read(dir.spec()) {
+    let bytes = match outlast_home::regular::read(&dir.spec()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            std::fs::read(dir.unacknowledged_spec())?
+            outlast_home::regular::read(&dir.unacknowledged_spec())?
         }
         other => other?,
     };
@@ -154,7 +183,7 @@ impl Strays {
 /// Why a run that is only a directory cannot be asked for as other runs can.
 pub(crate) fn refusal(id: &RunId) -> Refusal {
     let hint =
-        format!("`outlast recover {id}` rebuilds it from its files; `outlast stop {id}` ends it");
+        format!("rebuild it from its files, or end it:\noutlast recover {id}\noutlast stop {id}");
     Refusal::new(
         Code::NotInJournal,
         format!("run {id} has a directory, and the journal does not know it"),
@@ -245,7 +274,7 @@ impl Supervisor {
         let bytes = files::disk_usage(&dir.0);
         match proof_of(&dir)? {
             Proof::Unfinished => clear_unfinished(&dir)?,
-            Proof::Removing => std::fs::remove_dir_all(&dir.0)?,
+            Proof::Removing => clear_removed(&dir)?,
             Proof::Kept => return Ok(None),
         }
         Ok(Some(bytes))

@@ -11,7 +11,7 @@ use outlast_workflow::template;
 
 use super::progress::Progress;
 use super::run_of::asked as run_of;
-use super::schedule::Schedule;
+use super::schedule::{self, Schedule};
 use super::webhook::{self, Condition};
 use super::{Brief, Entry, Triggers, view};
 use crate::occasion::Occasion;
@@ -37,11 +37,17 @@ pub(crate) fn check(triggers: &Triggers, mut asked: AddTrigger) -> Answer<Checke
     check_name(&asked.name)?;
     check_run(&asked)?;
     let now = triggers.ground.world.now();
+    let before = match asked.replace {
+        true => triggers.ground.store.trigger(&asked.name)?,
+        false => None,
+    };
+    asked.replace = false;
     let mut made = None;
     if let TriggerSource::Webhook { secret, .. } = &mut asked.source {
-        match secret {
-            Some(secret) => webhook::check_secret(secret)?,
-            None => {
+        match (&secret, before.as_ref().and_then(secret_of)) {
+            (Some(secret), _) => webhook::check_secret(secret)?,
+            (None, Some(old)) => *secret = Some(old),
+            (None, None) => {
                 let new = webhook::new_secret(world::random()?);
                 made = Some(new.clone());
                 *secret = Some(new);
@@ -56,7 +62,8 @@ pub(crate) fn check(triggers: &Triggers, mut asked: AddTrigger) -> Answer<Checke
         _ => 0,
     };
     let progress = Progress { cursor_ms, ..Progress::default() };
-    if let TriggerSource::Schedule { when, tz } = &asked.source {
+    if let TriggerSource::Schedule { when, tz } = &mut asked.source {
+        *when = schedule::with_day(when.clone(), tz.as_deref(), now)?;
         Schedule::new(when, tz.as_deref(), now)?;
     }
     let entry = entry(&asked, now, progress, false)?;
@@ -64,7 +71,7 @@ pub(crate) fn check(triggers: &Triggers, mut asked: AddTrigger) -> Answer<Checke
         && schedule.next_after(now).is_none()
     {
         return Err(Refusal::new(Code::BadSchedule, "that time has passed")
-            .hint("`outlast run` starts it now"));
+            .hint("to start it now:\noutlast run COMMAND"));
     }
     let stored = stored(&asked, &entry)?;
     Ok(Checked { entry, stored, secret: made, warnings })
@@ -81,6 +88,34 @@ fn stored(asked: &AddTrigger, entry: &Entry) -> Answer<Trigger> {
         paused: entry.paused,
         created_at: entry.created_at,
     })
+}
+
+fn secret_of(trigger: &Trigger) -> Option<String> {
+    match spec(trigger).ok()?.source {
+        TriggerSource::Webhook { secret, .. } => secret,
+        TriggerSource::Schedule { .. }
+        | TriggerSource::Folder { .. }
+        | TriggerSource::Poll { .. } => None,
+    }
+}
+
+impl Checked {
+    /// The same in the place of a trigger of its name: what has come to that one stays, and so does how far it has come.
+    pub(crate) fn instead_of(self, there: &Entry) -> Answer<Self> {
+        let (kind, before) = (self.stored.kind.as_str(), there.brief.source.kind());
+        if kind != before {
+            let name = there.name();
+            let message = format!("{name} is a {before} and cannot be replaced by a {kind}");
+            return Err(Refusal::new(Code::TriggerTaken, message)
+                .hint(format!("outlast trigger rm {name}")));
+        }
+        let asked = spec(&self.stored).map_err(|what| Refusal::new(Code::Bug, what))?;
+        let cursor_ms = self.entry.progress.cursor_ms.max(there.progress.cursor_ms);
+        let progress = Progress { cursor_ms, ..there.progress.succeeded() };
+        let entry = entry(&asked, there.created_at, progress, there.paused)?;
+        let stored = stored(&asked, &entry)?;
+        Ok(Self { entry, stored, ..self })
+    }
 }
 
 /// A trigger as the store has it. All of it is read, so that one which cannot make a run is known from the start.
@@ -168,7 +203,7 @@ fn check_run(asked: &AddTrigger) -> Answer<()> {
     if let Some(task) = &run.task {
         template::check(task).map_err(|problem| {
             Refusal::new(Code::BadTask, format!("the task: {}", problem.message))
-                .hint("{{ item.title }} is what a tracker calls an item; `{{` begins a name")
+                .hint("{{ item.title }} stands for the title of what arrived; {{ begins a name")
         })?;
     }
     Ok(())
@@ -184,10 +219,10 @@ fn check_source(triggers: &Triggers, source: &TriggerSource) -> Answer<()> {
         TriggerSource::Folder { dir, .. } => check_folder(triggers, Path::new(dir)),
         TriggerSource::Poll { command, every_ms, .. } => {
             if command.trim().is_empty() {
-                return Err(bad_request("there is no command to poll with"));
+                return Err(bad_request("--poll needs a command"));
             }
             if *every_ms < SHORTEST_POLL_MS {
-                return Err(Refusal::new(Code::BadRequest, "a poll is made each second at most")
+                return Err(Refusal::new(Code::BadRequest, "a poll runs at most once a second")
                     .hint("--every 5m"));
             }
             Ok(())
@@ -201,7 +236,7 @@ fn check_folder(triggers: &Triggers, dir: &Path) -> Answer<()> {
             Code::NoDirectory,
             format!("{} is not a directory", dir.display()),
         )
-        .hint("--folder names a directory that is there"));
+        .hint(format!("mkdir -p {}", dir.display())));
     }
     let is_ours = dir.canonicalize().is_ok_and(|dir| {
         triggers.ground.layout.state.canonicalize().is_ok_and(|state| dir.starts_with(state))

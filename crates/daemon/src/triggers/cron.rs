@@ -71,7 +71,7 @@ impl Cron {
         let nickname = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
         let expression = nickname.map_or(text, |(_, expression)| expression);
         if expression.starts_with('@') {
-            return Err(BadCron(format!("{text:?} is no name of a schedule")));
+            return Err(BadCron(format!("{text:?} is not the name of a schedule")));
         }
         let fields: Vec<&str> = expression.split_whitespace().collect();
         let [minute, hour, day, month, weekday] = fields[..] else {
@@ -221,7 +221,7 @@ impl Field {
         };
         let step = step.unwrap_or(1);
         if from > to || step == 0 {
-            return Err(BadCron(format!("{part:?} is no range for the {}", self.name)));
+            return Err(BadCron(format!("{part:?} is not a range for the {}", self.name)));
         }
         Ok((from..=to).step_by(step as usize).fold(0, |set, number| set | 1 << number))
     }
@@ -243,7 +243,7 @@ impl Field {
     fn number(&self, text: &str, what: &str) -> Result<u32, BadCron> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| is_number);
-        number.ok_or_else(|| BadCron(format!("{text:?} is no {what} for the {}", self.name)))
+        number.ok_or_else(|| BadCron(format!("{text:?} is not a {what} for the {}", self.name)))
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn failed(
         let is_news = entry.trouble.as_ref().is_none_or(|known| known.message != trouble.message);
         if is_news {
             let (code, message) = (&trouble.code, &trouble.message);
-            tracing::error!(trigger = name, %code, message, "nothing can be heard of what comes");
+            tracing::error!(trigger = name, %code, message, "trigger source unavailable");
             entry.trouble = Some(trouble);
         }
         entry.progress = entry.progress.failed(now, least_ms);
@@ -83,6 +83,6 @@ async fn save(triggers: &Arc<Triggers>, name: &str, progress: Progress) {
     let state = Some(progress.json());
     let order = TriggerChange::Update { trigger: name.to_owned(), spec: None, state, paused: None };
     if let Err(error) = change(triggers, order).await {
-        tracing::error!(trigger = name, %error, "cannot write down how far it has come");
+        tracing::error!(trigger = name, %error, "cannot save how far the trigger has come");
     }
 }

@@ -135,7 +135,7 @@ fn unusable(name: &str, error: &io::Error, now: Time) -> Delivery {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Untaken {
     /// Of this file.
-    #[error("{0} is gone or was changed before a run was made of it")]
+    #[error("{0} is gone or was changed before its run started")]
     Gone(String),
     /// Of this file, too; the others are not held up by it.
     #[error("{name} cannot be taken: {error}")]
@@ -171,11 +171,11 @@ pub(crate) fn take(item: &Value) -> Result<(), Untaken> {
     if found == path {
         return Ok(());
     }
-    let taken = path.parent().ok_or_else(|| io::Error::other("it is nowhere"))?;
+    let taken = path.parent().ok_or_else(|| io::Error::other("it has no directory"))?;
     match std::fs::symlink_metadata(taken) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
-            return Err(io::Error::other(format!("{} is no directory", taken.display())).into());
+            return Err(io::Error::other(format!("{} is not a directory", taken.display())).into());
         }
         Err(_) => outlast_home::directory::only_private_dir(taken)?,
     }

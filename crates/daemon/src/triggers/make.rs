@@ -1,4 +1,4 @@
-//! One thing that has come, made into a run.
+//! One thing that has come, made into a run that is named after its trigger.
 
 use std::io;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use outlast_store::{Delivery, TriggerChange};
 use outlast_wire::api::{AddTrigger, CreateRun, TriggerSource, Trouble, WorkflowFile};
 use outlast_wire::codes::Code;
 use outlast_wire::words::TroubleCode;
-use outlast_workflow::LARGEST_FILE;
+use outlast_workflow::{LARGEST_FILE, template};
 use serde_json::{Value, json};
 
-use super::run_of::asked;
+use super::run_of::{self, asked};
 use super::{Entry, Triggers, add, folder};
 use crate::lanes::Lane;
 use crate::lanes::in_lane;
@@ -74,7 +74,7 @@ pub(crate) async fn make(
     };
     run.workflow = Some(known.clone());
     let id = create(triggers, run, occasion).await?;
-    let message = format!("{why}; runs are made with the file as it was last right");
+    let message = format!("{why}; runs use the last valid version of the file");
     note(triggers, &spec.name, Some(triggers.ground.trouble(TroubleCode::WorkflowBroken, message)));
     Ok(id)
 }
@@ -91,9 +91,38 @@ pub(super) async fn spec_of(triggers: &Triggers, name: &Arc<str>) -> Result<AddT
     .await
 }
 
+/// Tries to find a name that no other open run has; after these the run has none.
+const MOST_NAMES: u64 = 8;
+
 async fn create(triggers: &Triggers, run: CreateRun, occasion: Occasion) -> Result<RunId, Unmade> {
-    let created = triggers.maker()?.make(run, occasion).await?;
-    Ok(RunId(created.id))
+    let maker = triggers.maker()?;
+    if let Occasion::Came { origin, told, .. } = &occasion {
+        let first = next_number(triggers, &origin.trigger).await?;
+        for number in first..first.saturating_add(MOST_NAMES) {
+            let name = Some(run_of::name(&origin.trigger, number));
+            let named = Occasion::Came { origin: origin.clone(), told: told.clone(), name };
+            match maker.clone().make(run.clone(), named).await {
+                // A person's run has the name, or one that was made by hand in this moment.
+                Err(refusal) if refusal.code == Code::NameTaken => {}
+                made => return Ok(RunId(made?.id)),
+            }
+        }
+    }
+    Ok(RunId(maker.make(run, occasion).await?.id))
+}
+
+/// One more than the trigger's newest run has.
+async fn next_number(triggers: &Triggers, trigger: &str) -> Result<u64, Refusal> {
+    let (store, trigger) = (triggers.ground.store.clone(), trigger.to_owned());
+    in_lane(Lane::Steps, move || {
+        let newest = store.newest_run_of(&trigger)?.and_then(|(_, name)| name);
+        match newest.and_then(|name| run_of::number(&trigger, &name)) {
+            Some(number) => Ok(number.saturating_add(1)),
+            // The first, or all have been removed, or they are from before runs had such names.
+            None => Ok(store.tally(&trigger)?.made.saturating_add(1)),
+        }
+    })
+    .await
 }
 
 async fn take(item: Value) -> Result<(), Unmade> {
@@ -125,7 +154,11 @@ fn note(triggers: &Triggers, trigger: &str, note: Option<Trouble>) {
             note.as_ref().map(|it| &it.message) != entry.note.as_ref().map(|it| &it.message);
         if is_news {
             if let Some(note) = &note {
-                tracing::warn!(trigger, message = note.message, "its loop file is not right");
+                tracing::warn!(
+                    trigger,
+                    message = note.message,
+                    "its loop file is invalid; the last valid version is used"
+                );
             }
             entry.note = note;
         }
@@ -145,8 +178,17 @@ async fn remember(triggers: &Triggers, spec: &AddTrigger, file: WorkflowFile) {
         paused: None,
     };
     if let Err(error) = super::change(triggers, change).await {
-        tracing::error!(trigger = name, %error, "cannot keep its new loop file");
+        tracing::error!(trigger = name, %error, "cannot save its new loop file");
     }
+}
+
+/// An item with all that the task and the loop file of this trigger name, to try it with; none if they name nothing
+/// or cannot be read.
+pub(crate) async fn example(triggers: &Triggers, name: &Arc<str>) -> Option<Value> {
+    let spec = spec_of(triggers, name).await.ok()?;
+    let file = spec.run.workflow.as_ref().map(|file| file.text.as_str());
+    let item = template::example_item(spec.run.task.as_deref().into_iter().chain(file));
+    Some(item).filter(|item| item.as_object().is_some_and(|item| !item.is_empty()))
 }
 
 /// What a run is told of what came by hand.

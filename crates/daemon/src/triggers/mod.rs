@@ -81,7 +81,7 @@ impl Triggers {
     /// Who makes the runs; refused by a daemon that is about to go.
     fn maker(&self) -> Answer<Arc<dyn MakeRuns>> {
         let gone =
-            || Refusal::new(Code::DaemonLeaving, "this daemon is about to go").hint("try again");
+            || Refusal::new(Code::DaemonLeaving, "this daemon is stopping").hint("try again");
         self.maker.upgrade().ok_or_else(gone)
     }
 
@@ -212,7 +212,7 @@ impl TriggerTable {
     }
 
     fn quarantine(&self, ground: &Ground, trigger: &Trigger, what: String) {
-        tracing::error!(trigger = trigger.name, %what, "cannot read this trigger; it is left alone");
+        tracing::error!(trigger = trigger.name, %what, "cannot read this trigger; it starts no runs");
         let trouble = ground.trouble(Code::Unreadable, what);
         lock(&self.unreadable).insert(trigger.name.clone(), (trigger.kind.clone(), trouble));
     }
@@ -221,9 +221,21 @@ impl TriggerTable {
         lock(&self.table).insert(entry.name().clone(), Box::new(entry));
     }
 
+    /// Takes in a trigger that is new, or that replaces one: what is counted of that one goes on.
     pub(crate) fn insert(&self, entry: Entry) {
         let name = entry.name().clone();
-        self.put(entry);
+        let mut table = lock(&self.table);
+        let entry = match table.get(&name) {
+            Some(there) => Entry {
+                waiting: there.waiting,
+                filtered: there.filtered,
+                settled: there.settled,
+                ..entry
+            },
+            None => entry,
+        };
+        table.insert(name.clone(), Box::new(entry));
+        drop(table);
         self.look_at(&name);
     }
 
@@ -238,6 +250,15 @@ impl TriggerTable {
 
     pub(crate) fn entry(&self, name: &str) -> Option<Entry> {
         lock(&self.table).get(name).map(|entry| (**entry).clone())
+    }
+
+    /// The names of the triggers that take deliveries of a webhook.
+    pub(crate) fn webhooks(&self) -> Vec<String> {
+        let table = lock(&self.table);
+        let webhooks = table
+            .values()
+            .filter(|entry| matches!(entry.brief.source, TriggerSource::Webhook { .. }));
+        webhooks.map(|entry| entry.name().to_string()).collect()
     }
 
     /// Up to `most` triggers after this name, by name.

@@ -32,7 +32,7 @@ pub(crate) async fn ask(
         most_stdout: MOST_STDOUT,
     };
     let ended = command::call(&ground.exe, call, within).await;
-    match ended.map_err(|error| format!("it could not be run: {error}"))? {
+    match ended.map_err(|error| format!("it cannot be started: {error}"))? {
         Ended::TooSlow { after } => {
             Err(format!("it took longer than {} s and was killed", after.as_secs()))
         }
@@ -49,13 +49,16 @@ pub(crate) async fn ask(
 }
 
 pub(crate) fn items(printed: &[u8], at: Time) -> Result<Vec<Delivery>, String> {
-    let text = std::str::from_utf8(printed).map_err(|_| "it printed no text".to_owned())?;
+    let text =
+        std::str::from_utf8(printed).map_err(|_| "what it printed is not text".to_owned())?;
     let values: Vec<Value> = if text.trim_start().starts_with('[') {
-        serde_json::from_str(text).map_err(|error| format!("it printed no JSON: {error}"))?
+        serde_json::from_str(text)
+            .map_err(|error| format!("what it printed is not JSON: {error}"))?
     } else {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let value = |(n, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|error| format!("line {}: no JSON: {error}", n + 1))
+            serde_json::from_str(line)
+                .map_err(|error| format!("line {} is not JSON: {error}", n + 1))
         };
         lines.map(value).collect::<Result<_, _>>()?
     };

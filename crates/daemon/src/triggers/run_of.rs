@@ -31,12 +31,22 @@ pub(crate) fn asked(
         None => None,
     };
     let origin = Origin { trigger: trigger.name.clone(), occurrence: delivery.id.clone() };
-    Ok((run, Occasion::Came { origin, told: told.into() }))
+    Ok((run, Occasion::Came { origin, told: told.into(), name: None }))
 }
 
 /// One occurrence has one run.
 pub(crate) fn key(trigger: &str, occurrence: &str) -> String {
     format!("trigger/{trigger}/{occurrence}")
+}
+
+/// The number of a run that is named after its trigger: 17 of `nightly-17`.
+pub(crate) fn number(trigger: &str, name: &str) -> Option<u64> {
+    name.strip_prefix(trigger)?.strip_prefix('-')?.parse().ok()
+}
+
+/// What the run with this number is called.
+pub(crate) fn name(trigger: &str, number: u64) -> String {
+    format!("{trigger}-{number}")
 }
 
 /// A task that names nothing is taken as it is.
@@ -47,4 +57,17 @@ fn task(text: &str, item: &Value) -> Result<String, String> {
     let variables = template::Variables { item: item.clone(), ..template::Variables::default() };
     let rendered = template::render(text, &variables);
     rendered.map_err(|problem| format!("the task cannot be rendered: {}", problem.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_numbered_after_their_trigger() {
+        assert_eq!(number("nightly", &name("nightly", 17)), Some(17));
+        for other in ["nightly", "nightly-", "nightly-x", "nightly-2-3", "other-2"] {
+            assert_eq!(number("nightly", other), None, "{other}");
+        }
+    }
 }

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use jiff::civil::DateTime;
+use jiff::ToSpan;
+use jiff::civil::{self, DateTime};
 use jiff::tz::TimeZone;
 use outlast_engine::Time;
 use outlast_wire::api::{Missed, Overlap, When};
@@ -36,6 +37,7 @@ pub(crate) enum Schedule {
     },
     At {
         at: Time,
+        tz: TimeZone,
     },
 }
 
@@ -45,6 +47,8 @@ pub(crate) struct Admission {
     /// In order.
     pub(crate) due: Vec<Time>,
     pub(crate) skipped: u64,
+    /// The latest that was not looked at in time, whether it is let in or not.
+    pub(crate) last_missed: Option<Time>,
     /// Everything up to here is settled.
     pub(crate) cursor: Time,
 }
@@ -93,7 +97,7 @@ impl Schedule {
                     .hint("write 90s, 15m, 2h or 1h30m"))
             }
             When::EveryMs(ms) => Ok(Self::Every { ms: *ms, from: now }),
-            When::At(text) => Ok(Self::At { at: moment(text, &zone)? }),
+            When::At(text) => Ok(Self::At { at: moment(text, &zone)?, tz: zone }),
         }
     }
 
@@ -105,7 +109,7 @@ impl Schedule {
                 let passed = after.0.saturating_sub(from.0) / ms;
                 Some(Time(from.0.saturating_add(ms.saturating_mul(passed + 1))))
             }
-            Self::At { at } => (*at > after).then_some(*at),
+            Self::At { at, .. } => (*at > after).then_some(*at),
         }
     }
 
@@ -115,6 +119,7 @@ impl Schedule {
         let (total, newest) = self.due(from, now);
         let cursor = newest.back().map_or(cursor, |last| (*last).max(cursor));
         let is_on_time = |at: &Time| now.ms_since(*at) <= ON_TIME_MS;
+        let last_missed = newest.iter().rfind(|at| !is_on_time(at)).copied();
         let mut due: Vec<Time> = match missed {
             Missed::All => newest.into(),
             Missed::Skip => newest.into_iter().filter(is_on_time).collect(),
@@ -125,7 +130,7 @@ impl Schedule {
         };
         due.truncate(room);
         let skipped = total.saturating_sub(u64::try_from(due.len()).unwrap_or(u64::MAX));
-        Admission { due, skipped, cursor }
+        Admission { due, skipped, last_missed, cursor }
     }
 
     /// How many are due, and the newest of them.
@@ -150,7 +155,7 @@ impl Schedule {
                 (near..=last).for_each(|n| keep(Time(from.0 + n * ms)));
                 total = (last + 1).saturating_sub(first);
             }
-            Self::At { at } if (after < *at) && (*at <= now) => keep(*at),
+            Self::At { at, .. } if (after < *at) && (*at <= now) => keep(*at),
             Self::At { .. } => {}
         }
         (total, newest)
@@ -159,11 +164,25 @@ impl Schedule {
     /// A time as this schedule's zone writes it.
     pub(crate) fn local(&self, at: Time) -> String {
         let tz = match self {
-            Self::Cron { tz, .. } => tz.clone(),
-            Self::Every { .. } | Self::At { .. } => TimeZone::UTC,
+            Self::Cron { tz, .. } | Self::At { tz, .. } => tz.clone(),
+            Self::Every { .. } => TimeZone::UTC,
         };
         cron::timestamp(at).to_zoned(tz).strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string()
     }
+}
+
+/// `at 23:59` as the day and time that it means at `now`, in the zone; all else as it is. What is kept has a day.
+pub(crate) fn with_day(when: When, tz: Option<&str>, now: Time) -> Result<When, Refusal> {
+    let When::At(text) = &when else { return Ok(when) };
+    let is_time_of_day = text.contains(':') && text.chars().all(|c| c.is_ascii_digit() || c == ':');
+    let Some(time) = text.parse::<civil::Time>().ok().filter(|_| is_time_of_day) else {
+        return Ok(when);
+    };
+    let here = cron::timestamp(now).to_zoned(zone(tz)?);
+    let today = here.date().to_datetime(time);
+    let is_over = today.to_zoned(here.time_zone().clone()).is_ok_and(|at| at <= here);
+    let day = if is_over { today.checked_add(1.day()).unwrap_or(today) } else { today };
+    Ok(When::At(day.to_string()))
 }
 
 fn bad_cron(bad: &BadCron) -> Refusal {
@@ -173,7 +192,7 @@ fn bad_cron(bad: &BadCron) -> Refusal {
 fn zone(tz: Option<&str>) -> Result<TimeZone, Refusal> {
     let Some(name) = tz else { return Ok(TimeZone::UTC) };
     TimeZone::get(name).map_err(|_| {
-        Refusal::new(Code::BadTimeZone, format!("there is no time zone {name:?}"))
+        Refusal::new(Code::BadTimeZone, format!("unknown time zone {name:?}"))
             .hint("a name such as Europe/Berlin, America/New_York or UTC")
     })
 }
@@ -184,8 +203,8 @@ fn moment(text: &str, tz: &TimeZone) -> Result<Time, Refusal> {
     }
     let local = text.parse::<DateTime>().ok().and_then(|local| local.to_zoned(tz.clone()).ok());
     local.map(|at| cron::time(at.timestamp())).ok_or_else(|| {
-        Refusal::new(Code::BadSchedule, format!("{text:?} is no time"))
-            .hint("2026-12-01T09:00 in the zone of --tz, or 2026-12-01T09:00:00Z")
+        Refusal::new(Code::BadSchedule, format!("{text:?} is not a time"))
+            .hint("23:59, 2026-12-01T09:00 (in the zone of --tz) or 2026-12-01T09:00:00Z")
     })
 }
 

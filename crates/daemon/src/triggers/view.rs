@@ -40,12 +40,14 @@ fn of(triggers: &Triggers, known: &Known, tally: Tally) -> TriggerView {
 
 fn readable(triggers: &Triggers, entry: &Entry, tally: Tally) -> TriggerView {
     let brief = &entry.brief;
-    let Tally { open, waiting, made, skipped, refused, last_made, last_refused } = tally;
+    let Tally { open, waiting, made, skipped, refused, last_made, last_refused, is_refusing } =
+        tally;
     let is_schedule = matches!(brief.source, TriggerSource::Schedule { .. });
     let (last_at, last_run) = last_made.unzip();
-    let refusal = last_refused.filter(|_| refused > 0).map(|message| Trouble {
-        since: rfc3339(entry.created_at),
-        ..told(TroubleCode::Refused, &message)
+    let refusal = last_refused.map(|(at, message)| Trouble {
+        code: TroubleCode::Refused.into(),
+        message,
+        since: rfc3339(at),
     });
     TriggerView {
         id: Some(entry.id()),
@@ -65,7 +67,9 @@ fn readable(triggers: &Triggers, entry: &Entry, tally: Tally) -> TriggerView {
         skipped: skipped + entry.progress.skipped,
         refused,
         filtered: entry.filtered,
-        trouble: trouble(entry).or(refusal),
+        trouble: trouble(entry).or_else(|| refusal.clone().filter(|_| is_refusing)),
+        refusal,
+        hook: None,
         what: brief.what.clone(),
     }
 }
@@ -74,10 +78,6 @@ fn readable(triggers: &Triggers, entry: &Entry, tally: Tally) -> TriggerView {
 fn trouble(entry: &Entry) -> Option<Trouble> {
     let stuck = entry.stuck.as_ref().map(|stuck| stuck.trouble.clone());
     stuck.or_else(|| entry.trouble.clone()).or_else(|| entry.note.clone())
-}
-
-fn told(code: TroubleCode, message: &str) -> Trouble {
-    Trouble { code: code.into(), message: message.to_owned(), since: String::new() }
 }
 
 fn unreadable(name: &str, kind: &str, trouble: &Trouble) -> TriggerView {
@@ -100,6 +100,8 @@ fn unreadable(name: &str, kind: &str, trouble: &Trouble) -> TriggerView {
         refused: 0,
         filtered: 0,
         trouble: Some(trouble.clone()),
+        refusal: None,
+        hook: None,
         what: String::new(),
     }
 }
@@ -136,16 +138,46 @@ fn source(source: &TriggerSource, name: &str) -> String {
     }
 }
 
-/// The command or the task, on one line.
+/// A word as a shell takes it.
+fn typed_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The loop file, the command as it could be typed, or the task, on one line.
 pub(super) fn what(run: &CreateRun) -> String {
-    let file = || run.workflow.as_ref().map(|file| file.path.clone());
-    let text = run.task.clone().or_else(file).unwrap_or_else(|| run.command.join(" "));
+    let file = run.workflow.as_ref().map(|file| file.path.clone());
+    let command = || run.command.iter().map(|word| typed_word(word)).collect::<Vec<_>>().join(" ");
+    let text = match (file, &run.task) {
+        (Some(file), _) => file,
+        (None, Some(task)) if run.command.is_empty() => task.clone(),
+        (None, _) => command(),
+    };
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trigger_of_a_loop_file_shows_the_file_and_not_its_task() {
+        let asked = |json: serde_json::Value| -> CreateRun {
+            serde_json::from_value(json).expect("a request")
+        };
+        let file = serde_json::json!({ "path": "/w/WORKFLOW.md", "text": "" });
+        let task = "fix {{ item.title }}";
+        let looped = asked(serde_json::json!({ "dir": "/w", "task": task, "workflow": file }));
+        assert_eq!(what(&looped), "/w/WORKFLOW.md");
+        let agent = asked(serde_json::json!({ "dir": "/w", "task": task, "agent": "claude" }));
+        assert_eq!(what(&agent), task);
+        let command =
+            asked(serde_json::json!({ "dir": "/w", "task": task, "command": ["make", "-j8"] }));
+        assert_eq!(what(&command), "make -j8");
+    }
 
     #[test]
     fn spans_are_as_they_are_typed() {

@@ -133,7 +133,7 @@ pub(crate) fn check_secret(secret: &str) -> Result<(), Refusal> {
         Code::BadSecret,
         "a secret has at least 8 bytes, or is whsec_ and base64 of 16",
     )
-    .hint("without --secret one is made and shown"))
+    .hint("leave --secret out: a secret is made and shown"))
 }
 
 /// One condition on a JSON body.

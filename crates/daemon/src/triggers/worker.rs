@@ -20,9 +20,10 @@ use super::make::{Unmade, make};
 use super::polls::Polls;
 use super::progress::{Progress, backoff_ms};
 use super::run_of::key;
-use super::schedule::{MOST_CAUGHT_UP, Verdict, verdict};
+use super::schedule::{Admission, MOST_CAUGHT_UP, ON_TIME_MS, Verdict, verdict};
 use super::watch::Watch;
 use super::{CreateBackoff, Entry, TriggerTable, Triggers, change, keep};
+use crate::diary;
 use crate::lanes::Lane;
 use crate::lanes::in_lane;
 use crate::view;
@@ -190,7 +191,7 @@ impl Worker {
         let known = known.filter(|known| known.message == trouble.message);
         if known.is_none() {
             let (code, message) = (&trouble.code, &trouble.message);
-            tracing::error!(trigger = name, %code, message, "no run can be made");
+            tracing::error!(trigger = name, %code, message, "cannot start a run");
         }
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let retry_at = now.plus_ms(backoff_ms(failures));
@@ -212,6 +213,15 @@ impl Worker {
         if found.cursor != cursor {
             let skipped = entry.progress.skipped + found.skipped;
             let progress = Progress { cursor_ms: found.cursor.0, skipped, ..entry.progress };
+            if let Some(entry) = missed(name, &found, now) {
+                let ground = self.triggers.ground.clone();
+                // Before the cursor moves: what is written twice is one entry.
+                in_lane(Lane::Chores, move || {
+                    ground.diary.note(entry);
+                    Ok(())
+                })
+                .await?;
+            }
             let due = found.due.into_iter().map(occurrence).collect();
             keep(&self.triggers, name, due, Some(progress)).await?;
             self.table().with(name, |entry| entry.progress = progress);
@@ -311,7 +321,7 @@ impl Worker {
         match verdict {
             Verdict::Queue => Ok(None),
             Verdict::Skip => {
-                let why = "a run of the trigger was still open".to_owned();
+                let why = "a run of the trigger was not over".to_owned();
                 Ok(Some(Settlement::Skipped { why }))
             }
             Verdict::Make => match make(&self.triggers, entry, delivery).await {
@@ -341,6 +351,19 @@ impl Worker {
 
 fn between(now: Time, at: Time) -> Duration {
     Duration::from_millis(at.ms_since(now))
+}
+
+/// What the diary has of times that passed without being looked at; nothing if all were on time.
+fn missed(name: &str, found: &Admission, now: Time) -> Option<diary::Entry> {
+    let is_late = |at: &&Time| now.ms_since(**at) > ON_TIME_MS;
+    let late = u64::try_from(found.due.iter().filter(is_late).count()).unwrap_or(u64::MAX);
+    (found.skipped > 0 || late > 0).then(|| diary::Entry::Missed {
+        at_ms: now.0,
+        trigger: name.to_owned(),
+        due_ms: found.last_missed.unwrap_or(found.cursor).0,
+        skipped: found.skipped,
+        late,
+    })
 }
 
 fn occurrence(at: Time) -> Delivery {

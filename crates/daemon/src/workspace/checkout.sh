@@ -1,7 +1,8 @@
 # Checks a worktree out, whole, however often it is asked to and wherever it was killed before.
-# $1 repository, $2 directory, $3 branch, $4 the mark that is there while this is under way
+# $1 repository, $2 directory, $3 branch, $4 the mark that is there while this is under way,
+# $5 the commit that a new branch begins at, if it is not HEAD
 set -eu
-repository=$1 dir=$2 branch=$3 mark=$4
+repository=$1 dir=$2 branch=$3 mark=$4 base=${5:-HEAD}
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY GIT_NAMESPACE
 export GIT_TERMINAL_PROMPT=0
 
@@ -20,7 +21,7 @@ add() {
     if git -C "$repository" show-ref --verify --quiet "refs/heads/$branch"; then
         git -C "$repository" worktree add -- "$dir" "$branch"
     else
-        git -C "$repository" worktree add -b "$branch" -- "$dir"
+        git -C "$repository" worktree add -b "$branch" -- "$dir" "$base"
     fi
 }
 

@@ -26,10 +26,14 @@ impl WhyNot {
         match self {
             Self::WasThere => None,
             Self::Escape(escape) => Some(escape.hint()),
-            Self::Dirty { .. } => Some("commit them, or use `git worktree remove --force`"),
-            Self::Locked { .. } => Some("`git worktree unlock` lets it go"),
-            Self::Stranded => Some("put a branch on them with `git branch NAME` in the workspace"),
-            Self::Submodules => Some("look into them, then use `git worktree remove --force`"),
+            Self::Dirty { .. } => {
+                Some("commit them, or throw them away with git worktree remove --force")
+            }
+            Self::Locked { .. } => Some("unlock it with git worktree unlock"),
+            Self::Stranded => Some("in the workspace, put a branch on them:\ngit branch NAME"),
+            Self::Submodules => {
+                Some("look into them, then remove it with git worktree remove --force")
+            }
             Self::Unknown(_) => Some("look into it, then remove it by hand"),
         }
     }

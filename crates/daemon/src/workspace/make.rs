@@ -88,6 +88,13 @@ fn is_free(dir: &Path) -> Result<bool, Failure> {
     Ok(entries.next().is_none())
 }
 
+/// The branch that a worktree is made on.
+pub(crate) fn branch(spec: &RunSpec) -> Option<String> {
+    let is_worktree = spec.workspace.strategy == Strategy::Worktree;
+    let name = Path::new(&spec.dir).file_name().filter(|_| is_worktree)?;
+    Some(key::branch(&name.to_string_lossy()))
+}
+
 /// The host command that makes a worktree, for a workspace that was created. Safe to repeat.
 pub(crate) fn checkout(spec: &RunSpec) -> Option<Vec<String>> {
     if spec.workspace.strategy != Strategy::Worktree {
@@ -95,11 +102,13 @@ pub(crate) fn checkout(spec: &RunSpec) -> Option<Vec<String>> {
     }
     let repository = spec.workspace.repository.clone()?;
     let dir = Path::new(&spec.dir);
-    let branch = key::branch(&dir.file_name()?.to_string_lossy());
+    let branch = branch(spec)?;
     let mark = Marks::of(dir).checkout.to_string_lossy().into_owned();
     let script = include_str!("checkout.sh").to_owned();
     let shell = ["sh".to_owned(), "-c".to_owned(), script, "checkout".to_owned()];
-    Some(shell.into_iter().chain([repository, spec.dir.clone(), branch, mark]).collect())
+    let base = spec.workspace.base.clone();
+    let args = [repository, spec.dir.clone(), branch, mark].into_iter().chain(base);
+    Some(shell.into_iter().chain(args).collect())
 }
 
 /// What follows on creation has been done: from now on the workspace is one that is there.

@@ -16,6 +16,8 @@ pub(crate) enum Escape {
     Symlink { path: PathBuf },
     #[error("{} is not below the workspace root {}", .dir.display(), .root.display())]
     Outside { dir: PathBuf, root: PathBuf },
+    #[error("{} leads to {}, and was prepared at {}", .dir.display(), .now.display(), .was.display())]
+    Displaced { dir: PathBuf, now: PathBuf, was: PathBuf },
     #[error("cannot look at {}: {source}", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
 }
@@ -26,6 +28,7 @@ impl Escape {
             Self::NotADirectory { .. } => "move it away, or name another workspace root",
             Self::Symlink { .. } => "a workspace is a directory of its own: remove the symlink",
             Self::Outside { .. } => "a workspace is made directly in its root",
+            Self::Displaced { .. } => "a link in the way has changed: put it back",
             Self::Unreadable { .. } => "may the daemon's user read it?",
         }
     }
@@ -55,6 +58,25 @@ pub(crate) fn contained(root: &Path, dir: &Path) -> Result<(), Escape> {
     }
     let parent = canonical(dir.parent().unwrap_or(root))?;
     if parent.starts_with(&real_root) { Ok(()) } else { Err(outside(root, dir)) }
+}
+
+/// Where a workspace really is, or will be once it is made: no link in the way is left in the path.
+pub(crate) fn real(dir: &Path) -> Result<PathBuf, Escape> {
+    let name = dir.file_name().unwrap_or_default();
+    Ok(canonical(dir.parent().unwrap_or(dir))?.join(name))
+}
+
+/// Whether a workspace is still where it was prepared, and no link. What is not there at all is for others to find.
+pub(crate) fn stands(root: &Path, dir: &Path, was: Option<&Path>) -> Result<(), Escape> {
+    if look(dir)?.is_none() {
+        return Ok(());
+    }
+    contained(root, dir)?;
+    let now = canonical(dir)?;
+    match was.filter(|was| *was != now) {
+        Some(was) => Err(Escape::Displaced { dir: dir.to_owned(), now, was: was.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// What is there, if anything; a symlink is itself.

@@ -45,8 +45,8 @@ pub(crate) struct Call {
 
 /// Where a command runs and what it finds there.
 pub(crate) enum Around {
-    /// In `/`, with the daemon's own environment and these.
-    Daemon { env: Vec<(&'static str, String)> },
+    /// With the daemon's own environment and these.
+    Daemon { dir: String, env: Vec<(&'static str, String)> },
     /// As a client had it.
     Given { dir: String, env: Vec<EnvVar> },
 }
@@ -158,8 +158,7 @@ async fn answer(from_guard: ReadHalf<'_>) -> io::Result<Option<ExitStatus>> {
 impl Around {
     fn dir(&self) -> &str {
         match self {
-            Self::Daemon { .. } => "/",
-            Self::Given { dir, .. } => dir,
+            Self::Daemon { dir, .. } | Self::Given { dir, .. } => dir,
         }
     }
 
@@ -175,7 +174,7 @@ impl Around {
         for name in not_inherited() {
             env.remove(OsStr::new(name));
         }
-        if let Self::Daemon { env: named } = self {
+        if let Self::Daemon { env: named, .. } = self {
             env.extend(named.iter().map(|(name, value)| (name.into(), value.into())));
         }
         env.insert(GUARD_NAME.into(), "1".into());

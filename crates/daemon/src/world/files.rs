@@ -2,11 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) use outlast_home::directory::{new_private_dir, only_private_dir, private_dir};
+use outlast_home::regular;
 use outlast_wire::again;
+use outlast_workflow::Look;
 
 /// Whether a file survives the machine, or only us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +17,16 @@ pub(crate) enum Lasting {
     Power,
     /// Through our own death; after a crash of the machine it is not needed.
     Process,
+}
+
+/// What is at a path that a program is looked for at.
+pub(crate) fn look(path: &Path) -> Look {
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Look::Nothing,
+        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => Look::NotExecutable,
+        Ok(_) => Look::Program,
+        Err(_) => Look::Nothing,
+    }
 }
 
 /// Writes a 0600 file whole or not at all. What is in its way and is no file of ours, such as a directory, is set
@@ -33,9 +45,8 @@ pub(crate) fn write_whole(path: &Path, content: &[u8], lasting: Lasting) -> io::
 }
 
 fn is_in_the_way(error: &io::Error) -> bool {
-    use io::ErrorKind::{IsADirectory, PermissionDenied};
-    matches!(error.kind(), IsADirectory | PermissionDenied)
-        || error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
+    use io::ErrorKind::{InvalidInput, IsADirectory, PermissionDenied};
+    matches!(error.kind(), IsADirectory | PermissionDenied | InvalidInput)
 }
 
 /// True if nothing is there, or a regular file that may be written to.
@@ -78,8 +89,9 @@ pub(crate) fn set_aside_unless_usable(path: &Path) -> io::Result<()> {
 }
 
 fn try_write_whole(path: &Path, beside: &Path, content: &[u8], lasting: Lasting) -> io::Result<()> {
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(beside)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = regular::open_with(&mut options, beside)?;
     file.write_all(content)?;
     if lasting == Lasting::Power {
         file.sync_all()?;
@@ -94,13 +106,26 @@ fn try_write_whole(path: &Path, beside: &Path, content: &[u8], lasting: Lasting)
 /// Writes a 0600 file that no process reads before we are done with it, and that is written again if we die.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(content)
+    options.write(true).create(true).truncate(true).mode(0o600);
+    regular::open_with(&mut options, path)?.write_all(content)
 }
 
 /// Reads a file of at most so many bytes. What is no regular file is refused: nothing is waited for, as it would be
 /// at the other end of a fifo that was put in its place.
 pub(crate) fn read_regular(path: &Path, most: usize) -> io::Result<Vec<u8>> {
-    let file = open_regular(path)?;
+    read_at_most(open_regular(path)?, most)
+}
+
+/// The same of a file that we made: a link in its place leads to another, and is refused.
+pub(crate) fn read_unlinked(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    let file = open_with(path, rustix::fs::OFlags::NOFOLLOW).map_err(|error| {
+        let is_link = std::fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
+        if is_link { io::Error::new(io::ErrorKind::InvalidInput, "it is a link") } else { error }
+    })?;
+    read_at_most(file, most)
+}
+
+fn read_at_most(file: File, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() > most {
@@ -114,13 +139,11 @@ pub(crate) fn read_regular(path: &Path, most: usize) -> io::Result<Vec<u8>> {
 
 /// Opens a file to read it, and nothing else: a pipe in its place would make the reader wait.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let waits_for_none = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-    let flags = i32::try_from(waits_for_none.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
+    open_with(path, rustix::fs::OFlags::empty())
+}
+
+fn open_with(path: &Path, more: rustix::fs::OFlags) -> io::Result<File> {
+    regular::open_flagged(OpenOptions::new().read(true), more, path)
 }
 
 /// The end of a file that may be long, from the start of a line on.

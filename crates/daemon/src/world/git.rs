@@ -140,6 +140,57 @@ fn end(command: Command, args: &[OsString], after: Duration) -> Result<Output, G
     }
 }
 
+/// Runs a git that was put together elsewhere, with an environment and a directory of its own. What it prints beyond
+/// `most` is dropped, and that is said.
+pub(crate) fn bounded(command: Command, most: usize) -> Result<(Vec<u8>, bool), GitError> {
+    let what = last_word(&command);
+    match outlast_program::run_blocking(command, dropping_beyond(most))? {
+        Ended::Exited { status, stdout, .. } if status.success() => {
+            Ok((stdout.bytes, stdout.is_cut))
+        }
+        Ended::Exited { status, stderr, .. } => {
+            Err(GitError::Refused { what, said: said(&stderr.text(), status) })
+        }
+        Ended::Stopped { .. } => Err(GitError::TooSlow { what, after: DEADLINE }),
+    }
+}
+
+/// What a message names of a command.
+fn last_word(command: &Command) -> String {
+    let last = command.get_args().last();
+    last.map(|arg| arg.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn dropping_beyond(most: usize) -> Limits {
+    Limits {
+        within: DEADLINE,
+        most_stdout: most,
+        most_stderr: MOST_STDERR,
+        beyond: Beyond::Dropped,
+    }
+}
+
+/// The same for a git that says no by its exit code 1, and prints also then.
+pub(crate) fn answered(command: Command, most: usize) -> Result<(bool, Vec<u8>), GitError> {
+    let what = last_word(&command);
+    match outlast_program::run_blocking(command, dropping_beyond(most))? {
+        Ended::Exited { status, stdout, stderr } => match status.code() {
+            Some(0) => Ok((true, stdout.bytes)),
+            Some(1) => Ok((false, stdout.bytes)),
+            _ => Err(GitError::Refused { what, said: said(&stderr.text(), status) }),
+        },
+        Ended::Stopped { .. } => Err(GitError::TooSlow { what, after: DEADLINE }),
+    }
+}
+
+/// This program, as it looks at a workspace for a client.
+pub(crate) fn looking(exe: &Path, dir: &Path) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "world is where the daemon starts processes")]
+    let mut command = Command::new(exe);
+    command.arg(outlast_wire::snapshot::SNAPSHOT_VERB).arg(dir);
+    command
+}
+
 /// Git puts its reason on one line, and advice around it.
 fn said(text: &str, status: ExitStatus) -> String {
     let reason = text.lines().find_map(|line| {
@@ -175,9 +226,7 @@ fn command(program: &str, dir: &Path, args: &[OsString], settings: Settings<'_>)
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{File, Permissions, read_to_string, set_permissions};
-    use std::io::Write;
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs::read_to_string;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::io::retry_on_intr;
@@ -191,12 +240,19 @@ mod tests {
     }
 
     impl Stand {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a test starts the shell that writes its script"
+        )]
         fn new(script: &str) -> Self {
             let dir = tempfile::tempdir().expect("a scratch directory");
             let path = dir.path().join("git");
-            let mut file = File::create(&path).expect("it is ours");
-            writeln!(file, "#!/bin/sh\n{script}").expect("it is ours");
-            set_permissions(&path, Permissions::from_mode(0o700)).expect("it is ours");
+            // A child process writes it: a process that another test forks meanwhile must not inherit the open file,
+            // because the kernel executes no file that is open for writing.
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "printf %s \"$2\" >\"$1\" && chmod 700 \"$1\"", "sh"]);
+            let written = shell.arg(&path).arg(format!("#!/bin/sh\n{script}\n")).status();
+            assert!(written.expect("there is a sh").success());
             Self { dir }
         }
 

@@ -12,6 +12,11 @@ use rustix::io::Errno;
 /// A disk with less than this is called full.
 const LEAST_ROOM_BYTES: u64 = 64 << 10;
 
+/// What this machine is called.
+pub(crate) fn name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// The code under which a failure of the host is shown; `None` if waiting for the host would not help.
 pub(crate) fn failure(error: &io::Error) -> Option<Code> {
     if is_full(error) {

@@ -14,6 +14,7 @@ pub(crate) mod orphans;
 pub(crate) mod peers;
 pub(crate) mod process;
 pub(crate) mod spawn;
+pub(crate) mod zones;
 
 use clock::{Clock, Reading};
 use outlast_engine::{BootId, Context, Slot, Time};
@@ -89,7 +90,8 @@ impl World {
     pub(crate) fn context(&self, slot: Slot) -> Context {
         let (now, booted_at_ms) = self.clock.moment();
         let booted_at_ms = Some(booted_at_ms);
-        Context { slot, booted_at_ms, ..Context::new(now, self.boot.clone()) }
+        let build = Some(outlast_wire::version::BUILD);
+        Context { slot, booted_at_ms, build, ..Context::new(now, self.boot.clone()) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Starting shims, the waiter and guards. Besides git, which is short, nothing else is started by the daemon: the
+//! Starting shims, the waiter, guards and the daemon that comes after this one. Besides git, which is short, nothing else is started by the daemon: the
 //! commands of sinks and polls are started by their guards.
 //!
 //! Nothing runs between fork and exec, so the standard library uses `posix_spawn`, whose cost does not
@@ -15,6 +15,7 @@ use std::process::Stdio;
 
 use outlast_wire::environment::not_inherited;
 use outlast_wire::guard::GUARD_VERB;
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 /// In the child that resolves it, the program of this daemon, whatever became of its file.
@@ -52,6 +53,26 @@ pub(crate) fn waiter(name: &Path, plan: &Path) -> io::Result<Child> {
     own(name, &["__wait".as_ref(), plan.as_ref()], &|| Ok(Stdio::null()), Outputs::Unheard)
 }
 
+/// Starts the daemon that takes the place of this one, from the name that this one was started by: an upgrade leads that
+/// name to the new version.
+pub(crate) fn successor(name: &Path) -> io::Result<Child> {
+    let args = ["daemon", "run", "--detached", "--replace"].map(OsStr::new);
+    let start = |program: &Path| {
+        let mut command = command(program, name, &args, Outputs::Stdout);
+        command.current_dir("/").stdin(Stdio::null()).spawn()
+    };
+    match start(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => start(Path::new(OWN)),
+        spawned => spawned,
+    }
+}
+
+/// The first line that a process prints; `None` if it ended without one.
+pub(crate) async fn first_line(mut child: Child) -> Option<String> {
+    let stdout = child.stdout.take()?;
+    BufReader::new(stdout).lines().next_line().await.ok().flatten()
+}
+
 /// A guard that was just started and waits to be told what to run.
 pub(crate) struct Guard {
     pub(crate) stream: tokio::net::UnixStream,
@@ -64,6 +85,7 @@ pub(crate) struct Guard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outputs {
     Unheard,
+    Stdout,
     Stderr,
     Both,
 }
@@ -110,6 +132,7 @@ fn command(program: &Path, name: &Path, args: &[&OsStr], outputs: Outputs) -> Co
     let mut command = Command::new(program);
     let (stdout, stderr) = match outputs {
         Outputs::Unheard => (Stdio::null(), Stdio::null()),
+        Outputs::Stdout => (Stdio::piped(), Stdio::null()),
         Outputs::Stderr => (Stdio::null(), Stdio::piped()),
         Outputs::Both => (Stdio::piped(), Stdio::piped()),
     };

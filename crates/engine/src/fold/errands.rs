@@ -6,9 +6,6 @@ use crate::errand::{self, Result as ErrandResult};
 use crate::run::{CallMade, CallOutcome, CallResult, CompletedCall, Done, FailedCheck};
 use crate::{BootId, Errand, Hook, Outcome, Purpose, Run, StepState, Survivor, Time, ToolClass};
 
-/// How often an errand is made again whose end was not observed.
-const ERRAND_RETRIES: u32 = 3;
-
 impl Run {
     pub(super) fn begin_errand(&mut self, number: u32, purpose: &Purpose, boot: &BootId) {
         let earlier_tries = match &self.errand {
@@ -44,9 +41,7 @@ impl Run {
         // What was not observed is tried again, a few times; after that it counts as failed. What the host had no
         // resources for is tried for as long as that takes.
         let result = match errand::result(outcome) {
-            ErrandResult::Unknown { may_have_run }
-                if errand.earlier_tries < ERRAND_RETRIES || outcome.is_shortage() =>
-            {
+            ErrandResult::Unknown { may_have_run } if !errand.is_given_up() => {
                 if !self.is_harmful_call(&purpose, may_have_run) {
                     // What may have run is not run again if it is promised to run once.
                     self.has_cleaned_up &= may_have_run;
@@ -98,6 +93,9 @@ impl Run {
                 self.preparation.has_asked = !has_passed;
             }
             Purpose::Done { check } => self.conclude_check(*check, &done, tail),
+            Purpose::Snapshot { cause } => self.conclude_snapshot(*cause),
+            // The event that follows says what became of it.
+            Purpose::Restore { .. } => {}
             Purpose::Tool { call, name, key } => {
                 let outcome = match result {
                     ErrandResult::Passed => CallOutcome::Ok,

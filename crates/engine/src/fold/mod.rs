@@ -1,6 +1,7 @@
 //! How each event changes a run. Decides nothing: what is legal is the legality table's business.
 
 mod errands;
+mod people;
 
 use std::sync::Arc;
 
@@ -9,11 +10,11 @@ use crate::run::{
     Attempt, Claim, Clock, Counters, Done, Emission, Preparation, Previous, Recovered, Removal,
     Settling, WorkspaceState,
 };
-use crate::state::state_of;
+use crate::state::{is_ticking, state_of};
 use crate::{
-    AgentAnswer, AgentQuestion, AgentQuestions, BootId, Charge, Condition, Decision, Errand, Event,
-    Fact, Impediment, Inbox, Limit, Message, Outcome, Process, Reason, ReasonCode, Run, RunId,
-    Spend, State, StepState, StopMode, Survivor, Time, TurnStatus, WaitCause, limits,
+    AgentQuestion, AgentQuestions, BootId, Charge, Child, Condition, Errand, Event, Fact,
+    Impediment, Inbox, Limit, Message, Outcome, Process, Reason, ReasonCode, Run, RunId,
+    SettledChild, Spend, State, StepState, StopMode, Survivor, Time, TurnStatus, limits,
 };
 
 #[cfg(debug_assertions)]
@@ -83,8 +84,12 @@ impl Run {
             digest: None,
             inbox: Inbox::default(),
             spend: Spend::default(),
+            inherited: Spend::default(),
+            is_forked: false,
             counters: Counters::default(),
             calls: Arc::default(),
+            keyed: crate::KeyedCalls::default(),
+            notes: crate::AgentNotes::default(),
             orders: crate::Orders::default(),
             is_paused: false,
             paused_seq: 0,
@@ -96,12 +101,17 @@ impl Run {
             removal: Removal::default(),
             stop: None,
             limit: None,
+            predecessor: None,
             neared: std::collections::BTreeSet::new(),
             condition: Condition::healthy(event.at),
             children: std::collections::BTreeMap::new(),
+            held: crate::Held::default(),
+            build: spec.build.clone(),
+            stops_tree: false,
             watches: vec![crate::Watch::default(); spec.watches.len()],
             heartbeat: crate::Heartbeat::default(),
             recovered: None,
+            snapshots: crate::Snapshots::default(),
         })
     }
 
@@ -146,6 +156,7 @@ impl Run {
                 self.state_seq = event.seq;
                 self.change_state(state_of(*to, why, *cause, at, *until, *verdict), why, at);
             }
+            Fact::Segment { to, .. } => self.build = Some(to.clone()),
             Fact::TurnStarted { turn, attempt, boot, messages } => {
                 self.begin_attempt(*turn, *attempt, boot, *messages);
             }
@@ -181,11 +192,33 @@ impl Run {
             Fact::ErrandEnded { outcome, output_bytes, tail, survivors, .. } => {
                 self.end_errand(outcome, at, *output_bytes, tail, survivors);
             }
+            Fact::SnapshotTaken { turn, snapshot } => self.snapshot_taken(*turn, snapshot),
+            Fact::SnapshotFailed { cause, code, why, .. } => {
+                self.snapshot_failed(*cause, code, why);
+            }
+            Fact::RestoreRequested { back_to, point, .. } => self.ask_restore(*back_to, point),
+            Fact::Forked { .. } => self.fork_here(event.seq, at),
+            Fact::WorkspaceRestored { written, removed, .. } => {
+                self.workspace_restored(*written, *removed);
+            }
+            Fact::TerminalOpened { .. } => {}
             Fact::ErrandEmptied { .. } => self.the_errand().state.emptied(),
             Fact::ErrandIncomplete { survivors, .. } => {
                 self.the_errand().state.would_not_go(survivors);
             }
             Fact::CallAnswered { call, key, .. } => self.answer_call(*call, key),
+            Fact::CallBegun { .. } | Fact::CallEnded { .. } | Fact::CallResolved { .. } => {
+                self.keyed.fold(event);
+            }
+            Fact::NoteTaken { turn, attempt, note, what, text } => {
+                self.notes.take(crate::AgentNote {
+                    id: note.clone(),
+                    turn: *turn,
+                    attempt: *attempt,
+                    kind: *what,
+                    text: text.clone(),
+                });
+            }
             Fact::Emitted { .. } | Fact::EmissionDenied { .. } => {
                 if let Some(settling) = &mut self.settling {
                     settling.emission = Emission::Settled;
@@ -223,6 +256,7 @@ impl Run {
                 let (tool, text) = (tool.clone(), text.clone());
                 self.the_attempt().asked.ask(AgentQuestion { seq, id, tool, text, answer });
             }
+            Fact::QuestionWithdrawn { question, .. } => self.the_attempt().asked.withdraw(question),
             Fact::MessagesGiven { messages, .. } => self.the_attempt().taken.extend(messages),
             Fact::Answered { decision, text, order, .. } => {
                 self.answer(*decision, text.as_ref(), order.answers);
@@ -230,14 +264,35 @@ impl Run {
             Fact::RemovalRequested { .. } => self.removal = Removal::Asked,
             Fact::WorkspaceRemoved { .. } => self.removal = Removal::Removed,
             Fact::WorkspaceKept { why } => self.removal = Removal::Kept { why: why.clone() },
-            Fact::StopRequested { mode, .. } => self.order_stop(*mode),
-            Fact::LimitReached { limit } => self.limit = Some(*limit),
-            Fact::RunEnded { .. } => self.ended_at = Some(at),
-            Fact::ChildSpawned { child, .. } => {
-                self.children.insert(child.clone(), None);
+            Fact::StopRequested { mode, tree, .. } => {
+                self.stops_tree |= tree;
+                self.order_stop(*mode);
             }
-            Fact::ChildSettled { child, state, .. } => {
-                self.children.insert(child.clone(), Some(*state));
+            Fact::LimitReached { limit } => self.limit = Some(*limit),
+            Fact::LimitsRaised { limits, .. } => self.raise(limits),
+            Fact::PredecessorEnded { state, .. } => self.predecessor = Some(*state),
+            Fact::RunEnded { .. } => self.ended_at = Some(at),
+            Fact::ChildSpawned { child, key, digest, try_number, granted } => {
+                self.held.reserve(granted);
+                let number = u32::try_from(self.children.len() + 1).unwrap_or(u32::MAX);
+                let (key, digest) = (key.clone(), digest.clone());
+                let (try_number, granted, end) = (*try_number, *granted, None);
+                let known = Child { number, key, digest, try_number, granted, end };
+                self.children.insert(child.clone(), known);
+            }
+            Fact::ChildSettled {
+                child, state, reason_code, charged, spend_unknown, exit, ..
+            } => {
+                let known = self.children.get_mut(child).expect("the legality table asks for it");
+                self.held.settle(known, *charged, !spend_unknown);
+                known.end = Some(SettledChild {
+                    verdict: *state,
+                    reason_code: reason_code.clone(),
+                    cursor: self.held.settled,
+                    charged: *charged,
+                    known: !spend_unknown,
+                    exit: *exit,
+                });
             }
             Fact::OutputMatched { watch, offset, suppressed, .. } => {
                 if let Some(watch) = self.watch_mut(*watch) {
@@ -300,11 +355,17 @@ impl Run {
             }
             _ => {}
         }
+        // While a run rests, or is verified, others may change its workspace.
+        self.snapshots.has_rested |= matches!(
+            to,
+            State::Waiting { .. } | State::Blocked { .. } | State::Verifying | State::Queued
+        );
         if let Some(attempt) = &mut self.attempt {
             attempt.is_settled |= !attempt.state.is_live() && to != State::Running;
         }
         self.is_released = false;
         if matches!(to, State::Finishing { .. }) {
+            self.snapshots.asked = None;
             // How it was doing matters no longer.
             self.condition = Condition::healthy(at);
         }
@@ -318,7 +379,8 @@ impl Run {
     fn wind(&mut self, at: Time) {
         self.clock.used_ms = self.clock.used_ms(at);
         let is_waiting = matches!(self.state, State::Waiting { .. });
-        let rests = is_waiting && self.is_to_rest();
+        // Nor does time count that a run waits for its start.
+        let rests = is_waiting && (self.is_to_rest() || !self.has_begun());
         let is_ticking = is_ticking(&self.state) && !rests && !self.awaits_look();
         self.clock.ticking_since = is_ticking.then_some(at);
     }
@@ -340,7 +402,8 @@ impl Run {
         match &after {
             Some(Outcome::Stalled { .. }) => self.counters.stall_restarts += 1,
             Some(outcome) if outcome.is_by_pause() => {}
-            Some(Outcome::Impeded { .. }) => {}
+            // A limit or an order ended these, and a person let the run go on.
+            Some(Outcome::Impeded { .. } | Outcome::TimedOut { .. } | Outcome::Stopped { .. }) => {}
             Some(_) => self.counters.crash_restarts += 1,
             None => {}
         }
@@ -403,7 +466,7 @@ impl Run {
         }
         if process.is_some() {
             let reported = self.the_attempt().reported.take();
-            self.spend.replace(reported.as_ref(), charge);
+            self.spend.replace(reported.as_ref(), charge, self.spec.unreported());
         }
         self.the_attempt().state.ended(outcome, at, output_bytes, survivors);
     }
@@ -434,12 +497,20 @@ impl Run {
         let is_progress = progress.unwrap_or_else(|| {
             limits::is_progress(self, &now, workspace.as_deref(), wait.is_some())
         });
+        self.snapshots.judged = Some(crate::snapshot::Judged {
+            before: self.counters.no_progress,
+            asks_anew: limits::asks_anew(self, &now, wait.is_some()),
+        });
         self.counters.no_progress = if is_progress { 0 } else { self.counters.no_progress + 1 };
         if *status != TurnStatus::Done {
             self.counters.failed_claims = 0;
         }
         self.counters.stalls = 0;
         self.turns_committed += 1;
+        self.snapshots.point = None;
+        let id = self.id.clone();
+        self.notes.turn_is_over(*turn);
+        self.keyed.turn_is_over(|turn| format!("{id}/t{turn}/"), *turn);
         let attempt = self.the_attempt();
         attempt.is_settled = true;
         let (given, taken) = (attempt.messages, std::mem::take(&mut attempt.taken));
@@ -470,73 +541,6 @@ impl Run {
         });
     }
 
-    fn answer(&mut self, decision: Decision, text: Option<&String>, answers: Option<u64>) {
-        let is_live = self.open_question().is_some();
-        if let (Some(attempt), Some(seq)) = (&mut self.attempt, answers) {
-            attempt.asked.answer(seq, AgentAnswer { decision, text: text.cloned() });
-        }
-        if is_live {
-            return;
-        }
-        self.decision = Some(decision);
-        if let Some(settling) = &mut self.settling
-            && settling.emission == Emission::Undecided
-            && decision == Decision::Approve
-        {
-            settling.emission = Emission::Approved;
-        }
-        self.release();
-    }
-
-    /// Takes back a pause and releases a block, as far as they are not later than the event that the order
-    /// answers. An order from before orders were bound to anything takes back all.
-    fn resume(&mut self, answers: Option<u64>, at: Time) {
-        let answered = answers.unwrap_or(u64::MAX);
-        if self.paused_seq <= answered {
-            self.is_paused = false;
-        }
-        let was_awaiting_look = self.awaits_look();
-        let is_bound = answers.is_some();
-        let stays_blocked = self.state_seq > answered || self.needs_decision();
-        if !(is_bound && self.state.is_blocked() && stays_blocked) {
-            self.release();
-        }
-        // Until now, an attempt of a rebuilt run is counted once it has ended.
-        let live = self.live().and_then(|live| live.state.process);
-        if let Some(process) = live.filter(|_| was_awaiting_look && !self.awaits_look()) {
-            self.clock.used_ms += at.ms_since(process.at);
-        }
-        self.wind(at);
-    }
-
-    /// A person lets the run go on: what had it blocked is counted anew.
-    fn release(&mut self) {
-        self.is_released = self.state.is_blocked();
-        if let Some(recovered) = &mut self.recovered {
-            recovered.awaits_look = false;
-        }
-        self.counters.stalls = 0;
-        self.counters.no_progress = 0;
-        self.counters.failed_claims = 0;
-        if let Some(settling) = &mut self.settling {
-            settling.needs_person = false;
-        }
-        if self.state.is_blocked() && !self.is_prepared() {
-            self.preparation.ready = 0;
-            self.preparation.has_asked = false;
-        }
-    }
-
-    fn order_stop(&mut self, mode: crate::StopMode) {
-        self.stop = Some(self.stop.map_or(mode, |asked| asked.max(mode)));
-        if let Some(attempt) = &mut self.attempt {
-            attempt.state.order_stop(mode);
-        }
-        if let Some(errand) = &mut self.errand {
-            errand.state.order_stop(mode);
-        }
-    }
-
     fn the_attempt(&mut self) -> &mut Attempt {
         self.attempt
             .as_mut()
@@ -547,24 +551,5 @@ impl Run {
         self.errand
             .as_mut()
             .expect("the legality table asks for an errand before anything happens to it")
-    }
-}
-
-/// Whether a run's time passes in this state: not while it waits for a person, a provider or its place.
-fn is_ticking(state: &State) -> bool {
-    match state {
-        State::Preparing | State::Running | State::Verifying => true,
-        State::Waiting { cause, .. } => match cause {
-            WaitCause::Backoff | WaitCause::Timer | WaitCause::Children => true,
-            WaitCause::Slot
-            | WaitCause::RestartPacing
-            | WaitCause::RateLimit
-            | WaitCause::Budget
-            | WaitCause::Message
-            | WaitCause::Paused => false,
-        },
-        State::Queued | State::Blocked { .. } | State::Finishing { .. } | State::Ended { .. } => {
-            false
-        }
     }
 }

@@ -28,6 +28,21 @@ pub(super) fn handle(
     draft.push(context.now, Fact::QuestionAsked { turn, attempt, question, tool, text });
 }
 
+/// The agent goes on without an answer: a policy refused it, or the agent has taken the question back.
+pub(super) fn withdrew(
+    draft: &mut Draft,
+    (turn, attempt): (u32, u32),
+    question: &str,
+    context: &Context,
+) {
+    let live = draft.run().live().filter(|live| live.is(turn, attempt));
+    let open = live.and_then(|live| live.asked.get(question)).filter(|it| it.answer.is_none());
+    if open.is_some() {
+        let question = question.to_owned();
+        draft.push(context.now, Fact::QuestionWithdrawn { turn, attempt, question });
+    }
+}
+
 pub(super) fn gave(
     draft: &mut Draft,
     (turn, attempt): (u32, u32),

@@ -7,11 +7,16 @@
 mod adopted;
 mod answered;
 mod asked;
+mod called;
 mod child;
 mod created;
 mod finished;
 mod matched;
+mod noted;
+mod opened;
 mod paused;
+mod predecessor;
+mod raised;
 pub(crate) mod recovered;
 mod removal;
 mod reported;
@@ -25,13 +30,18 @@ mod workspace;
 use std::sync::Arc;
 
 use crate::{
-    BootId, By, Decision, Event, Fact, Illegal, Matched, Notice, Order, Run, RunId, Seen, Step,
-    StopMode, Time, Usage, advance, health, line, pause_all, rest,
+    AgentNote, BootId, By, CallAsked, Decision, Event, Fact, Illegal, Matched, Notice, Order,
+    Point, Room, Run, RunId, Seen, SpawnAsk, Step, StopMode, Time, Usage, Verdict, advance, health,
+    line, pause_all, rest, rewind,
 };
 
+use stop::Scope;
+
 pub use asked::AsksPerson;
+pub use called::CallResultSaid;
 pub use child::ChildEnd;
 pub use created::{create, decide_new};
+pub use raised::{CannotRaise, More, Raise};
 pub use recovered::{CannotRecover, Found, FoundAttempt, FoundEnd, recover};
 pub use reported::{Custody, End, Report, Started, TreeNews};
 
@@ -50,6 +60,8 @@ pub struct Context {
     /// Budgets that this run brings near their end just now.
     pub nearing: Vec<Nearing>,
     pub seen: Seen,
+    /// The build that decides; `None` where there is one only.
+    pub build: Option<&'static str>,
 }
 
 /// A budget of which most is used up.
@@ -65,7 +77,8 @@ impl Context {
     pub fn new(now: Time, boot: BootId) -> Self {
         let (slot, pause_all, budget) = (Slot::Free, PauseAll::Off, Budget::Room);
         let (nearing, seen) = (Vec::new(), Seen::default());
-        Self { now, boot, booted_at_ms: None, slot, pause_all, word: None, budget, nearing, seen }
+        let (booted_at_ms, word, build) = (None, None, None);
+        Self { now, boot, booted_at_ms, slot, pause_all, word, budget, nearing, seen, build }
     }
 }
 
@@ -118,8 +131,29 @@ pub enum Input {
         mode: StopMode,
         order: Order,
     },
+    /// With all of its children, and with theirs.
+    StopTreeAsked {
+        mode: StopMode,
+        order: Order,
+    },
     PauseAsked(Order),
     ResumeAsked(Order),
+    /// A person gives the run more room; one that is exhausted goes on.
+    RaiseAsked {
+        raise: Box<Raise>,
+        order: Order,
+    },
+    /// A person wants the workspace as the end of a turn left it.
+    RestoreAsked {
+        back_to: u32,
+        point: Box<Point>,
+        order: Order,
+    },
+    /// The run has ended after which this one is to start.
+    PredecessorEnded {
+        run: RunId,
+        state: Verdict,
+    },
     /// Everything rests, and what is alive is not to go on to its end.
     PauseAllNow,
     /// A person answers a blocked run. The message goes to the agent, unless the question was whether its
@@ -142,11 +176,42 @@ pub enum Input {
         attempt: u32,
         asks: AsksPerson,
     },
+    /// A live agent no longer waits for an answer to this.
+    Withdrew {
+        turn: u32,
+        attempt: u32,
+        question: String,
+    },
     /// A live agent has taken these messages in the middle of its turn.
     Gave {
         turn: u32,
         attempt: u32,
         messages: Vec<u64>,
+    },
+    /// A live attempt is about to make a call under a key.
+    CallBegan {
+        turn: u32,
+        attempt: u32,
+        asked: Box<CallAsked>,
+        /// The number of the intent under this key whose process has ended.
+        gone: Option<u64>,
+    },
+    /// The caller says how its call ended.
+    CallEnded(Box<CallResultSaid>),
+    /// A live attempt leaves a note.
+    Noted(Box<AgentNote>),
+    /// A person wants to type into the terminal of a live attempt.
+    TerminalAsked {
+        turn: u32,
+        attempt: u32,
+        by: Option<By>,
+    },
+    /// A person says what became of a call whose end was not observed.
+    CallResolved {
+        key: String,
+        was_made: bool,
+        /// It answers the intent that is in doubt.
+        order: Order,
     },
     /// A watch has found lines in the output of a live attempt.
     Matched {
@@ -160,10 +225,17 @@ pub enum Input {
         attempt: u32,
         output_bytes: u64,
     },
+    /// A client asks for a child of this run.
+    SpawnAsked(Box<SpawnAsk>),
     /// Another run was made as this one's child.
     ChildMade {
         child: RunId,
         key: Option<String>,
+        granted: Room,
+    },
+    /// A child that was meant to be made does not exist, and is not being made.
+    ChildUnmade {
+        child: RunId,
     },
     ChildEnded(Box<ChildEnd>),
     WorkspaceMade {
@@ -227,9 +299,23 @@ impl Run {
         match input {
             Input::Reported(report) => reported::handle(&mut draft, report, context),
             Input::Adopted { step, epoch } => adopted::handle(&mut draft, *step, *epoch, context),
-            Input::StopAsked { mode, order } => stop::handle(&mut draft, *mode, order, context),
+            Input::StopAsked { mode, order } => {
+                stop::handle(&mut draft, *mode, Scope::Run, order, context);
+            }
+            Input::StopTreeAsked { mode, order } => {
+                stop::handle(&mut draft, *mode, Scope::Tree, order, context);
+            }
             Input::PauseAsked(order) => paused::handle(&mut draft, order, context),
             Input::ResumeAsked(order) => resumed::handle(&mut draft, order, context),
+            Input::RaiseAsked { raise, order } => {
+                raised::handle(&mut draft, raise, order, context);
+            }
+            Input::RestoreAsked { back_to, point, order } => {
+                rewind::asked(&mut draft, *back_to, point, order, context);
+            }
+            Input::PredecessorEnded { run, state } => {
+                predecessor::handle(&mut draft, run, *state, context);
+            }
             Input::PauseAllNow => pause_all::end_now(&mut draft, context),
             Input::Answered { decision, message, order } => {
                 answered::handle(&mut draft, *decision, message.as_ref(), order, context);
@@ -240,8 +326,22 @@ impl Run {
             Input::Asked { turn, attempt, asks } => {
                 asked::handle(&mut draft, (*turn, *attempt), asks, context);
             }
+            Input::Withdrew { turn, attempt, question } => {
+                asked::withdrew(&mut draft, (*turn, *attempt), question, context);
+            }
             Input::Gave { turn, attempt, messages } => {
                 asked::gave(&mut draft, (*turn, *attempt), messages, context);
+            }
+            Input::CallBegan { turn, attempt, asked, gone } => {
+                called::begin(&mut draft, (*turn, *attempt), asked, *gone, context);
+            }
+            Input::TerminalAsked { turn, attempt, by } => {
+                opened::handle(&mut draft, (*turn, *attempt), by.as_ref(), context);
+            }
+            Input::Noted(note) => noted::handle(&mut draft, note, context),
+            Input::CallEnded(said) => called::end(&mut draft, said, context),
+            Input::CallResolved { key, was_made, order } => {
+                called::resolve(&mut draft, key, *was_made, order, context);
             }
             Input::Matched { turn, attempt, matched } => {
                 matched::lines(&mut draft, (*turn, *attempt), matched, context);
@@ -249,9 +349,11 @@ impl Run {
             Input::HeartbeatDue { turn, attempt, output_bytes } => {
                 matched::heartbeat(&mut draft, (*turn, *attempt), *output_bytes, context);
             }
-            Input::ChildMade { child, key } => {
-                child::spawned(&mut draft, child, key.as_ref(), context);
+            Input::SpawnAsked(ask) => child::asked(&mut draft, ask, context),
+            Input::ChildMade { child, key, granted } => {
+                child::spawned(&mut draft, child, key.as_ref(), granted, context);
             }
+            Input::ChildUnmade { child } => child::unmade(&mut draft, child, context),
             Input::ChildEnded(end) => child::settled(&mut draft, end, context),
             Input::WorkspaceMade { created } => workspace::made(&mut draft, *created, context),
             Input::WorkspaceRefused { why } => workspace::refused(&mut draft, why, context),
@@ -319,7 +421,7 @@ impl Draft {
         self.events
     }
 
-    fn into_decided(self) -> Decided {
+    pub(crate) fn into_decided(self) -> Decided {
         let Self { run: after, events, notices } = self;
         let is_paced = rest::is_paced(&events);
         Decided { events, after, notices, is_paced }

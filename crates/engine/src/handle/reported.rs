@@ -3,13 +3,13 @@
 //! A report is a view of everything, not a step, so it may be late, repeated or out of order: what it
 //! says is compared with what is known, and only the difference becomes events.
 
-use crate::emit;
 use crate::handle::{Draft, matched};
 use crate::run::Previous;
 use crate::{
-    Answer, Attempt, Context, EndCause, Exit, Fact, Matched, NeverStarted, Outcome, RefusedCall,
-    Response, Run, Step, StepState, Survivor, Time, TurnStatus, Usage, limits, spend,
+    Answer, Attempt, Charge, Context, EndCause, Exit, Fact, Made, Matched, NeverStarted, Outcome,
+    RefusedCall, Response, Run, Step, StepState, Survivor, Time, TurnStatus, Usage, limits, spend,
 };
+use crate::{emit, errand, snapshot};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -35,6 +35,8 @@ pub struct Report {
     pub used_is_floor: bool,
     /// (an attempt that has ended) What its watches have found and no sink was told of.
     pub matched: Vec<Matched>,
+    /// (an errand that has ended) What it made of the workspace, by its own record.
+    pub made: Option<Made>,
 }
 
 impl Report {
@@ -55,6 +57,7 @@ impl Report {
             used: None,
             used_is_floor: false,
             matched: Vec::new(),
+            made: None,
         }
     }
 }
@@ -176,16 +179,35 @@ pub(super) fn end_attempt(
     let reported = draft.run().live().and_then(|live| live.reported);
     let heard = report.used.as_ref().map(|used| spend::reported(reported.as_ref(), used));
     let reported = heard.or(reported);
-    let charge =
-        ran.then(|| spend::charge(&draft.run().spec.limits, usage, reported.as_ref())).flatten();
-    let is_floor = report.used_is_floor && response.is_none();
-    let charge = charge.map(|it| if is_floor { it.at_least(&draft.run().spec.limits) } else { it });
+    let is_silent = usage.is_none() && reported.is_none();
+    let spec = &draft.run().spec;
+    // A shell or a driver was started, and what it was to execute was not.
+    let is_missing = outcome.is_command_missing()
+        || has_started && matches!(outcome, Outcome::NeverStarted { .. });
+    let charge = if is_silent && response.is_none() && is_missing {
+        Some(Charge::nothing())
+    } else {
+        ran.then(|| spend::charge(spec, usage, reported.as_ref())).flatten()
+    };
+    let charge = charge.map(|it| match (report.used_is_floor, &response) {
+        (true, None) => it.at_least(spec),
+        // A turn that has ended well has cost what was heard, or more, unless the response says all of it.
+        (true, Some(response)) if !response.usage.as_ref().is_some_and(says_all) => {
+            Charge { known: false, reserved: Some(it.reserved()), ..it }
+        }
+        (true, Some(_)) | (false, _) => it,
+    });
     let ended = Fact::AttemptEnded { turn, attempt, outcome, output_bytes, survivors, charge };
     draft.push(at, ended);
     if let Some(response) = response {
         let committed = committed(draft.run(), (turn, attempt), report, response);
         draft.push(at, committed);
     }
+}
+
+fn says_all(usage: &Usage) -> bool {
+    let says_tokens = usage.input_tokens.is_some() || usage.output_tokens.is_some();
+    says_tokens && usage.cost_usd_micros.is_some()
 }
 
 /// The outcome in the light of what was answered, and the answer that counts.
@@ -197,6 +219,9 @@ fn answered(outcome: Outcome, answer: &Answer, at: Time) -> (Outcome, Option<Res
         Answer::Given(response) => (outcome, Some((**response).clone())),
         Answer::Bad { why } => {
             (Outcome::BadResponse { exit: outcome.exit(), why: why.clone() }, None)
+        }
+        Answer::NoProgram { code, why } => {
+            (Outcome::NeverStarted { code: *code, why: why.clone() }, None)
         }
         Answer::Impeded { by, until, why, question } => {
             let until = until.filter(|until| is_believed(*until, at));
@@ -260,7 +285,13 @@ fn handle_errand(
     if let Some((at, outcome)) = ending {
         let survivors = survivors(report).to_vec();
         let (output_bytes, tail) = (report.output_bytes, report.tail.clone());
+        let is_known = !matches!(errand::result(&outcome), errand::Result::Unknown { .. });
         draft.push(at, Fact::ErrandEnded { errand, outcome, output_bytes, tail, survivors });
+        let run = draft.run();
+        let last = run.errand.as_ref().filter(|last| is_known || last.is_given_up());
+        if let Some(fact) = last.and_then(|last| snapshot::made(run, &last.purpose, report)) {
+            draft.push(at, fact);
+        }
     } else if is_emptied(known, report) {
         draft.push(context.now, Fact::ErrandEmptied { errand });
     }

@@ -3,14 +3,29 @@
 use crate::handle::Draft;
 use crate::{Actor, Context, Fact, Order, Run, StepState, StopMode};
 
-pub(super) fn handle(draft: &mut Draft, mode: StopMode, order: &Order, context: &Context) {
+/// What a stop is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Run,
+    /// With all below it.
+    Tree,
+}
+
+pub(super) fn handle(
+    draft: &mut Draft,
+    mode: StopMode,
+    scope: Scope,
+    order: &Order,
+    context: &Context,
+) {
     let run = draft.run();
     let is_an_order = order.id.is_some() && run.is_open();
     if run.orders.has(order) || !(is_an_order || is_news(run, mode)) {
         return;
     }
     let (actor, order) = (Actor::User, Order { answers: None, ..order.clone() });
-    draft.push(context.now, Fact::StopRequested { mode, actor, order });
+    let tree = scope == Scope::Tree;
+    draft.push(context.now, Fact::StopRequested { mode, actor, tree, order });
 }
 
 /// Asking again without an id changes nothing, unless it asks for more, or reaches what was not asked before: a hook that

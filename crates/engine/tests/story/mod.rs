@@ -22,6 +22,7 @@ pub(crate) struct Story {
     pub(crate) budget: Budget,
     pub(crate) nearing: Vec<Nearing>,
     pub(crate) seen: Seen,
+    pub(crate) build: Option<&'static str>,
 }
 
 impl Story {
@@ -48,6 +49,7 @@ impl Story {
             budget: Budget::Room,
             nearing: Vec::new(),
             seen: Seen::default(),
+            build: None,
         };
         story.events = create(&story.id, spec, &story.context());
         story
@@ -62,6 +64,7 @@ impl Story {
             budget: self.budget.clone(),
             nearing: self.nearing.clone(),
             seen: self.seen,
+            build: self.build,
             ..Context::new(self.now, self.boot.clone())
         }
     }

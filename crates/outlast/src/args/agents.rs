@@ -2,17 +2,20 @@
 
 use clap::{Args, Subcommand};
 
-/// List the coding agents that can be driven, or try one out
+/// List the coding agents that Outlast can run, or test one
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Examples:
-  outlast agents                 what is installed, its version, and what it can do
+  # what is installed, its version, and what it can do
+  outlast agents
+  # run one real turn, and print what it cost
+  outlast agents test claude
+  # as JSON, for a script
   outlast agents --json
-  outlast agents test claude     one real turn, and what it cost
 
-An [agents.NAME] of config.toml is listed below those that are built in.
-Whether an agent is logged in cannot be told without asking its provider: `test` does.")]
+Agents from [agents.NAME] in config.toml are listed below the built-in ones.
+Only `test` can say whether an agent is logged in: it asks the provider.")]
 pub(crate) struct Agents {
     /// Print JSON
     #[arg(long)]
@@ -26,12 +29,14 @@ pub(crate) enum AgentsCommand {
     Test(TestAgent),
 }
 
-/// Have an agent take one real turn, in a directory of its own
+/// Run one real turn of an agent in a new directory
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  outlast agents test claude\n  outlast agents test mine       [agents.mine] in config.toml"
-)]
+#[command(after_help = "\
+Examples:
+  outlast agents test claude
+  # [agents.mine] in config.toml
+  outlast agents test mine")]
 pub(crate) struct TestAgent {
-    /// A kind that `outlast agents` lists: built in, or an [agents.NAME] of config.toml
+    /// A kind of agent that `outlast agents` lists
     pub(crate) kind: String,
 }

@@ -1,42 +1,62 @@
 //! What the verbs take that change a run: `stop`, `send`, `answer`, `pause`, `resume`, `rm`, `gc`.
 
+use std::time::Duration;
+
 use clap::Args;
 
-/// End runs and everything they started
+use super::Pick;
+use crate::duration;
+
+/// Stop runs and every process that they started
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast stop k3m          ask first, kill what is left
-  outlast stop --now k3m    kill at once
+  # ask the processes to end; kill what is left after a while
+  outlast stop nightly
+  # kill at once; outlast kill nightly is the same
+  outlast stop --now nightly
+  # every run with a label
+  outlast stop --label repo=web
 
-Returns when every process of the run is proven gone. Also ends what a run left behind.")]
+Returns when every process of the run is gone. Also stops the processes
+that a run left behind when it ended.")]
 pub(crate) struct Stop {
-    /// Each by its id, the first 3 or more characters of it, or its name
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required_unless_present_any = ["all", "state", "label"], value_name = "RUN", help = super::RUNS)]
     pub(crate) runs: Vec<String>,
-    /// Kill at once instead of asking first
+    /// Stop every run, or every run with the label or state
+    #[arg(long, conflicts_with = "runs")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) pick: Pick,
+    /// Kill at once; do not ask the processes to end first
     #[arg(long)]
     pub(crate) now: bool,
-    /// Print each run as JSON when it has stopped, one a line
+    /// Stop its children too, and theirs
+    #[arg(long)]
+    pub(crate) tree: bool,
+    /// Print each run as JSON when it has stopped, one per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Send a run a message: for the turn that runs if its agent can take it, else for the next
+/// Send a message to the agent of a run
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast send k3m 'the tests are in tests/suite'
-  git diff | outlast send k3m -
+  outlast send nightly 'the tests are in tests/suite'
+  # the message is what another command prints
+  git diff | outlast send nightly -
 
-Wakes a run that waits for a message, a timer or its children. Returns once the message is safe on disk, and says
-whether the agent at work has taken it: claude, codex, opencode and pi take messages within a turn.")]
+The agent reads the message in this turn if it can (claude, codex, opencode
+and pi can), else in the next turn. Wakes a run that waits for a message, a
+timer or its children. Returns once the message is safe on disk. A run that
+is blocked on a question needs outlast answer instead.")]
 pub(crate) struct Send {
-    /// Its id, the first 3 or more characters of it, or its name
+    #[arg(help = super::RUN)]
     pub(crate) run: String,
     /// The message; - reads it from standard input
     pub(crate) text: String,
-    /// Send it under this id: the same id again is the same message
+    /// An id for the message: sending the same id twice sends one message
     #[arg(long)]
     pub(crate) id: Option<String>,
     /// Print the answer as JSON
@@ -44,30 +64,30 @@ pub(crate) struct Send {
     pub(crate) json: bool,
 }
 
-/// Answer a run that is blocked on a person
+/// Answer a blocked run's question, and let it continue
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("answer").required(true))]
 #[command(override_usage = "outlast answer [OPTIONS] <RUN> <--approve|--deny|TEXT>")]
 #[command(after_help = "\
 Examples:
-  outlast answer k3m --approve
-  outlast answer k3m --deny
-  outlast answer k3m 'use the staging database'
+  outlast answer nightly 'use the staging database'
+  outlast answer nightly --approve
+  outlast answer nightly --deny
 
-outlast show RUN says what it asks.")]
+outlast show RUN prints the question.")]
 pub(crate) struct Answer {
-    /// Its id, the first 3 or more characters of it, or its name
+    #[arg(help = super::RUN)]
     pub(crate) run: String,
-    /// Let it do what it asks for
+    /// Allow what the agent asks for
     #[arg(long, group = "answer")]
     pub(crate) approve: bool,
-    /// Do not let it
+    /// Refuse what the agent asks for
     #[arg(long, group = "answer")]
     pub(crate) deny: bool,
     /// The answer in words; - reads it from standard input
     #[arg(group = "answer")]
     pub(crate) text: Option<String>,
-    /// Answer only the question with this number (asks.seq of show --json); default: the one that is open
+    /// Answer only this question (asks.seq in show --json); default: the open one
     #[arg(long, value_name = "N")]
     pub(crate) seq: Option<u64>,
     /// Print the run as JSON
@@ -75,65 +95,86 @@ pub(crate) struct Answer {
     pub(crate) json: bool,
 }
 
-/// Let runs rest after the turn they are at
+/// Pause loops after their current turn
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast pause k3m
+  outlast pause nightly
+  # every run with a label
   outlast pause $(outlast ps --label repo=web --json | jq -r '.[].id')
-  outlast pause --all          everything, also what is started from now on
-  outlast pause --all --now    do not wait for the turns that loops are at
+  # everything, and every run that is started from now on
+  outlast pause --all
+  # do not wait for the current turns to end
+  outlast pause --all --now
 
-outlast resume lets them go on. What is paused with --all stays so through restarts and reboots.")]
+outlast resume continues them. A pause with --all lasts through restarts and
+reboots, until outlast resume --all.")]
 pub(crate) struct Pause {
-    /// Each by its id, the first 3 or more characters of it, or its name
-    #[arg(required_unless_present = "all", value_name = "RUN")]
+    #[arg(required_unless_present = "all", value_name = "RUN", help = super::RUNS)]
     pub(crate) runs: Vec<String>,
-    /// Every run, new ones too, until outlast resume --all
+    /// Pause every run, new ones too, until outlast resume --all
     #[arg(long, conflicts_with = "runs")]
     pub(crate) all: bool,
-    /// With --all: end the turns that loops are at, to be tried again afterwards
-    #[arg(long, requires = "all")]
+    /// With --all: end the current turns now and retry them after the pause
+    #[arg(long)]
     pub(crate) now: bool,
-    /// Print each run as JSON, one a line
+    /// Pause its children too, and theirs
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) tree: bool,
+    /// Print each run as JSON, one per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Let runs go on that are paused or blocked
+/// Continue runs that are paused or blocked
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast resume k3m
-  outlast resume --all      what outlast pause --all has paused, and nothing else
+  outlast resume nightly
+  # undo outlast pause --all, and nothing else
+  outlast resume --all
 
-A run that asks for a decision needs outlast answer instead.")]
+A run that asks a question needs outlast answer instead.")]
 pub(crate) struct Resume {
-    /// Each by its id, the first 3 or more characters of it, or its name
-    #[arg(required_unless_present = "all", value_name = "RUN")]
+    #[arg(required_unless_present_any = ["all", "state", "label"], value_name = "RUN", help = super::RUNS)]
     pub(crate) runs: Vec<String>,
-    /// Take back outlast pause --all
-    #[arg(long, conflicts_with = "runs")]
+    /// Undo outlast pause --all
+    #[arg(long, conflicts_with_all = ["runs", "state", "label"])]
     pub(crate) all: bool,
-    /// Release nothing that came after this event (seq of show --json); default: what is there now
+    #[command(flatten)]
+    pub(crate) pick: Pick,
+    /// Resume only what happened up to this event (seq in show --json)
     #[arg(long, value_name = "N", conflicts_with = "all")]
     pub(crate) seq: Option<u64>,
-    /// Print each run as JSON, one a line
+    /// Undo the pauses of its children too, and of theirs
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) tree: bool,
+    /// Print each run as JSON, one per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Remove runs that have ended, with their output
+/// Remove ended runs and their output
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast rm k3m
-  outlast rm $(outlast ps --state failed --json | jq -r '.[].id')")]
+  outlast rm nightly
+  # every run that failed
+  outlast rm --state failed
+  # stop it first
+  outlast rm --force nightly")]
 pub(crate) struct Rm {
-    /// Each by its id, the first 3 or more characters of it, or its name
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required_unless_present_any = ["all", "state", "label"], value_name = "RUN", help = super::RUNS)]
     pub(crate) runs: Vec<String>,
-    /// Leave the workspace where it is
+    /// Remove every run that has ended, or every one with the label or state
+    #[arg(long, conflicts_with = "runs")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) pick: Pick,
+    /// Stop runs that have not ended first
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Keep the run's workspace
     #[arg(long)]
     pub(crate) keep_workspace: bool,
     /// Print errors as JSON
@@ -141,14 +182,25 @@ pub(crate) struct Rm {
     pub(crate) json: bool,
 }
 
-/// Remove what the retention rules no longer keep
+/// Remove runs that ended long ago: 7 days, or 30 if they failed
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast gc --dry-run    only say what would go
-  outlast gc")]
+  # only print what would be removed
+  outlast gc --dry-run
+  outlast gc
+  # everything that ended more than 12 hours ago
+  outlast gc --older-than 12h
+
+Runs that completed or were stopped are kept for 7 days, others for 30.
+Workspaces are kept as long as workspace.retain says, and while they hold
+uncommitted work. The daemon removes old runs by itself once a day, but no
+workspaces; gc.auto = false in config.toml turns that off.")]
 pub(crate) struct Gc {
-    /// Only say what would be removed
+    /// Remove what ended longer ago than this, instead of the usual times
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) older_than: Option<Duration>,
+    /// Only print what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print JSON
@@ -156,21 +208,25 @@ pub(crate) struct Gc {
     pub(crate) json: bool,
 }
 
-/// Rebuild runs that the journal has forgotten, from their directories
+/// Rebuild runs that are on disk but not in the journal
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast recover --dry-run    only say what can be rebuilt, and what is missing
-  outlast recover              every run on disk that is not in the journal
+  # only print what can be rebuilt, and what is missing
+  outlast recover --dry-run
+  # every run on disk that is not in the journal
+  outlast recover
+  # one run, by the first characters of its id
   outlast recover k3m
 
-For a journal that was lost, moved away or restored from a backup. A run that is alive is adopted; one
-that would go on rests until outlast resume.")]
+For a journal that was lost, moved or restored from a backup. A run whose
+processes are alive is adopted; one that would continue is paused until
+outlast resume.")]
 pub(crate) struct Recover {
-    /// Each by its id or the first 3 or more characters of it; without any, all of them
-    #[arg(value_name = "RUN")]
+    /// Runs, each by its id or the id's first 3 or more characters; default: all
+    #[arg(value_name = "ID")]
     pub(crate) runs: Vec<String>,
-    /// Only say what would be rebuilt
+    /// Only print what would be rebuilt
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print JSON

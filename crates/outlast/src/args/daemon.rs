@@ -10,8 +10,16 @@ use crate::service::Manager;
 /// Start, stop and look at the daemon
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The first command that needs the daemon starts it; OUTLAST_NO_AUTOSTART=1 forbids that.
-Runs go on while it is stopped.")]
+Examples:
+  outlast daemon status
+  outlast daemon restart
+  # start it at each login, and at boot with --linger
+  outlast daemon install --linger
+
+The first command that needs the daemon starts it, unless the environment
+has OUTLAST_NO_AUTOSTART=1. Processes of runs keep running while the daemon
+is stopped; loops take no further turn, no schedule fires and no notice is
+sent until it is back.")]
 pub(crate) struct Daemon {
     #[command(subcommand)]
     pub(crate) command: DaemonCommand,
@@ -28,21 +36,22 @@ pub(crate) enum DaemonCommand {
         json: bool,
     },
     Status(DaemonStatus),
-    /// Stop the daemon; runs go on without it
+    /// Stop the daemon; the processes of runs keep running
     #[command(after_help = "Examples:\n  outlast daemon stop")]
     Stop {
         /// Print errors as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Have this program take over from the daemon, as after an upgrade; runs and waiting commands go on
+    /// Replace the daemon by this version of the program; runs keep running
     #[command(after_help = "\
 Examples:
   outlast daemon restart
 
-The new daemon shows that it can read the journal and the config before the old one leaves; if it cannot, the
-old one stays and the exit code is not 0. Starts a daemon if there is none. A service is restarted by its
-service manager.")]
+After an upgrade. The new daemon proves that it can read the journal and the
+config before the old one leaves; if it cannot, the old one stays and the
+exit code is not 0. Starts a daemon if there is none. A service is restarted
+by its service manager.")]
     Restart {
         /// Print JSON
         #[arg(long)]
@@ -58,27 +67,29 @@ service manager.")]
 #[command(after_help = "\
 Examples:
   outlast daemon logs --tail 50
-  outlast daemon logs -f --level warn       what goes wrong, as it does
-  outlast daemon logs --since 1h --json     one object a line")]
+  # follow warnings and errors
+  outlast daemon logs -f --level warn
+  # the last hour, one JSON object per line
+  outlast daemon logs --since 1h --json")]
 pub(crate) struct DaemonLogs {
-    /// Go on with what comes
+    /// Keep printing as new lines come
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only what is at least so bad
+    /// Only this level and above
     #[arg(long)]
     pub(crate) level: Option<LogLevel>,
-    /// Only what came after a time (RFC 3339), or in the last such while (10m)
+    /// Only lines after this time (RFC 3339), or of the last while (10m)
     #[arg(long, value_name = "TIME", value_parser = duration::parse_since)]
     pub(crate) since: Option<Since>,
     /// Only the last lines
-    #[arg(long, value_name = "LINES")]
+    #[arg(short = 'n', long, value_name = "LINES")]
     pub(crate) tail: Option<usize>,
 }
 
-/// How bad a line of the log is, from what matters most on.
+/// The level of a line of the log, the most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum LogLevel {
     Error,
@@ -88,13 +99,14 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
-/// Be the daemon, in the foreground
+/// Run the daemon in the foreground
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  outlast daemon run    as a service manager or a container would"
-)]
+#[command(after_help = "\
+Examples:
+  # as a service manager or a container does
+  outlast daemon run")]
 pub(crate) struct DaemonRun {
-    /// Wait while another daemon runs, and take the place of one in the background; for service managers
+    /// Replace a daemon in the background, wait for any other; for service managers
     #[arg(long, conflicts_with = "detached")]
     pub(crate) wait: bool,
     /// Leave the terminal, and say on standard output when ready
@@ -105,14 +117,14 @@ pub(crate) struct DaemonRun {
     pub(crate) replace: bool,
 }
 
-/// Say whether the daemon runs, and as what; never starts it
+/// Print whether the daemon runs; never starts it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   outlast daemon status
   outlast daemon status --json | jq .runs.live
 
-Exits with 7 if it does not run.")]
+Exit codes: 0 the daemon runs, 7 it does not.")]
 pub(crate) struct DaemonStatus {
     /// Print JSON
     #[arg(long)]
@@ -122,29 +134,36 @@ pub(crate) struct DaemonStatus {
     pub(crate) manager: Option<Manager>,
 }
 
-/// Have systemd or launchd start the daemon by itself, now and at each log-in
+/// Have systemd or launchd start the daemon now and at each login
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   outlast daemon install
-  outlast daemon install --linger     also before you log in, and after you have logged out
-  outlast daemon install --print      what would be written
+  # also at boot before you log in, and after you log out
+  outlast daemon install --linger
+  # the page as well
+  outlast daemon install --web
+  # only print the service file
+  outlast daemon install --print
 
-Doing it again changes nothing. If it does not work, that is said, with what to do instead, and the
-exit code is still 0; --strict makes it 1. A daemon in the background hands over to the
-service's; runs go on meanwhile.")]
+Installing twice changes nothing. If the installation fails, the reason and
+what to do instead are printed, and the exit code is 1. A daemon in the
+background hands over to the service; runs keep running.")]
 pub(crate) struct DaemonInstall {
-    /// Print what would be done, and do nothing
+    /// Only print what would be done
     #[arg(long, conflicts_with_all = ["print", "linger", "strict"])]
     pub(crate) dry_run: bool,
-    /// Print the file that would be written, and do nothing
+    /// Only print the file that would be written
     #[arg(long, conflicts_with_all = ["linger", "strict", "json"])]
     pub(crate) print: bool,
-    /// Have it outlive your last log-out and start with the machine (systemd: loginctl enable-linger)
+    /// Also run while you are logged out, from boot on (loginctl enable-linger)
     #[arg(long)]
     pub(crate) linger: bool,
-    /// Exit with 1 unless it is installed and was seen to run
+    /// Also serve the page, as a second service (systemd); outlast web url prints a link
     #[arg(long)]
+    pub(crate) web: bool,
+    /// Exit with 1 unless the service is installed and runs: what it always does
+    #[arg(long, hide = true)]
     pub(crate) strict: bool,
     /// Print JSON
     #[arg(long)]
@@ -154,11 +173,13 @@ pub(crate) struct DaemonInstall {
     pub(crate) manager: Option<Manager>,
 }
 
-/// Remove the service; runs go on
+/// Remove the service; runs keep running
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  outlast daemon uninstall\n\nIf nothing is installed, that is said and is fine."
-)]
+#[command(after_help = "\
+Examples:
+  outlast daemon uninstall
+
+If no service is installed, this prints so and exits with 0.")]
 pub(crate) struct DaemonUninstall {
     /// Print JSON
     #[arg(long)]
@@ -168,20 +189,22 @@ pub(crate) struct DaemonUninstall {
     pub(crate) manager: Option<Manager>,
 }
 
-/// Check this Outlast and say what needs attention
+/// Check this installation, and list what needs attention
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   outlast doctor
   outlast doctor --json | jq '.findings[] | select(.level != \"ok\")'
-  outlast doctor --bundle report.tar.gz     what a person who helps you needs, and nothing private
+  # write a file for a bug report, with nothing private in it
+  outlast doctor --bundle report.tar.gz
 
-Exits with 0 if nothing needs a person, 1 otherwise. Works without the daemon too.")]
+Exit codes: 0 nothing needs a person, 1 something does. Works without the
+daemon, too.")]
 pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also write a bundle for a person who helps you: no tasks, output, arguments, names or secrets
+    /// Write a bundle for a bug report: no tasks, output, arguments, names, secrets
     #[arg(long, value_name = "FILE.tar.gz")]
     pub(crate) bundle: Option<PathBuf>,
     /// Put the names of runs into the bundle

@@ -7,19 +7,33 @@ use outlast_wire::words::StateName;
 use super::parse_label;
 use crate::duration::{self, Since};
 
-/// List runs: those that need a person first, then what goes on; the newest first among equals
+/// List runs: those that need a person first, then live ones
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast ps                       runs that have not ended
-  outlast ps -a                    all of them
-  outlast ps --state failed        those that failed
-  outlast ps --label repo=web      those with a label
-  outlast ps -a --sort newest      in the order that they were started
-  outlast ps -a --trigger nightly  those that a schedule or another trigger made
+  # runs that have not ended
+  outlast ps
+  # all runs, also those that have ended
+  outlast ps -a
+  # runs that failed
+  outlast ps --state failed
+  # runs with a label
+  outlast ps --label repo=web
+  # the newest first
+  outlast ps -a --sort newest
+  # runs that a schedule or another trigger started
+  outlast ps -a --trigger nightly
+  # what runs, and what ended in the last 12 hours
+  outlast ps --since 12h
+  # the 5 newest, ended or not; ids only, for a script
+  outlast ps -q -n 5
+  # columns of your choice, or a template
+  outlast ps --format id,state,command
+  outlast ps -a --format '{{.id}}\\t{{.ended_at}}'
+  # as JSON, for a script
   outlast ps -a --json | jq '.[].id'")]
 pub(crate) struct Ps {
-    /// Also show runs that have ended
+    /// Also list runs that have ended
     #[arg(short, long)]
     pub(crate) all: bool,
     /// Only runs in this state
@@ -28,12 +42,24 @@ pub(crate) struct Ps {
     /// Only runs with this label; may be given more than once
     #[arg(long, value_name = "K=V", value_parser = parse_label)]
     pub(crate) label: Vec<(String, String)>,
-    /// What comes first; with --json the newest, unless this says otherwise
+    /// The order: runs that need a person first, or the newest first (the default with --json)
     #[arg(long, value_name = "ORDER")]
     pub(crate) sort: Option<Sort>,
-    /// Only runs that this trigger made
+    /// Only runs that this trigger or schedule started
     #[arg(long, value_name = "NAME")]
     pub(crate) trigger: Option<String>,
+    /// Also list runs that ended after this time (RFC 3339), or in the last while (12h)
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_since)]
+    pub(crate) since: Option<Since>,
+    /// Only the N newest runs, also ended ones
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) last: Option<u64>,
+    /// Print only ids, one per line
+    #[arg(short, long, conflicts_with_all = ["json", "format"])]
+    pub(crate) quiet: bool,
+    /// Print these columns (id,name,state), or a template per run ({{.id}} {{.name}}); json is --json
+    #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
+    pub(crate) format: Option<String>,
     /// Print a JSON array
     #[arg(long)]
     pub(crate) json: bool,
@@ -41,59 +67,108 @@ pub(crate) struct Ps {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sort {
-    /// What needs a person, then what runs, waits, is queued, has ended
+    /// Runs that need a person, then running, waiting, queued and ended ones
     NeedsMe,
+    /// The newest first
     Newest,
 }
 
-/// Show all that is known about a run
+/// Show everything about a run, or about one of its turns
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast show k3m
+  outlast show nightly
   outlast show nightly --json | jq .exit
-  outlast show k3m --turn 2       what its second turn was asked, did, answered and checked")]
+  # prompt, response, checks and tools of the second turn
+  outlast show nightly --turn 2
+  # what it may use, and has used
+  outlast show nightly --limits
+  # the newest run
+  outlast show @last")]
 pub(crate) struct Show {
-    /// Its id, the first 3 or more characters of it, or its name
+    #[arg(help = super::RUN_OR_ONLY, default_value = super::ONLY, hide_default_value = true)]
     pub(crate) run: String,
-    /// Look into one turn: its attempts, their prompts and responses, what a driven agent said and did, checks, hooks
-    /// and tools
+    /// Show one turn: its attempts, prompts, responses, checks, hooks and tools
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) turn: Option<u32>,
+    /// Show every limit with what is used of it, and every time
+    #[arg(long, conflicts_with_all = ["turn", "json"])]
+    pub(crate) limits: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Show a run and those that were made as its children
+/// Show a run and its children as a tree
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast tree k3m
-  outlast tree k3m --json | jq '.children[].state'
-  outlast run -d --parent k3m -- make check      make a child of it")]
+  outlast tree nightly
+  outlast tree nightly --json | jq '.children[].state'
+  # start a child of a run
+  outlast run -d --parent nightly -- make check")]
 pub(crate) struct Tree {
-    /// Its id, the first 3 or more characters of it, or its name
+    #[arg(help = super::RUN_OR_ONLY, default_value = super::ONLY, hide_default_value = true)]
     pub(crate) run: String,
-    /// Print JSON: a row as `ps` has it, with its `children`
+    /// Print JSON: a row as in ps --json, with its children
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Print what a run has written, byte for byte
+/// Show what turns changed in the workspace
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast logs k3m                          all of it
-  outlast logs -f --tail 20 k3m             the last 20 lines and what comes
-  outlast logs k3m --since 10m              of the last 10 minutes
-  outlast logs k3m --stream stderr 2>err    only standard error
-  outlast logs k3m --attempt 2              of the second attempt
-  outlast logs k3m --turn 3 --raw           what an agent and Outlast said to each other, as it was")]
-pub(crate) struct Logs {
-    /// Its id, the first 3 or more characters of it, or its name
+  # all that a run has done
+  outlast diff nightly
+  # what turn 3 changed, as a list of files
+  outlast diff nightly 3 --stat
+  # from the end of turn 1 to the end of turn 4, below one directory
+  outlast diff nightly 1..4 -- src
+  # what happened in the workspace since the last turn
+  outlast diff nightly now")]
+pub(crate) struct Diff {
+    #[arg(help = super::RUN)]
     pub(crate) run: String,
-    /// Go on with what comes, until the run ends
+    /// What turn N changed, or from the end of turn A to that of turn B: N, A..B, A..now; 0 is before the first turn
+    #[arg(value_name = "N | A..B")]
+    pub(crate) turns: Option<String>,
+    /// List the files with their lines
+    #[arg(long, conflicts_with_all = ["name_only"])]
+    pub(crate) stat: bool,
+    /// List the names of the files
+    #[arg(long)]
+    pub(crate) name_only: bool,
+    /// Print JSON: the files with their lines, and the diff unless --stat or --name-only is given
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Paths below the workspace
+    #[arg(last = true, value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+}
+
+/// Print the output of a run
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # all of it
+  outlast logs nightly
+  # the last 20 lines, then new ones as they come
+  outlast logs -f -n 20 nightly
+  # the newest run
+  outlast logs @last
+  # the last 10 minutes
+  outlast logs nightly --since 10m
+  # only standard error, into a file
+  outlast logs nightly --stream stderr 2>err
+  # one attempt
+  outlast logs nightly --attempt 2
+  # the messages between Outlast and an agent in turn 3
+  outlast logs nightly --turn 3 --raw")]
+pub(crate) struct Logs {
+    #[arg(help = super::RUN_OR_ONLY, default_value = super::ONLY, hide_default_value = true)]
+    pub(crate) run: String,
+    /// Keep printing new output until the run ends
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// Only this turn
@@ -105,37 +180,50 @@ pub(crate) struct Logs {
     /// Only this stream
     #[arg(long)]
     pub(crate) stream: Option<Stream>,
-    /// Only what came after a time (RFC 3339), or in the last such while (10m)
+    /// Only output after this time (RFC 3339), or of the last while (10m)
     #[arg(long, value_name = "TIME", value_parser = duration::parse_since)]
     pub(crate) since: Option<Since>,
     /// Only the last lines
-    #[arg(long, value_name = "LINES")]
+    #[arg(short = 'n', long, value_name = "LINES")]
     pub(crate) tail: Option<u64>,
-    /// Each line from and to an agent that is driven, as it was: `transcript.jsonl`
+    /// The messages between Outlast and an agent, unchanged (transcript.jsonl)
     #[arg(long, conflicts_with_all = ["stream", "since", "timestamps"])]
     pub(crate) raw: bool,
-    /// Begin each line with the time it came at
+    /// Begin each line with its time
     #[arg(long)]
     pub(crate) timestamps: bool,
 }
 
-/// Print what has happened to a run
+/// Print what happened to a run, or to all runs
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast events k3m
-  outlast events -f --json k3m | jq -c 'select(.kind == \"StateChanged\")'
-  outlast events k3m --after 12")]
+  outlast events nightly
+  # the events of all runs as they happen
+  outlast events -f
+  # follow changes of state, as JSON
+  outlast events -f --json nightly | jq -c 'select(.kind == \"StateChanged\")'
+  # only events after number 12
+  outlast events nightly --after 12")]
 pub(crate) struct Events {
-    /// Its id, the first 3 or more characters of it, or its name
-    pub(crate) run: String,
-    /// Go on with what happens, until the run ends
+    /// The run, by its name or id, or @last; all runs when absent
+    pub(crate) run: Option<String>,
+    /// The events of all runs, in the order of writing
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) all: bool,
+    /// Follow a run until it ends, or all runs until ctrl-c
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Only what came after this number
-    #[arg(long, value_name = "SEQ", default_value_t = 0)]
-    pub(crate) after: u64,
-    /// Print one JSON object a line
+    /// Only later events: by `seq` of a run, by `cursor` of all
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) after: Option<u64>,
+    /// Only the last N events; 100 when all runs are meant
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "after")]
+    pub(crate) tail: Option<u64>,
+    /// Print every event with its number, kind and fields
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) verbose: bool,
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }

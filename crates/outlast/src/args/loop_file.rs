@@ -4,20 +4,24 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Check a loop file and the operator's config, without running anything
+/// Check a loop file and config.toml without running anything
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast check                           ./WORKFLOW.md
-  outlast check nightly.md --strict       unknown keys are errors too
-  outlast check --explain                 every setting, and who said so
-  outlast check --schema workflow         JSON Schema of the front matter, for editors
+  # ./WORKFLOW.md
+  outlast check
+  # every unknown key is an error
+  outlast check nightly.md --strict
+  # every setting, its value and where the value comes from
+  outlast check --explain
+  # JSON Schema of the front matter, for editors
+  outlast check --schema workflow
 
-Exit codes: 0 fine, 2 with problems.")]
+Exit codes: 0 the file is valid, 2 it has problems.")]
 pub(crate) struct Check {
-    /// The loop file; ./WORKFLOW.md if none is named
+    /// The loop file; default: ./WORKFLOW.md
     pub(crate) file: Option<PathBuf>,
-    /// Treat unknown keys as errors
+    /// Treat every unknown key as an error
     #[arg(long)]
     pub(crate) strict: bool,
     /// Print every setting with its value and where it comes from
@@ -37,21 +41,25 @@ pub(crate) enum Schema {
     Config,
 }
 
-/// Rewrite a file written for another runner as a loop file
+/// Convert another runner's file to a loop file
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast import symphony WORKFLOW.md                    print the loop file
-  outlast import ace ACE_WORKFLOW.md -o WORKFLOW.md      write it, unless the file exists
+  # print the loop file
+  outlast import symphony WORKFLOW.md
+  # write it to a file that does not exist yet
+  outlast import ace ACE_WORKFLOW.md -o WORKFLOW.md
 
-What has no place in a loop file is listed, with its line and why.
+Keys that have no equivalent in Outlast are listed with their line and why.
+
 Exit codes: 0 imported, 2 refused.")]
 pub(crate) struct Import {
-    /// What the file was written for
+    /// The runner that the file was written for
     #[arg(value_enum)]
     pub(crate) from: ImportFrom,
+    /// The file to convert
     pub(crate) file: PathBuf,
-    /// Write the loop file here, where no file may be
+    /// Write the loop file here; must not exist
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Print JSON

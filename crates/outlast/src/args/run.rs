@@ -6,120 +6,181 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use outlast_wire::api::AskedQueue;
 use outlast_wire::words::Strategy;
 
 use super::parse_label;
+use super::start::parse_queue;
 use crate::duration;
 use crate::money::{self, Micros};
 
-/// Start a run, and watch it unless -d is given
+/// The headings under which the help lists the options.
+const PLACE: &str = "Place and identity";
+const AGENT: &str = "Agent";
+const LIMITS: &str = "Limits and retries";
+const NOTICES: &str = "Notices";
+const TREE: &str = "Runs below it";
+
+/// Start a command, a loop file or an agent, and watch it
 #[derive(Debug, Args)]
+#[command(override_usage = "outlast run [OPTIONS] [--] COMMAND [ARG]...
+       outlast run [OPTIONS] -f WORKFLOW.md
+       outlast run [OPTIONS] --agent KIND --task TEXT")]
 #[command(after_help = "\
 Examples:
-  outlast run -- ./long-job.sh                      start and watch; ctrl-\\ leaves it running
-  outlast run -d --name nightly -- make check       start, print the id, return
-  outlast run -d --key build-42 -- make             asking again with the same key makes no second run
-  outlast run --retry 3 --backoff 30s -- ./flaky    try up to 4 times
-  outlast run -t -- htop                            with a terminal of its own
-  outlast run -f WORKFLOW.md                        the loop that a file describes
+  # start and watch; ctrl-\\ leaves it running
+  outlast run ./long-job.sh
+  # start, print the id, return
+  outlast run -d --name nightly make check
+  # the loop that a file describes
+  outlast run -f WORKFLOW.md
+  # with a task and limits
   outlast run -d -f WORKFLOW.md --task 'fix #42' --max-turns 20 --max-cost 5
-  outlast run --agent claude --task 'fix the tests' --approvals deny --allow Edit --allow Bash
+  # an agent, without a file
+  outlast run --agent claude --task 'fix the tests' --approvals deny \\
+    --allow Edit --allow Bash
+  # try up to 4 times
+  outlast run --retry 3 --backoff 30s ./flaky.sh
+  # with a terminal of its own
+  outlast run -t htop
+  # a second call with the same key starts no second run
+  outlast run -d --key build-42 make -j8
 
-A command gets this environment and directory, as under nohup; the agent of a loop file gets what
-the file allows and what --env sets. Options come before what the file says.
-Exit codes when watching: 0 completed, 1 failed, 2 refused, 3 blocked, 4 exhausted, 5 stopped,
-6 outcome unknown, 7 daemon unreachable, 130 detached.")]
+Options of outlast come before the command; -- may stand between them.
+The command gets this environment and directory, as with nohup. The agent of
+a loop file gets the environment that the file allows, and --env. Options
+here override the file.
+
+Exit codes: 0 completed, 1 failed, 2 refused, 3 blocked, 4 exhausted,
+5 stopped, 6 outcome unknown, 7 daemon unreachable, 130 detached;
+with -d: 0 started.")]
 pub(crate) struct Run {
-    /// The loop file that says what the run is
+    /// Run the loop that this file describes
     #[arg(short, long, value_name = "WORKFLOW.md")]
     pub(crate) file: Option<PathBuf>,
-    /// Print the run's id and return once the run is safe on disk
+    /// Start it, print its id and return
     #[arg(short, long)]
     pub(crate) detach: bool,
     /// A name for the run
-    #[arg(long)]
+    #[arg(short, long)]
     pub(crate) name: Option<String>,
-    /// Make at most one run for this key, however often this is called
-    #[arg(long)]
+    /// Start at most one run with this key, however often this is called
+    #[arg(long, help_heading = PLACE)]
     pub(crate) key: Option<String>,
     /// Give the command a terminal
     #[arg(short, long)]
     pub(crate) tty: bool,
-    /// The kind of agent that executes the turns: exec, file, or one that `outlast agents` lists
-    #[arg(long, value_name = "KIND")]
+    /// The kind of agent: exec, file, or one that `outlast agents` lists
+    #[arg(long, value_name = "KIND", help_heading = AGENT)]
     pub(crate) agent: Option<String>,
-    /// What becomes of an agent's question whether it may use a tool: a person decides, no, or yes
-    #[arg(long, value_name = "MODE", value_parser = ["park", "deny", "allow"])]
+    /// When the agent asks to use a tool: ask a person (park), deny, or allow
+    #[arg(long, value_name = "MODE", value_parser = ["park", "deny", "allow"], help_heading = AGENT)]
     pub(crate) approvals: Option<String>,
-    /// A tool that the agent may use without a question; may be given more than once
-    #[arg(long, value_name = "TOOL")]
+    /// A tool that the agent may use without asking; may be repeated
+    #[arg(long, value_name = "TOOL", help_heading = AGENT)]
     pub(crate) allow: Vec<String>,
-    /// The model that the agent uses, in its vendor's words
-    #[arg(long, value_name = "MODEL")]
+    /// The model, by its vendor's name
+    #[arg(long, value_name = "MODEL", help_heading = AGENT)]
     pub(crate) model: Option<String>,
-    /// How much effort the model makes, in its vendor's words
-    #[arg(long, value_name = "EFFORT")]
+    /// The model's reasoning effort, by its vendor's name
+    #[arg(long, value_name = "EFFORT", help_heading = AGENT)]
     pub(crate) effort: Option<String>,
-    /// Set an environment variable on top of the current environment
-    #[arg(long, value_name = "K=V", value_parser = clap::builder::OsStringValueParser::new())]
+    /// Set an environment variable; may be repeated
+    #[arg(short, long, value_name = "K=V", help_heading = PLACE)]
+    #[arg(value_parser = clap::builder::OsStringValueParser::new())]
     pub(crate) env: Vec<OsString>,
     /// Run in this directory instead of the current one
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, visible_alias = "cwd", value_name = "DIR", help_heading = PLACE)]
     pub(crate) dir: Option<PathBuf>,
-    /// Where the turns work: here, in a directory of their own, or in a git worktree
-    #[arg(long, value_name = "STRATEGY", value_parser = strategy())]
+    /// Where the run works: in place, in a new directory, or in a git worktree
+    #[arg(long, value_name = "STRATEGY", value_parser = strategy(), help_heading = PLACE)]
     pub(crate) workspace: Option<Strategy>,
     /// End the run after this many turns
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     pub(crate) max_turns: Option<u32>,
-    /// End the run when its turns have used this many tokens
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// End the run when it has used this many tokens
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
-    /// End the run when its turns have cost this much
-    #[arg(long, value_name = "USD", value_parser = money::parse_limit)]
+    /// End the run when it has cost this much
+    #[arg(long, value_name = "USD", value_parser = money::parse_limit, help_heading = LIMITS)]
     pub(crate) max_cost: Option<Micros>,
-    /// Among runs that wait for a slot, the higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    /// Among queued runs, the higher number starts first
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = LIMITS)]
     pub(crate) priority: Option<i32>,
+    /// Start it in this queue: one run at a time, or NAME:N for N
+    #[arg(long, value_name = "NAME[:N]", value_parser = parse_queue, help_heading = LIMITS)]
+    pub(crate) queue: Option<AskedQueue>,
     /// End an attempt that takes longer than this
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit, help_heading = LIMITS)]
     pub(crate) turn_timeout: Option<Duration>,
-    /// End an attempt that is silent for longer than this
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit)]
+    /// End an attempt that prints nothing for longer than this
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit, help_heading = LIMITS)]
     pub(crate) stall: Option<Duration>,
-    /// End the run when it has taken longer than this, whatever it is doing
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit)]
+    /// End the run when it has taken longer than this
+    #[arg(long, visible_alias = "timeout", value_name = "DURATION", help_heading = LIMITS)]
+    #[arg(value_parser = duration::parse_limit)]
     pub(crate) run_timeout: Option<Duration>,
-    /// Try a failed attempt again up to this many times
-    #[arg(long, value_name = "N")]
+    /// Retry a failed attempt up to this many times
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) retry: Option<u32>,
     /// The delay before the first retry; it doubles up to 5 minutes
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, help_heading = LIMITS)]
     pub(crate) backoff: Option<Duration>,
-    /// Tell this sink of the run's end: a name from the config, cmd:COMMAND, webhook:URL, run:RUN, …
-    #[arg(long, value_name = "SINK")]
+    /// Send a notice to this sink when the run ends: a name from config.toml, or cmd:COMMAND, webhook:URL, run:RUN, …
+    #[arg(long, value_name = "SINK", help_heading = NOTICES)]
     pub(crate) notify: Vec<String>,
-    /// Tell the sinks of lines of output that match this regular expression
-    #[arg(long, value_name = "PATTERN")]
+    /// Send a notice for output lines that match this regular expression
+    #[arg(long, value_name = "PATTERN", help_heading = NOTICES)]
     pub(crate) watch: Vec<String>,
-    /// Tell the sinks this often that there is new output, if there is
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit)]
+    /// Send a notice at this interval while there is new output
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit, help_heading = NOTICES)]
     pub(crate) heartbeat: Option<Duration>,
-    /// Make it a child of this run, which hears of its end and can wait for it
-    #[arg(long, value_name = "RUN")]
+    /// Start it as a child of this run, which is told when the child ends
+    #[arg(long, value_name = "RUN", help_heading = PLACE)]
     pub(crate) parent: Option<String>,
-    /// A label to find the run by
-    #[arg(long, value_name = "K=V", value_parser = parse_label)]
+    #[command(flatten)]
+    pub(crate) tree: TreeArgs,
+    /// A label to find the run by; may be repeated
+    #[arg(long, value_name = "K=V", value_parser = parse_label, help_heading = PLACE)]
     pub(crate) label: Vec<(String, String)>,
-    /// What the run is for, in words
+    /// The task, in words
     #[arg(long, value_name = "TEXT")]
     pub(crate) task: Option<String>,
     /// With -d, print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The command and its arguments; needed without a loop file or an agent that knows its own
-    #[arg(last = true, value_name = "COMMAND")]
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// What holds for a run and those below it, and what a child's key stands for.
+#[derive(Debug, Args)]
+pub(crate) struct TreeArgs {
+    /// With --parent and --key: make at most this many runs under the key while they fail
+    #[arg(long, value_name = "N", requires = "parent", requires = "key", help_heading = TREE)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) tries: Option<u32>,
+    /// With --parent and --key: if the end of the run under the key was not observed, refuse, make another, or keep it
+    #[arg(long, value_name = "WHAT", requires = "parent", requires = "key", help_heading = TREE)]
+    #[arg(value_parser = PossibleValuesParser::new(["doubt", "again", "keep"]))]
+    pub(crate) lost: Option<String>,
+    /// When this run ends, leave its children, stop them, or wait for them
+    #[arg(long, value_name = "POLICY", help_heading = TREE)]
+    #[arg(value_parser = PossibleValuesParser::new(["leave", "stop", "wait"]))]
+    pub(crate) children: Option<String>,
+    /// Turns that this run and those below it may use together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = TREE)]
+    pub(crate) tree_turns: Option<u64>,
+    /// Runs that there may be below this one in all
+    #[arg(long, value_name = "N", help_heading = TREE)]
+    pub(crate) tree_runs: Option<u64>,
+    /// Levels of runs that there may be below this one
+    #[arg(long, value_name = "N", help_heading = TREE)]
+    pub(crate) tree_depth: Option<u64>,
+    /// Children of one run that may go on at the same time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = TREE)]
+    pub(crate) tree_width: Option<u64>,
 }
 
 fn strategy() -> impl TypedValueParser<Value = Strategy> {

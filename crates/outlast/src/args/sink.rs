@@ -2,10 +2,15 @@
 
 use clap::{Args, Subcommand};
 
-/// See where notices go, and try that out
+/// List where notices are sent, and send a test
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sinks are named in config.toml, as [sinks.NAME]; run --notify takes a name or an address.")]
+Examples:
+  outlast sink ls
+  outlast sink test phone
+
+Sinks are named in config.toml, as [sinks.NAME]; to drop one, take its table
+out of the file. outlast run --notify takes a name or an address.")]
 pub(crate) struct Sink {
     #[command(subcommand)]
     pub(crate) command: SinkCommand,
@@ -13,7 +18,7 @@ pub(crate) struct Sink {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SinkCommand {
-    /// List sinks, what waits for each, and which cannot be told
+    /// List sinks, their pending notices, and which ones fail
     #[command(
         after_help = "Examples:\n  outlast sink ls\n  outlast sink ls --json | jq '.[] | select(.pending > 0)'"
     )]
@@ -22,10 +27,15 @@ pub(crate) enum SinkCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Tell a sink something now, and say what became of it
-    #[command(
-        after_help = "Examples:\n  outlast sink test phone\n  outlast sink test webhook:https://example.org/hook\n\nExits with 1 if it could not be told. One that could is told what waits for it, too."
-    )]
+    /// Send a test notice now, and print the result
+    #[command(after_help = "\
+Examples:
+  outlast sink test phone
+  outlast sink test webhook:https://example.org/hook
+
+A sink that works again also gets its pending notices.
+
+Exit codes: 0 delivered, 1 not delivered.")]
     Test {
         /// Its name in the config, or an address
         sink: String,
@@ -33,7 +43,7 @@ pub(crate) enum SinkCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Let a sink be told again that is disabled or left alone for now
+    /// Enable a sink again that is disabled or paused after failures
     #[command(after_help = "Examples:\n  outlast sink enable phone")]
     Enable {
         /// Its name in the config, or an address

@@ -3,44 +3,48 @@
 use clap::Args;
 use outlast_workflow::money::micros;
 
-/// Report what a live attempt has used up so far
+/// Report the tokens and money that a live attempt has used
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  outlast usage --input 1200 --output 300 --cost 0.0125    from within an attempt
-  outlast usage k3m --cost 0.5                             of the attempt that is alive
+  # from within an attempt
+  outlast usage --input 1200 --output 300 --cost 0.0125
+  # for the live attempt of a run
+  outlast usage nightly --cost 0.5
 
-Each report is of everything since the attempt began, not of what came since the last one. It counts at
-once: an attempt that goes beyond its run's tokens or money is ended.")]
+Each report is the total since the attempt began, not an increment. It
+counts at once: an attempt that exceeds its run's limit of tokens or money
+is ended.")]
+#[command(override_usage = "outlast usage [RUN] <--input|--output|--cached|--cost>...")]
 #[command(group = clap::ArgGroup::new("amount").required(true).multiple(true))]
 pub(crate) struct Usage {
-    /// Its id, the first 3 or more characters of it, or its name; without one: OUTLAST_RUN_ID
+    /// The run, by name or id; default: OUTLAST_RUN_ID
     pub(crate) run: Option<String>,
-    /// Tokens that were read anew
+    /// Input tokens
     #[arg(long, value_name = "N", group = "amount")]
     pub(crate) input: Option<u64>,
-    /// Tokens that were written
+    /// Output tokens
     #[arg(long, value_name = "N", group = "amount")]
     pub(crate) output: Option<u64>,
-    /// Tokens that were read from a cache
+    /// Cached input tokens
     #[arg(long, value_name = "N", group = "amount")]
     pub(crate) cached: Option<u64>,
     /// Money in US dollars
     #[arg(long, value_name = "USD", group = "amount", value_parser = parse_usd)]
     pub(crate) cost: Option<f64>,
-    /// Print what the run has used up as JSON
+    /// Print the run's total usage as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// List the budgets that runs share, and what is left of them
+/// List budgets that runs share, and what is left of them
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   outlast budgets
   outlast budgets --json | jq -r '.[] | select(.left.cost_usd < 1) | .name'
 
-They are [budgets] in config.toml.")]
+Budgets are set in config.toml, as [budgets.NAME].")]
 pub(crate) struct Budgets {
     /// Print JSON
     #[arg(long)]

@@ -71,7 +71,7 @@ async fn list(world: &World, json: bool) -> Answer {
     let config = loop_file::config(world.client.layout()?);
     let (agents, wrong) = match config {
         Ok((config, _)) => (config.agents, Vec::new()),
-        Err(problems) => (BTreeMap::new(), problems),
+        Err(refused) => (BTreeMap::new(), refused.errors),
     };
     for (name, table) in &agents {
         found.push(declared(world, name, &table.declared).await);
@@ -148,16 +148,15 @@ fn table(found: &[Here]) -> Table {
         column("RESUMES", 7),
         column("ASKS", 4),
         column("PRICE", 5),
-        column("PROGRAM", 10),
-    ]);
+        column(
+            "PROGRAM",
+            found.iter().map(|here| program(here).chars().count()).max().unwrap_or(0),
+        ),
+    ])
+    .dropping(&["TESTED WITH", "PRICE", "ASKS", "RESUMES"]);
     for here in found {
         let can = here.capabilities;
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
-        let program = match &here.program {
-            Some(path) => path.display().to_string(),
-            None if here.needs_command => "agent.command names it".to_owned(),
-            None => "not on PATH".to_owned(),
-        };
         let tested = match &here.from {
             From::BuiltIn => here.tested.join(", "),
             From::Config { like: Some(kind) } => format!("config.toml, like {kind}"),
@@ -170,15 +169,27 @@ fn table(found: &[Here]) -> Table {
             yes(can.resume),
             yes(can.approvals),
             yes(can.cost == Cost::Reported),
-            program,
+            program(here),
         ];
         table.push(words.iter().map(|word| Cell::new(word)).collect());
     }
     table
 }
 
+/// Where the program is. The end of a long path says more than its start.
+fn program(here: &Here) -> String {
+    const LONGEST: usize = 40;
+    let path = match &here.program {
+        Some(path) => path.display().to_string(),
+        None if here.needs_command => return "agent.command names it".to_owned(),
+        None => return "not installed".to_owned(),
+    };
+    let cut = path.chars().count().saturating_sub(LONGEST - 1);
+    if cut <= 1 { path } else { format!("…{}", path.chars().skip(cut).collect::<String>()) }
+}
+
 /// The program as the shell would find it; a name with a slash is a path.
-fn on_path(world: &World, name: &str) -> Option<PathBuf> {
+pub(super) fn on_path(world: &World, name: &str) -> Option<PathBuf> {
     let path = lookup(&world.client.env, "PATH").unwrap_or(OsStr::new("/usr/bin:/bin"));
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -248,7 +259,7 @@ fn testable<'k>(world: &World, kind: &'k str) -> Result<&'k str, Problem> {
         return Ok(kind);
     }
     let (config, _) = loop_file::config(world.client.layout()?)
-        .map_err(|problems| problems.first().map_or_else(no_config, loop_file::refusal))?;
+        .map_err(|refused| refused.errors.first().map_or_else(no_config, loop_file::refusal))?;
     if config.agents.contains_key(kind) {
         return Ok(kind);
     }

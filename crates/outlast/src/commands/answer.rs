@@ -7,7 +7,7 @@ use outlast_client::session::Session;
 use outlast_wire::api::{self, AnswerRun, RunView};
 
 use crate::world::World;
-use crate::{Answer, args, output, text};
+use crate::{Answer, args, loop_file, output, text};
 
 pub(crate) async fn answer(world: &World, args: args::Answer) -> Answer {
     let (run, json, seq) = (args.run.clone(), args.json, args.seq);
@@ -18,10 +18,11 @@ pub(crate) async fn answer(world: &World, args: args::Answer) -> Answer {
     let seq = seq.or(view.asks.map(|asked| asked.seq));
     let order = AnswerRun { id: Some(run_id::new()?), seq, answer };
     let view: RunView = session.call(&Ask::post(&run_path(&view.id, "/answer"), &order)).await?;
+    loop_file::mention_wrong_config(world)?;
     if json {
         output::print_json(&view)?;
     } else {
-        output::print_line(&format!("answered {}", view.id))?;
+        output::print_line(&format!("answered {}", output::called(&view)))?;
     }
     Ok(0)
 }

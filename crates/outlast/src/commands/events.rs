@@ -1,39 +1,138 @@
-//! `outlast events`: what has happened to a run.
+//! `outlast events`: what has happened to a run, or to all of them.
 
+mod told;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use outlast_client::ask::{Ask, run_path};
-use outlast_client::journal::{Event, Journal};
+use outlast_client::journal::{AllRuns, Begin, Event, Journal};
 use outlast_client::problem::Problem;
+use outlast_client::rows;
 use outlast_client::session::Session;
+use outlast_wire::api::LINES;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::told::Told;
 use crate::Answer;
 use crate::args::Events;
+use crate::output::table::clipped;
 use crate::output::{self, printable};
 use crate::world::World;
 
 /// In characters: what a field may take of a line.
 const LONGEST_VALUE: usize = 120;
 
+/// How many of the events of all runs are shown, unless others are asked for.
+const TAIL: u64 = 100;
+
 pub(crate) async fn events(world: &World, args: Events) -> Answer {
-    let mut session = Session::new(&world.client);
-    if args.follow {
-        let mut journal = Journal::new(session, &args.run, args.after);
-        while let Some(event) = journal.next().await? {
-            print(&event, args.json)?;
-        }
-        return Ok(0);
+    let session = Session::new(&world.client);
+    let how = match (args.json, args.verbose) {
+        (true, _) => How::Json,
+        (false, true) => How::Fields,
+        (false, false) => How::Sentences,
+    };
+    let mut press =
+        Press { how, told: Told::new(world.now(), TimeZone::system()), columns: world.columns() };
+    match &args.run {
+        Some(run) => of_run(session, run, &args, &mut press).await,
+        None => of_all(session, &args, &mut press).await,
     }
-    let ask = Ask::get(&run_path(&args.run, "/events")).query("after", args.after);
-    let events: Vec<Box<RawValue>> = session.call(&ask).await?;
-    for event in events {
-        print(&Event::read(event.get())?, args.json)?;
+}
+
+/// Says events in the same words, for another screen.
+pub(crate) fn teller(now: Timestamp) -> impl FnMut(&Event) -> Vec<String> + Send {
+    let mut told = Told::new(now, TimeZone::UTC);
+    move |event| told.sentences(event)
+}
+
+/// How events are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// What happened, in words; what only the engine cares about is left out.
+    Sentences,
+    /// Every event with its number, kind and fields.
+    Fields,
+    Json,
+}
+
+struct Press {
+    how: How,
+    told: Told,
+    columns: Option<usize>,
+}
+
+impl Press {
+    fn print(&mut self, event: &Event) -> Result<(), Problem> {
+        self.lines(event, "")
+    }
+
+    /// Behind the run that it is of, by its name where it has one.
+    fn print_of_all(&mut self, event: &Event) -> Result<(), Problem> {
+        let run = event.text("run_name").or(event.text("run")).map(printable).unwrap_or_default();
+        self.lines(event, &format!("{run:<12}  "))
+    }
+
+    fn lines(&mut self, event: &Event, run: &str) -> Result<(), Problem> {
+        let lines = match self.how {
+            How::Json => return output::print_line(&event.json),
+            How::Fields => return output::print_line(&format!("{run}{}", line(event))),
+            How::Sentences => self.told.lines(event),
+        };
+        for line in lines {
+            let line = printable(&format!("{run}{line}"));
+            output::print_line(
+                &self.columns.map_or(line.as_str().into(), |it| clipped(&line, it)),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+async fn of_run(mut session: Session<'_>, run: &str, args: &Events, press: &mut Press) -> Answer {
+    let mut after = args.after.unwrap_or(0);
+    if !args.follow || args.tail.is_some() {
+        let ask = Ask::get(&run_path(run, "/events")).query("after", after);
+        let events: Vec<Box<RawValue>> = session.call(&ask).await?;
+        let shown = args.tail.map_or(events.len(), |tail| clamp(tail).min(events.len()));
+        for event in &events[events.len() - shown..] {
+            let event = Event::read(event.get())?;
+            after = event.seq;
+            press.print(&event)?;
+        }
+    }
+    if args.follow {
+        let mut journal = Journal::new(session, run, after);
+        while let Some(event) = journal.next().await? {
+            press.print(&event)?;
+        }
     }
     Ok(0)
 }
 
-fn print(event: &Event, json: bool) -> Result<(), Problem> {
-    if json { output::print_line(&event.json) } else { output::print_line(&line(event)) }
+async fn of_all(mut session: Session<'_>, args: &Events, press: &mut Press) -> Answer {
+    let begin = match (args.after, args.tail) {
+        (Some(cursor), _) => Begin::After(cursor),
+        (None, tail) => Begin::Tail(tail.unwrap_or(TAIL)),
+    };
+    if args.follow {
+        let mut all = AllRuns::new(session, begin);
+        loop {
+            press.print_of_all(&all.next().await?)?;
+        }
+    }
+    let ask = begin.ask().accept(LINES);
+    let reply = session.open(&ask).await?;
+    rows::each(&ask, reply, |line| {
+        press.print_of_all(&Event::read(&String::from_utf8_lossy(line))?)
+    })
+    .await?;
+    Ok(0)
+}
+
+fn clamp(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn line(event: &Event) -> String {

@@ -1,6 +1,7 @@
 //! `outlast pause`: let runs rest after the turn they are at.
 
 use outlast_client::ask::{Ask, run_path};
+use outlast_client::problem::Problem;
 use outlast_client::run_id;
 use outlast_client::session::Session;
 use outlast_wire::api::{HoldView, OrderRun, PauseAll, RunView};
@@ -12,6 +13,13 @@ use crate::output::{self, figures, rest};
 use crate::world::World;
 
 pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
+    if args.now && !args.all {
+        let message = "--now has no effect without --all: a run pauses after the turn it is at";
+        let runs = args.runs.join(" ");
+        return Err(
+            Problem::refusal("no_effect", message).hint(format_args!("outlast pause {runs}"))
+        );
+    }
     let mut session = Session::new(&world.client);
     if args.all {
         let order = PauseAll { now: args.now, id: Some(run_id::new()?) };
@@ -26,7 +34,7 @@ pub(crate) async fn pause(world: &World, args: Pause) -> Answer {
     }
     each(&args.runs, errors_as(args.json), async |run| {
         let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
-        let order = OrderRun { id: Some(run_id::new()?), seq: Some(view.seq) };
+        let order = OrderRun { id: Some(run_id::new()?), seq: Some(view.seq), tree: args.tree };
         let ask = Ask::post(&run_path(&view.id, "/pause"), &order);
         let view: RunView = session.call(&ask).await?;
         if args.json {
@@ -44,8 +52,8 @@ fn all_line(hold: &HoldView, now: bool) -> String {
         return line;
     }
     let runs = figures::count(usize::try_from(hold.runs).unwrap_or(usize::MAX), "run");
-    let when = if now { "at once" } else { "after the turn it is at" };
-    format!("everything is paused, each of {runs} {when}; outlast resume --all lets it go on")
+    let when = if now { "now" } else { "each after its current turn" };
+    format!("paused everything: {runs}, {when}; outlast resume --all resumes them")
 }
 
 /// An order to all that was taken, and after which another client has given another.
@@ -56,5 +64,5 @@ pub(crate) fn superseded_line(hold: &HoldView) -> Option<String> {
         Some(_) => "everything was paused",
         None => "everything was resumed",
     };
-    Some(format!("this order was taken; {now} since, {}{by}", later.at))
+    Some(format!("done, but {now} since, {}{by}", later.at))
 }

@@ -6,35 +6,56 @@ use outlast_client::session::Session;
 use outlast_wire::api::{HoldView, OrderRun, ResumeAll, RunView};
 
 use super::pause::superseded_line;
+use super::pick::{Kind, Picked, picked};
 use super::{each, errors_as};
 use crate::args::Resume;
 use crate::world::World;
-use crate::{Answer, output};
+use crate::{Answer, loop_file, output};
 
 pub(crate) async fn resume(world: &World, args: Resume) -> Answer {
     let mut session = Session::new(&world.client);
+    loop_file::mention_wrong_config(world)?;
     if args.all {
         let order = ResumeAll { id: Some(run_id::new()?) };
         let hold: HoldView = session.call(&Ask::post("/v1/daemon/resume", &order)).await?;
         if args.json {
             output::print_json(&hold)?;
         } else {
-            let line = superseded_line(&hold);
-            output::print_line(line.as_deref().unwrap_or("what was paused with all goes on"))?;
+            output::print_line(&all_line(&hold))?;
         }
         return Ok(0);
     }
-    each(&args.runs, errors_as(args.json), async |run| {
+    let Picked { runs, .. } =
+        picked(&mut session, &args.runs, &args.pick, Kind::Resting, false).await?;
+    if runs.is_empty() {
+        output::tell("no run matches");
+    }
+    each(&runs, errors_as(args.json), async |run| {
         let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
-        let order = OrderRun { id: Some(run_id::new()?), seq: args.seq.or(Some(view.seq)) };
+        let order = OrderRun {
+            id: Some(run_id::new()?),
+            seq: args.seq.or(Some(view.seq)),
+            tree: args.tree,
+        };
         let ask = Ask::post(&run_path(&view.id, "/resume"), &order);
         let view: RunView = session.call(&ask).await?;
         if args.json {
             output::print_json(&view)?;
         } else {
-            output::print_line(&format!("{} goes on", view.id))?;
+            output::print_line(&format!("resumed {}", output::called(&view)))?;
         }
         Ok(0)
     })
     .await
+}
+
+fn all_line(hold: &HoldView) -> String {
+    if let Some(line) = superseded_line(hold) {
+        return line;
+    }
+    // An order that was taken before has found what it was for.
+    match hold.held_before.is_some() || hold.existed {
+        true => "resumed all".to_owned(),
+        false => "nothing to resume: pause --all is not in effect".to_owned(),
+    }
 }

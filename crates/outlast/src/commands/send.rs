@@ -6,8 +6,10 @@ use outlast_client::run_id;
 use outlast_client::session::Session;
 use outlast_wire::api::{Reaches, RunView, SendMessage, Sent};
 use outlast_wire::codes::Code;
+use outlast_wire::words::StateName;
 
 use crate::args::Send;
+use crate::output::rest::next_steps;
 use crate::world::World;
 use crate::{Answer, output, text};
 
@@ -25,23 +27,35 @@ pub(crate) async fn send(world: &World, args: Send) -> Answer {
     let sent: Sent = session.call(&ask).await.map_err(|it| unsure(it, &id, &view.id))?;
     if args.json {
         output::print_json(&sent)?;
+    } else if world.columns().is_some() {
+        output::say(&format!("sent to {}", output::called(&view)))?;
+        told(&view, sent.reaches);
     } else {
+        // A script goes on with the id of the message.
         output::print_line(&sent.message)?;
-        if let Some(reaches) = sent.reaches {
-            output::tell(reached(reaches));
-        }
+        told(&view, sent.reaches);
     }
     Ok(0)
 }
 
-/// Where the message went, for people.
+/// Where the message went, for people. A message does not release a run that is blocked.
+fn told(view: &RunView, reaches: Option<Reaches>) {
+    if view.state == StateName::Blocked {
+        let (run, turn) = (output::called(view), view.turn.saturating_add(1));
+        output::tell(&format!("left for turn {turn}; {run} is still blocked"));
+        if let Some(step) = next_steps(view).iter().find(|step| !step.contains(" send ")) {
+            output::tell_hint(step);
+        }
+    } else if let Some(reaches) = reaches {
+        output::tell(reached(reaches));
+    }
+}
+
 fn reached(reaches: Reaches) -> &'static str {
     match reaches {
-        Reaches::ThisTurn => "the agent has it, in the turn that runs",
-        Reaches::NextTurn => "it is kept for the next turn",
-        Reaches::NextStep => {
-            "it is kept: the agent gets it after the step it is at, or in its next turn"
-        }
+        Reaches::ThisTurn => "delivered to the agent in its current turn",
+        Reaches::NextTurn => "left for the next turn",
+        Reaches::NextStep => "left for the agent's next step, or for its next turn",
     }
 }
 
@@ -53,8 +67,7 @@ fn unsure(problem: Problem, id: &str, run: &str) -> Problem {
         return problem;
     }
     problem.hint(format_args!(
-        "it may be there later; sent again with this id it is there once: \
-         outlast send --id {id} {run} …"
+        "a message with the same id is delivered once:\noutlast send --id {id} {run} 'TEXT'"
     ))
 }
 

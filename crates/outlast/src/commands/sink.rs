@@ -7,10 +7,12 @@ use outlast_client::ask::Ask;
 use outlast_client::session::Session;
 use outlast_wire::api::{NamedSink, SinkRow, SinkTested};
 
+use super::run;
 use crate::Answer;
 use crate::args::SinkCommand;
+use crate::output::page::quoted;
 use crate::output::table::{Cell, Column, Look, Table};
-use crate::output::time::both;
+use crate::output::time::ago;
 use crate::output::{self, printable};
 use crate::world::World;
 
@@ -27,39 +29,61 @@ pub(crate) async fn sink(world: &World, command: SinkCommand) -> Answer {
             } else {
                 let look = Look { columns: world.columns(), colours: world.colours() };
                 output::print(&table(&rows, world.now()).render(look))?;
+                rows.iter().filter(|row| is_failing(row)).for_each(tell_failing);
             }
             Ok(0)
         }
         SinkCommand::Test { sink, json } => {
-            let ask = Ask::post("/v1/sinks/test", &NamedSink { sink }).long_poll(LONGEST_TEST);
+            // A command that is tested by its address runs here, as one of `run --notify` does.
+            let dir = run::directory(world, None).ok();
+            let ask = Ask::post("/v1/sinks/test", &NamedSink { sink, dir }).long_poll(LONGEST_TEST);
             let tested: SinkTested = session.call(&ask).await?;
             if json {
                 output::print_json(&tested)?;
             } else {
-                output::print_line(&words(&tested))?;
+                output::say(&words(&tested))?;
             }
             Ok(if tested.delivered { 0 } else { 1 })
         }
         SinkCommand::Enable { sink, json } => {
-            let ask = Ask::post("/v1/sinks/enable", &NamedSink { sink });
+            let ask = Ask::post("/v1/sinks/enable", &NamedSink { sink, dir: None });
             let row: SinkRow = session.call(&ask).await?;
             if json {
                 output::print_json(&row)?;
             } else {
-                output::print_line(&format!(
-                    "{} is told again, {} waiting",
-                    row.name, row.pending
-                ))?;
+                output::print_line(&format!("enabled {}, {} waiting", row.name, row.pending))?;
             }
             Ok(0)
         }
     }
 }
 
+fn is_failing(row: &SinkRow) -> bool {
+    row.disabled_at.is_some() || row.failing_since.is_some()
+}
+
+/// The whole of what is wrong, and what a person can do about it.
+fn tell_failing(row: &SinkRow) {
+    let name = quoted(&row.name);
+    let problem = printable(row.problem.as_deref().unwrap_or("no reason given"));
+    output::tell(&format!("warning: {name}: {problem}"));
+    output::tell_hint(&match (&row.kind, row.is_address()) {
+        (None, _) => format!(
+            "{name} is not in config.toml: its notices wait until it is there again:\noutlast config edit"
+        ),
+        (Some(_), true) => format!(
+            "runs were started with this address; their notices are tried for 5 days, also if the runs are removed:\noutlast sink test {name}"
+        ),
+        (Some(_), false) => format!(
+            "try it; to drop it, take [sinks.{name}] out of config.toml:\noutlast sink test {name}\noutlast config edit"
+        ),
+    });
+}
+
 fn words(tested: &SinkTested) -> String {
-    let told = if tested.delivered { "was told" } else { "was not told" };
+    let done = if tested.delivered { "delivered" } else { "not delivered" };
     let (sink, detail) = (printable(&tested.sink), printable(&tested.detail));
-    format!("{sink} ({}) {told}: {detail}", tested.kind)
+    format!("{done} to {sink}: {detail}")
 }
 
 fn table(rows: &[SinkRow], now: Timestamp) -> Table {
@@ -70,7 +94,8 @@ fn table(rows: &[SinkRow], now: Timestamp) -> Table {
         column("LEVEL", 8),
         column("PENDING", 7),
         column("HEALTH", 20),
-    ]);
+    ])
+    .dropping(&["LEVEL", "KIND", "PENDING"]);
     for row in rows {
         table.push(vec![
             Cell::new(&row.name),
@@ -86,8 +111,8 @@ fn table(rows: &[SinkRow], now: Timestamp) -> Table {
 fn health(row: &SinkRow, now: Timestamp) -> String {
     let problem = row.problem.as_deref().unwrap_or_default();
     match (&row.disabled_at, &row.failing_since) {
-        (Some(at), _) => format!("disabled {}: {problem}", both(at, now)),
-        (None, Some(since)) => format!("failing since {}: {problem}", both(since, now)),
+        (Some(at), _) => format!("disabled {}: {problem}", ago(at, now)),
+        (None, Some(since)) => format!("failing since {}: {problem}", ago(since, now)),
         (None, None) if row.given_up > 0 => format!("{} given up", row.given_up),
         (None, None) => "ok".to_owned(),
     }
@@ -96,6 +121,7 @@ fn health(row: &SinkRow, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::table::fitting;
 
     fn row() -> SinkRow {
         serde_json::from_value(serde_json::json!({
@@ -118,5 +144,28 @@ mod tests {
         assert!(health(&gone, now).starts_with("disabled "), "{}", health(&gone, now));
         let look = Look { columns: None, colours: false };
         assert!(table(&[row()], now).render(look).contains("phone"));
+    }
+
+    #[test]
+    fn the_table_fits_80_and_120_columns() {
+        let now = "2026-11-15T12:00:00Z".parse().expect("a time");
+        let at = Some("2026-11-15T11:00:00Z".to_owned());
+        let why = "it answered 500: an error of the server that goes on and on and on and on";
+        let failing = SinkRow { failing_since: at, problem: Some(why.to_owned()), ..row() };
+        let table = table(
+            &[row(), SinkRow { name: "a-webhook-of-some-length".to_owned(), ..failing }],
+            now,
+        );
+        let shown = |columns| fitting(&table, columns);
+        insta::assert_snapshot!(shown(80), @r"
+        NAME                      KIND  LEVEL  PENDING  HEALTH
+        phone                     ntfy  all    3        ok
+        a-webhook-of-some-length  ntfy  all    3        failing since 1h ago: it answer…
+        ");
+        insta::assert_snapshot!(shown(120), @r"
+        NAME                      KIND  LEVEL  PENDING  HEALTH
+        phone                     ntfy  all    3        ok
+        a-webhook-of-some-length  ntfy  all    3        failing since 1h ago: it answered 500: an error of the server that goes…
+        ");
     }
 }

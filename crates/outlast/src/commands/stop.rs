@@ -7,15 +7,16 @@ use outlast_client::problem::Problem;
 use outlast_client::run_id;
 use outlast_client::session::Session;
 use outlast_client::wait::{self, For};
-use outlast_wire::api::{RunView, StopRun, Waited};
+use outlast_wire::api::{RunTree, RunView, StopRun, Waited};
 use outlast_wire::codes::Code;
 use outlast_wire::words::{ReasonCode, StateName};
 use tokio::time::Instant;
 
+use super::pick::{Kind, Picked, picked};
 use super::{each, errors_as};
 use crate::Answer;
 use crate::args::Stop;
-use crate::output::{self, printable};
+use crate::output::{self, called, figures, printable};
 use crate::world::World;
 
 /// Longer than any grace between asking and killing.
@@ -25,8 +26,13 @@ const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn stop(world: &World, args: Stop) -> Answer {
     let mut session = Session::new(&world.client);
-    each(&args.runs, errors_as(args.json), async |run| {
-        let order = StopRun { now: args.now, id: Some(run_id::new()?) };
+    let Picked { runs, .. } =
+        picked(&mut session, &args.runs, &args.pick, Kind::Live, args.all).await?;
+    if runs.is_empty() {
+        output::tell("no run matches");
+    }
+    each(&runs, errors_as(args.json), async |run| {
+        let order = StopRun { now: args.now, id: Some(run_id::new()?), tree: args.tree };
         let (view, line) = stop_one(&mut session, run, &order).await?;
         if args.json {
             output::print_json(&view)?;
@@ -38,7 +44,7 @@ pub(crate) async fn stop(world: &World, args: Stop) -> Answer {
     .await
 }
 
-async fn stop_one(
+pub(super) async fn stop_one(
     session: &mut Session<'_>,
     run: &str,
     order: &StopRun,
@@ -50,10 +56,13 @@ async fn stop_one(
         Err(problem) => return Err(problem),
     };
     let had_ended = before.as_ref().is_some_and(has_ended);
-    if let Some(view) = before.as_ref().filter(|view| had_ended && view.survivors.is_empty()) {
-        let line = format!("{} has already ended: {}", view.id, view.state);
+    if let Some(view) =
+        before.as_ref().filter(|view| had_ended && view.survivors.is_empty() && !order.tree)
+    {
+        let line = format!("{} has already ended: {}", called(view), view.state);
         return Ok((view.clone(), line));
     }
+    let left_over = before.as_ref().map_or(0, |view| view.survivors.len());
     let id = before.as_ref().map_or(run, |view| view.id.as_str());
     let ask = Ask::post(&run_path(id, "/stop"), order).long_poll(LONGEST);
     let ordered: RunView = match (session.call(&ask).await, before) {
@@ -62,12 +71,28 @@ async fn stop_one(
         (answer, _) => answer?,
     };
     let view = until_empty(session, ordered).await?;
+    let below = if order.tree { stopped_below(session, &view.id).await? } else { 0 };
     let line = match had_ended {
-        true => format!("stopped what {} had left behind", view.id),
-        false if view.state == StateName::Stopped => format!("stopped {}", view.id),
-        false => format!("{} ended by itself before: {}", view.id, view.state),
+        _ if order.tree => {
+            format!("stopped {} and {} below it", called(&view), figures::count(below, "run"))
+        }
+        true if left_over == 1 => format!("killed 1 leftover process of {}", called(&view)),
+        true => format!("killed {left_over} leftover processes of {}", called(&view)),
+        false if view.state == StateName::Stopped => format!("stopped {}", called(&view)),
+        false => format!("{} ended before the stop: {}", called(&view), view.state),
     };
     Ok((view, line))
+}
+
+/// Waits until every run below one has ended; how many there are.
+async fn stopped_below(session: &mut Session<'_>, run: &str) -> Result<usize, Problem> {
+    let tree: RunTree = session.call(&Ask::get(&run_path(run, "/tree"))).await?;
+    let below = tree.below();
+    for row in below.iter().filter(|row| !row.state.has_ended() || row.survivors > 0) {
+        let view: RunView = session.call(&Ask::get(&run_path(&row.id, ""))).await?;
+        until_empty(session, view).await?;
+    }
+    Ok(below.len())
 }
 
 async fn until_empty(session: &mut Session<'_>, ordered: RunView) -> Result<RunView, Problem> {
@@ -104,6 +129,7 @@ fn incomplete(view: &RunView) -> Problem {
         [] => format!("it is still {}", view.state),
         some => format!("still alive: {}", some.join(", ")),
     };
-    let message = format!("run {} could not be proven stopped; {left}", view.id);
-    Problem::new(1, "stop_incomplete", message).hint(format_args!("outlast stop --now {}", view.id))
+    let run = called(view);
+    let message = format!("run {run} could not be proven stopped; {left}");
+    Problem::new(1, "stop_incomplete", message).hint(format_args!("outlast stop --now {run}"))
 }

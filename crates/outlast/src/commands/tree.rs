@@ -1,12 +1,16 @@
 //! `outlast tree`: a run and those that belong to it.
 
+use jiff::Timestamp;
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::session::Session;
-use outlast_wire::api::{RunRow, RunTree};
+use outlast_wire::api::{PotView, PotsView, RunTree};
 
 use crate::Answer;
 use crate::args::Tree;
+use crate::money::Micros;
+use crate::output::figures::{self, Spend};
 use crate::output::state::Condition;
+use crate::output::table::clipped;
 use crate::output::{self, printable};
 use crate::world::World;
 
@@ -16,38 +20,69 @@ pub(crate) async fn tree(world: &World, args: Tree) -> Answer {
     if args.json {
         output::print_json(&tree)?;
     } else {
-        output::print(&page(&tree))?;
+        output::print(&page(&tree, world.now(), world.columns()))?;
     }
     Ok(0)
 }
 
-fn page(tree: &RunTree) -> String {
-    let mut text = line(&tree.run) + "\n";
-    branches(&tree.children, "", &mut text);
-    text
+fn page(tree: &RunTree, now: Timestamp, columns: Option<usize>) -> String {
+    let mut lines = vec![line(tree, now)];
+    branches(&tree.children, "", now, &mut lines);
+    let fitting = |line: &String| match columns {
+        Some(columns) => format!("{}\n", clipped(line, columns)),
+        None => format!("{line}\n"),
+    };
+    lines.iter().map(fitting).collect()
 }
 
-fn branches(children: &[RunTree], before: &str, text: &mut String) {
+fn branches(children: &[RunTree], before: &str, now: Timestamp, lines: &mut Vec<String>) {
     for (at, child) in children.iter().enumerate() {
         let is_last = at + 1 == children.len();
         let (branch, trunk) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        text.push_str(&format!("{before}{branch}{}\n", line(&child.run)));
-        branches(&child.children, &format!("{before}{trunk}"), text);
+        lines.push(format!("{before}{branch}{}", line(child, now)));
+        branches(&child.children, &format!("{before}{trunk}"), now, lines);
     }
 }
 
-/// `k3mx7q9w2r5t  running  tests: make check`
-fn line(run: &RunRow) -> String {
-    let condition = Condition {
-        state: &run.state,
-        reason_code: run.reason_code.as_ref(),
-        health: &run.health,
-        exit: run.exit,
-        survivors: usize::try_from(run.survivors).unwrap_or(usize::MAX),
-        trouble: run.trouble.as_ref(),
-    };
+/// `k3mx7q9w2r5t  running, turn 3  $0.42  15k tokens  of $5.00, $2.00 reserved  tests: make check`
+fn line(tree: &RunTree, now: Timestamp) -> String {
+    let run = &tree.run;
+    let state = Condition::from(run).at(now).words();
+    let turn = (run.turn > 1).then(|| format!("turn {}", run.turn));
+    let spend = Spend::from(run);
+    let tokens = spend.count().map(|count| format!("{count} tokens"));
+    let budget = tree.budget.as_ref().and_then(budget);
     let name = run.name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
-    format!("{}  {}  {}", run.id, condition.words(), printable(&format!("{name}{}", run.what)))
+    let what = Some(printable(&format!("{name}{}", run.what)));
+    let parts = [Some(state), turn, spend.money(), tokens, budget, what];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("{}  {}", run.id, parts.join("  "))
+}
+
+/// What a run shares with those below it, as far as there is a ceiling: `budget $0.40 free of $5.00`.
+fn budget(pots: &PotsView) -> Option<String> {
+    let pot = |pot: &PotView, words: &dyn Fn(u64) -> String| {
+        let total = words(pot.total?);
+        let free = words(pot.free?);
+        let reserved = (pot.reserved > 0).then(|| format!(", {} reserved", words(pot.reserved)));
+        let over = (pot.over > 0).then(|| format!(", {} over", words(pot.over)));
+        let rest = [reserved, over].into_iter().flatten().collect::<String>();
+        Some(format!("{free} free of {total}{rest}"))
+    };
+    let dollars = |micros: u64| Micros(micros).dollars();
+    let count = |what: &'static str| move |count: u64| format!("{} {what}", figures::short(count));
+    let parts: Vec<String> = [
+        pot(&pots.cost_usd_micros, &dollars),
+        pot(&pots.tokens, &count("tokens")),
+        pot(&pots.turns, &count("turns")),
+        pot(&pots.runs, &count("runs")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let unknown = (pots.unknown > 0).then(|| format!("; charged as reserved: {}", pots.unknown));
+    (!parts.is_empty())
+        .then(|| format!("budget {}{}", parts.join("; "), unknown.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -61,7 +96,7 @@ mod tests {
             "started_at": null, "ended_at": null, "exit": null, "labels": {}, "survivors": 0,
             "trouble": null,
         });
-        RunTree { run: serde_json::from_value(row).expect("a row"), children }
+        RunTree { run: serde_json::from_value(row).expect("a row"), budget: None, children }
     }
 
     #[test]
@@ -70,13 +105,15 @@ mod tests {
         let first = run("b", "running", Some("tests"), vec![leaf]);
         let second = run("d", "queued", None, Vec::new());
         let tree = run("a", "waiting", Some("night\nly"), vec![first, second]);
+        let now = "2026-11-15T12:00:00Z".parse().expect("a time");
         assert_eq!(
-            page(&tree),
+            page(&tree, now, None),
             "a  waiting  night·ly: make\n\
              ├─ b  running  tests: make\n\
              │  └─ c  completed  make\n\
              └─ d  queued  make\n"
         );
+        assert_eq!(page(&tree, now, Some(12)).lines().nth(2), Some("│  └─ c  co…"));
         let json = serde_json::to_value(&tree).expect("plain data");
         assert_eq!(json["children"][0]["children"][0]["id"], "c");
     }

@@ -1,32 +1,37 @@
-//! `outlast schedule …` and `outlast trigger …`: what makes runs by itself.
+//! `outlast schedule …` and `outlast trigger …`: what starts runs without a person.
+
+mod hook;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use outlast_client::ask::{Ask, trigger_path};
+use outlast_client::ask::{Ask, run_path, trigger_path};
 use outlast_client::connection::Reply;
 use outlast_client::problem::Problem;
 use outlast_client::session::{Session, unreadable};
 use outlast_client::{rows, run_id};
 use outlast_wire::api::{
-    AddTrigger, CreateRun, LINES, Missed, NextTimes, OrderTrigger, Overlap, TriggerAdded,
-    TriggerRan, TriggerRun, TriggerSource, TriggerView, When,
+    AddTrigger, CreateRun, HookAddress, LINES, Missed, NextTimes, OrderTrigger, Overlap, RunView,
+    TriggerAdded, TriggerRan, TriggerRun, TriggerSource, TriggerView, When,
 };
+use outlast_wire::codes::Code;
 use outlast_workflow::notify::base64;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::run;
+use super::{each, errors_as, run};
 use crate::Answer;
 use crate::args::{
     self, Run, ScheduleAdd, ScheduleCommand, ScheduleNext, TriggerAdd, TriggerCommand, TriggerName,
-    TriggerNow,
+    TriggerNames, TriggerNow,
 };
 use crate::duration::as_ms;
 use crate::output::errors;
+use crate::output::page::Page;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::output::{self, colour::Colour, time};
 use crate::world::World;
+use hook::Secret;
 
 /// How often a tracker is asked by default.
 const POLL_EACH: Duration = Duration::from_secs(300);
@@ -35,22 +40,50 @@ pub(crate) async fn schedule(world: &World, command: ScheduleCommand) -> Answer 
     match command {
         ScheduleCommand::Add(args) => add_schedule(world, *args).await,
         ScheduleCommand::Ls(args) => list(world, args.json, Which::Schedules).await,
-        ScheduleCommand::Next(args) => next(world, args).await,
-        ScheduleCommand::Run(args) => run_now(world, args).await,
-        ScheduleCommand::Pause(args) => order(world, args, "pause").await,
-        ScheduleCommand::Resume(args) => order(world, args, "resume").await,
-        ScheduleCommand::Rm(args) => remove(world, args).await,
+        ScheduleCommand::Show(args) => show(world, args).await.map_err(as_schedule),
+        ScheduleCommand::Next(args) => next(world, args).await.map_err(as_schedule),
+        ScheduleCommand::Run(args) => run_now(world, args).await.map_err(as_schedule),
+        ScheduleCommand::Pause(args) => order(world, args, Noun::Schedule, "pause").await,
+        ScheduleCommand::Resume(args) => order(world, args, Noun::Schedule, "resume").await,
+        ScheduleCommand::Rm(args) => remove(world, args, Noun::Schedule).await,
     }
+}
+
+/// What the person calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Noun {
+    Schedule,
+    Trigger,
+}
+
+impl Noun {
+    fn of(self, problem: Problem) -> Problem {
+        match self {
+            Self::Schedule => as_schedule(problem),
+            Self::Trigger => problem,
+        }
+    }
+}
+
+/// The daemon knows triggers, of which a schedule is one.
+fn as_schedule(problem: Problem) -> Problem {
+    let Problem::Told { mut info, exit } = problem else { return problem };
+    if info.code == Code::UnknownTrigger {
+        info.message = info.message.replace("no trigger", "no schedule");
+        info.hint = Some("outlast schedule ls".to_owned());
+    }
+    Problem::Told { info, exit }
 }
 
 pub(crate) async fn trigger(world: &World, command: TriggerCommand) -> Answer {
     match command {
         TriggerCommand::Add(args) => add_trigger(world, *args).await,
         TriggerCommand::Ls(args) => list(world, args.json, Which::All).await,
+        TriggerCommand::Show(args) => show(world, args).await,
         TriggerCommand::Run(args) => run_now(world, args).await,
-        TriggerCommand::Pause(args) => order(world, args, "pause").await,
-        TriggerCommand::Resume(args) => order(world, args, "resume").await,
-        TriggerCommand::Rm(args) => remove(world, args).await,
+        TriggerCommand::Pause(args) => order(world, args, Noun::Trigger, "pause").await,
+        TriggerCommand::Resume(args) => order(world, args, Noun::Trigger, "resume").await,
+        TriggerCommand::Rm(args) => remove(world, args, Noun::Trigger).await,
     }
 }
 
@@ -66,17 +99,34 @@ async fn add_schedule(world: &World, args: ScheduleAdd) -> Answer {
         source,
         overlap: Some(overlap(args.overlap)),
         missed: Some(missed(args.missed)),
-        run: template(world, args.run)?,
+        replace: args.replace,
+        run: run_template(world, args.run)?,
     };
-    add(world, asked, None, json).await
+    let added = add(world, &asked).await?;
+    if json {
+        output::print_json(&added)?;
+        return Ok(0);
+    }
+    let TriggerView { name, source, next_at, .. } = &added.trigger;
+    let next = next_at.as_deref().map(|at| format!(", next {}", time::both(at, world.now())));
+    let line = format!("{} {name}: {source}{}", done(&added), next.unwrap_or_default());
+    output::say(&line)?;
+    Ok(0)
+}
+
+fn done(added: &TriggerAdded) -> &'static str {
+    if added.replaced { "replaced" } else { "added" }
 }
 
 async fn add_trigger(world: &World, args: TriggerAdd) -> Answer {
     let json = args.run.json;
     let source = source(world, &args)?;
-    let chosen = match &source {
-        TriggerSource::Webhook { secret, .. } if args.secret.is_none() => secret.clone(),
-        _ => None,
+    let secret = match (&args.secret, &source) {
+        (Some(given), _) => Secret::of(given),
+        (None, TriggerSource::Webhook { secret: Some(chosen), .. }) => {
+            Secret::Chosen(chosen.clone())
+        }
+        (None, _) => Secret::Unknown,
     };
     let asked = AddTrigger {
         id: Some(run_id::new()?),
@@ -84,9 +134,30 @@ async fn add_trigger(world: &World, args: TriggerAdd) -> Answer {
         source,
         overlap: Some(overlap(args.overlap)),
         missed: None,
-        run: template(world, args.run)?,
+        replace: args.replace,
+        run: run_template(world, args.run)?,
     };
-    add(world, asked, chosen, json).await
+    let mut added = add(world, &asked).await?;
+    let secret = match (secret, &added.secret) {
+        (Secret::Unknown, Some(chosen)) => Secret::Chosen(chosen.clone()),
+        (secret, _) => secret,
+    };
+    if let Secret::Chosen(chosen) = &secret {
+        added.secret = Some(chosen.clone());
+    }
+    if json {
+        output::print_json(&added)?;
+        return Ok(0);
+    }
+    let TriggerView { name, source, hook: address, .. } = &added.trigger;
+    match address {
+        Some(address) => {
+            output::print_line(&format!("{} {name}", done(&added)))?;
+            hook::print(&asked, address, &secret)?;
+        }
+        None => output::print_line(&format!("{} {name}: {source}", done(&added)))?,
+    }
+    Ok(0)
 }
 
 fn source(world: &World, args: &TriggerAdd) -> Result<TriggerSource, Problem> {
@@ -103,11 +174,13 @@ fn source(world: &World, args: &TriggerAdd) -> Result<TriggerSource, Problem> {
         });
     }
     let secret = match args.secret.as_deref() {
-        Some(secret) => found(world, secret)?,
-        None => new_secret()?,
+        Some(secret) => Some(found(world, secret)?),
+        // The one that is replaced has a secret already, which its senders know.
+        None if args.replace => None,
+        None => Some(new_secret()?),
     };
     Ok(TriggerSource::Webhook {
-        secret: Some(secret),
+        secret,
         filters: args.filter.clone(),
         id_header: args.id_header.clone(),
         equal_bodies: args.equal_bodies,
@@ -160,29 +233,16 @@ fn missed(missed: args::Missed) -> Missed {
 }
 
 /// What each run will be; this environment is kept for all of them.
-fn template(world: &World, args: Run) -> Result<CreateRun, Problem> {
+fn run_template(world: &World, args: Run) -> Result<CreateRun, Problem> {
     run::refuse_nothing(world, &args)?;
     Ok(CreateRun { id: None, ..run::body(world, args)? })
 }
 
-/// `chosen` is a secret that was made for it here, and that is shown once.
-async fn add(world: &World, asked: AddTrigger, chosen: Option<String>, json: bool) -> Answer {
-    let ask = Ask::post("/v1/triggers", &asked);
-    let mut added: TriggerAdded = Session::new(&world.client).call(&ask).await?;
-    added.secret = added.secret.or(chosen);
+async fn add(world: &World, asked: &AddTrigger) -> Result<TriggerAdded, Problem> {
+    let ask = Ask::post("/v1/triggers", asked);
+    let added: TriggerAdded = Session::new(&world.client).call(&ask).await?;
     errors::warn(&added.warnings);
-    if json {
-        output::print_json(&added)?;
-        return Ok(0);
-    }
-    let TriggerView { name, source, next_at, .. } = &added.trigger;
-    let next = next_at.as_deref().map(|at| format!(", next {}", time::both(at, world.now())));
-    output::print_line(&format!("added {name}: {source}{}", next.unwrap_or_default()))?;
-    if let Some(secret) = &added.secret {
-        output::print_line(&format!("secret {secret}"))?;
-        output::tell("the secret is not shown again");
-    }
-    Ok(0)
+    Ok(added)
 }
 
 /// The id of the trigger that has this name now: an order is for that one, and for none that is made under the name
@@ -192,49 +252,144 @@ async fn seen(session: &mut Session<'_>, name: &str) -> Result<Option<String>, P
     Ok(view.id)
 }
 
-async fn order(world: &World, args: TriggerName, verb: &str) -> Answer {
+async fn order(world: &World, args: TriggerNames, noun: Noun, verb: &str) -> Answer {
     let mut session = Session::new(&world.client);
-    let trigger_id = seen(&mut session, &args.trigger).await?;
-    let order = OrderTrigger { id: Some(run_id::new()?), trigger_id };
-    let path = trigger_path(&args.trigger, &format!("/{verb}"));
-    let view: TriggerView = session.call(&Ask::post(&path, &order)).await?;
-    // Another client may have been quicker than a lost answer.
-    let since = match (view.paused, verb) {
-        (true, "resume") => "; it was paused since",
-        (false, "pause") => "; it was resumed since",
-        _ => "",
-    };
+    each(&args.triggers, errors_as(args.json), async |name| {
+        let trigger_id = seen(&mut session, name).await.map_err(|it| noun.of(it))?;
+        let order = OrderTrigger { id: Some(run_id::new()?), trigger_id };
+        let path = trigger_path(name, &format!("/{verb}"));
+        let view: TriggerView = session.call(&Ask::post(&path, &order)).await?;
+        // Another client may have been quicker than a lost answer.
+        let since = match (view.paused, verb) {
+            (true, "resume") => "; another client has paused it since",
+            (false, "pause") => "; another client has resumed it since",
+            _ => "",
+        };
+        if args.json {
+            output::print_json(&view)?;
+        } else {
+            output::print_line(&format!("{verb}d {}{since}", view.name))?;
+        }
+        Ok(0)
+    })
+    .await
+}
+
+async fn remove(world: &World, args: TriggerNames, noun: Noun) -> Answer {
+    let mut session = Session::new(&world.client);
+    each(&args.triggers, errors_as(args.json), async |name| {
+        let trigger_id = seen(&mut session, name).await.map_err(|it| noun.of(it))?;
+        let ask = Ask::delete(&trigger_path(name, "")).query("id", run_id::new()?);
+        drop(session.fetch(&ask.query_if("trigger_id", trigger_id)).await?);
+        if args.json {
+            output::print_json(&json!({ "removed": name }))?;
+        } else {
+            output::print_line(&format!("removed {name}"))?;
+        }
+        Ok(0)
+    })
+    .await
+}
+
+async fn show(world: &World, args: TriggerName) -> Answer {
+    let mut session = Session::new(&world.client);
+    let mut view: TriggerView = session.call(&Ask::get(&trigger_path(&args.trigger, ""))).await?;
     if args.json {
         output::print_json(&view)?;
     } else {
-        output::print_line(&format!("{verb}d {}{since}", view.name))?;
+        view.last_run = match view.last_run {
+            Some(id) => Some(name_of(&mut session, id).await),
+            None => None,
+        };
+        output::print(&page(&view, world.now(), world.columns()).text)?;
+        view.hook.iter().for_each(hook::tell_problem);
     }
     Ok(0)
 }
 
-async fn remove(world: &World, args: TriggerName) -> Answer {
-    let mut session = Session::new(&world.client);
-    let trigger_id = seen(&mut session, &args.trigger).await?;
-    let ask = Ask::delete(&trigger_path(&args.trigger, "")).query("id", run_id::new()?);
-    drop(session.fetch(&ask.query_if("trigger_id", trigger_id)).await?);
-    output::print_line(&format!("removed {}", args.trigger))?;
-    Ok(0)
+/// The name of a run, or its id if it has none or was removed.
+async fn name_of(session: &mut Session<'_>, id: String) -> String {
+    let run: Result<RunView, Problem> = session.call(&Ask::get(&run_path(&id, ""))).await;
+    run.ok().and_then(|run| run.name).unwrap_or(id)
+}
+
+fn page(view: &TriggerView, now: Timestamp, columns: Option<usize>) -> Page {
+    let mut page = Page::fitting(columns);
+    let when = |at: &Option<String>| at.as_deref().map(|at| time::both(at, now));
+    page.line("name", &view.name);
+    page.line("kind", &view.kind);
+    let (state, _) = state(view);
+    page.line("state", state);
+    if let Some(trouble) = &view.trouble {
+        page.line("why", &trouble.message);
+    }
+    match &view.hook {
+        Some(HookAddress { url: Some(url), .. }) => page.line("address", url),
+        Some(_) => page.line("address", &format!("http://localhost{}", view.source)),
+        None => page.line("source", &view.source),
+    }
+    page.line("command", &view.what);
+    page.some("next", when(&view.next_at).as_deref());
+    if let (Some(at), Some(run)) = (when(&view.last_at), &view.last_run) {
+        page.line("last", &format!("{at}, run {run}"));
+    }
+    let waiting =
+        if view.waiting > 0 { format!(", {} waiting", view.waiting) } else { String::new() };
+    page.line("runs", &format!("{} started, {} not over{waiting}", view.runs, view.open));
+    if view.skipped + view.refused + view.filtered > 0 {
+        let TriggerView { skipped, refused, filtered, .. } = view;
+        page.line(
+            "no run for",
+            &format!("{skipped} skipped, {refused} refused, {filtered} filtered out"),
+        );
+    }
+    if let Some(refusal) = view.refusal.as_ref().filter(|_| view.trouble.is_none()) {
+        page.line("refused", &format!("{}: {}", time::both(&refusal.since, now), refusal.message));
+    }
+    page.line("overlap", &word(&view.overlap));
+    page.some("missed", view.missed.as_ref().map(word).as_deref());
+    page.line("added", &time::both(&view.created_at, now));
+    page.command("see", &format!("outlast ps -a --trigger {}", view.name));
+    page
+}
+
+/// A word of the API.
+fn word(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).ok();
+    value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// JSON as it is given, or what a file has; `@-` is standard input.
+fn item(text: &str) -> Result<Value, Problem> {
+    let unreadable = |path: &str, error: std::io::Error| {
+        Problem::refusal("usage", format_args!("--item: cannot read {path}: {error}"))
+    };
+    let json = match text.strip_prefix('@') {
+        Some("-") => std::io::read_to_string(std::io::stdin())
+            .map_err(|error| unreadable("standard input", error))?,
+        Some(path) => std::fs::read_to_string(path).map_err(|error| unreadable(path, error))?,
+        None => text.to_owned(),
+    };
+    serde_json::from_str(&json).map_err(|error| {
+        Problem::refusal("usage", format_args!("--item is not JSON: {error}"))
+            .hint("--item '{\"title\":\"try it\"}' or --item @FILE")
+    })
 }
 
 async fn run_now(world: &World, args: TriggerNow) -> Answer {
-    let item: Value = match &args.item {
-        Some(text) => serde_json::from_str(text)
-            .map_err(|error| Problem::refusal("usage", format_args!("--item: {error}")))?,
-        None => Value::Null,
-    };
+    let item = args.item.as_deref().map_or(Ok(Value::Null), item)?;
     let mut session = Session::new(&world.client);
     let trigger_id = seen(&mut session, &args.trigger).await?;
     let asked = TriggerRun { occurrence: Some(run_id::new()?), trigger_id, item };
     let path = trigger_path(&args.trigger, "/run");
     let ran: TriggerRan = session.call(&Ask::post(&path, &asked)).await?;
+    errors::warn(&ran.warnings);
     if args.json {
         output::print_json(&ran)?;
+    } else if world.columns().is_some() {
+        output::say(&format!("started {}", name_of(&mut session, ran.run).await))?;
     } else {
+        // A script goes on with the id.
         output::print_line(&ran.run)?;
     }
     Ok(0)
@@ -296,7 +451,7 @@ async fn list(world: &World, json: bool, which: Which) -> Answer {
     output::print(&table(&views, world.now()).render(look))?;
     for view in &views {
         if let Some(trouble) = &view.trouble {
-            let message = output::printable(&trouble.message);
+            let message = output::printable(&time::localised(&trouble.message));
             output::tell(&format!("{}: {}: {message}", view.name, trouble.code));
         }
     }
@@ -320,30 +475,35 @@ async fn print_rows(ask: &Ask, reply: Reply, which: Which) -> Answer {
     Ok(0)
 }
 
+fn state(view: &TriggerView) -> (&'static str, Colour) {
+    match (&view.trouble, view.paused) {
+        (_, true) => ("paused", Colour::Plain),
+        (Some(_), false) => ("trouble", Colour::Red),
+        (None, false) => ("ok", Colour::Plain),
+    }
+}
+
 fn table(views: &[TriggerView], now: Timestamp) -> Table {
     let column = |title, narrowest| Column { title, narrowest };
     let mut table = Table::new(vec![
         column("NAME", 8),
         column("KIND", 8),
         column("SOURCE", 12),
-        column("NEXT", 7),
-        column("LAST", 7),
+        column("NEXT", 12),
+        column("LAST", 12),
         column("RUNS", 4),
         column("OPEN", 4),
         column("WAITING", 7),
         column("STATE", 7),
         column("COMMAND", 12),
-    ]);
+    ])
+    .dropping(&["WAITING", "OPEN", "KIND", "RUNS", "COMMAND", "LAST", "SOURCE"]);
     for view in views {
         let when = |at: &Option<String>| {
             let at = at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
             at.map_or_else(|| "-".to_owned(), |at| time::relative(at, now))
         };
-        let (state, colour) = match (&view.trouble, view.paused) {
-            (_, true) => ("paused", Colour::Plain),
-            (Some(_), false) => ("trouble", Colour::Red),
-            (None, false) => ("ok", Colour::Plain),
-        };
+        let (state, colour) = state(view);
         table.push(vec![
             Cell::new(&view.name),
             Cell::new(&view.kind),
@@ -358,4 +518,31 @@ fn table(views: &[TriggerView], now: Timestamp) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::table::fitting;
+
+    #[test]
+    fn the_table_fits_80_and_120_columns() {
+        let now = "2026-11-15T12:00:00Z".parse().expect("a time");
+        let trigger = serde_json::json!({
+            "name": "nightly-build-of-all", "kind": "schedule", "source": "0 3 * * 1-5 (Europe/Berlin)",
+            "overlap": "skip", "missed": "once", "paused": false, "created_at": "2026-11-01T00:00:00Z",
+            "next_at": "2026-11-16T02:00:00Z", "last_at": "2026-11-15T02:00:00Z", "last_run": "k3mx7q9w2r5t",
+            "runs": 14, "open": 1, "waiting": 0, "skipped": 0, "refused": 0, "trouble": null,
+            "what": "sh -c 'make -j8 check && make publish'",
+        });
+        let table = table(&[serde_json::from_value(trigger).expect("a trigger")], now);
+        insta::assert_snapshot!(fitting(&table, 80), @r"
+        NAME          KIND      SOURCE        NEXT    LAST     RUNS  STATE  COMMAND
+        nightly-bui…  schedule  0 3 * * 1-5…  in 14h  10h ago  14    ok     sh -c 'make…
+        ");
+        insta::assert_snapshot!(fitting(&table, 120), @r"
+        NAME                  KIND      SOURCE                       NEXT    LAST     RUNS  OPEN  WAITING  STATE  COMMAND
+        nightly-build-of-all  schedule  0 3 * * 1-5 (Europe/Berlin)  in 14h  10h ago  14    1     0        ok     sh -c 'make -…
+        ");
+    }
 }

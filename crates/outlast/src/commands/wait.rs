@@ -7,7 +7,7 @@ use outlast_client::ask::{Ask, run_path};
 use outlast_client::problem::{DETACHED, Problem, TIMED_OUT};
 use outlast_client::session::Session;
 use outlast_client::wait::{self, For, ONE_WAIT};
-use outlast_wire::api::{RunView, Waited, exit_status};
+use outlast_wire::api::{RunTree, RunView, Waited, exit_status};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::Answer;
@@ -32,7 +32,11 @@ pub(crate) async fn wait(world: &World, args: Wait) -> Answer {
         }
         let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
         let wait = Waiting { world, session, deadline, json: args.json };
-        if args.any { wait.any(runs).await } else { wait.all(runs).await }
+        match (args.any, args.tree) {
+            (true, _) => wait.any(runs).await,
+            (false, true) => wait.trees(runs).await,
+            (false, false) => wait.all(runs).await,
+        }
     };
     tokio::select! {
         biased;
@@ -60,6 +64,26 @@ impl Waiting<'_> {
             }
         }
         Ok(first)
+    }
+
+    /// The code of the first run in this order that did not complete; only these are reported, and those below them
+    /// are waited for, also those that are made meanwhile.
+    async fn trees(mut self, runs: Vec<RunView>) -> Answer {
+        for run in &runs {
+            loop {
+                let tree: RunTree =
+                    self.session.call(&Ask::get(&run_path(&run.id, "/tree"))).await?;
+                let mut rows = std::iter::once(&tree.run).chain(tree.below());
+                let Some(live) = rows.rfind(|row| !row.state.has_ended()) else { break };
+                let view: RunView = self.session.call(&Ask::get(&run_path(&live.id, ""))).await?;
+                let rested = self.one(view).await?;
+                if !rested.state.has_ended() {
+                    // It is blocked: only a person lets it go on.
+                    return self.ended(&rested);
+                }
+            }
+        }
+        self.all(runs).await
     }
 
     /// The code of the run that was first to end.
@@ -132,7 +156,8 @@ fn still(view: &RunView, now: jiff::Timestamp) -> String {
         || "no output yet".to_owned(),
         |at| format!("progress {}", time::relative(at, now)),
     );
-    let RunView { id, state, turn, attempt, turns_committed, .. } = view;
+    let RunView { state, turn, attempt, turns_committed, .. } = view;
+    let run = output::called(view);
     let phase = match (&view.phase, turn) {
         (Some(phase), _) => spaced(phase),
         (None, 0) => "not started".to_owned(),
@@ -143,7 +168,7 @@ fn still(view: &RunView, now: jiff::Timestamp) -> String {
         (None, 0) => "none".to_owned(),
         (None, _) => format!("turn {turns_committed} committed"),
     };
-    format!("run {id} is still {state}; phase: {phase}; checkpoint: {checkpoint}; {progress}")
+    format!("{run} is still {state}; phase: {phase}; checkpoint: {checkpoint}; {progress}")
 }
 
 #[cfg(test)]
@@ -155,10 +180,10 @@ mod tests {
     fn who_waited_in_vain_learns_where_the_run_stands() {
         let now = "2026-11-15T12:00:00Z".parse().expect("a time");
         let mut view = sample::running_loop();
-        insta::assert_snapshot!(still(&view, now), @"run k3mx7q9w2r5t is still running; phase: turn 3 attempt 1; checkpoint: turn 2 committed; progress 1m ago");
+        insta::assert_snapshot!(still(&view, now), @"port is still running; phase: turn 3 attempt 1; checkpoint: turn 2 committed; progress 1m ago");
         (view.phase, view.checkpoint, view.last_progress_at) = (None, None, None);
-        insta::assert_snapshot!(still(&view, now), @"run k3mx7q9w2r5t is still running; phase: turn 3 attempt 1; checkpoint: turn 2 committed; no output yet");
+        insta::assert_snapshot!(still(&view, now), @"port is still running; phase: turn 3 attempt 1; checkpoint: turn 2 committed; no output yet");
         (view.turn, view.turns_committed) = (0, 0);
-        insta::assert_snapshot!(still(&view, now), @"run k3mx7q9w2r5t is still running; phase: not started; checkpoint: none; no output yet");
+        insta::assert_snapshot!(still(&view, now), @"port is still running; phase: not started; checkpoint: none; no output yet");
     }
 }

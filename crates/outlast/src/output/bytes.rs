@@ -22,6 +22,12 @@ impl Target {
     }
 }
 
+/// The columns of the terminal that this goes to; `None` if it goes elsewhere.
+pub(crate) fn columns(target: Target) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(target.fd()).ok()?;
+    Some(if size.ws_col == 0 { 80 } else { usize::from(size.ws_col) })
+}
+
 pub(crate) fn write_all(target: Target, mut bytes: &[u8]) -> io::Result<()> {
     let fd = target.fd();
     while !bytes.is_empty() {

@@ -1,15 +1,15 @@
 //! How a problem is told: `outlast: what went wrong`, then `hint:` where there is one.
 
 use outlast_client::problem::Problem;
-use outlast_wire::api::{ErrorBody, ErrorInfo};
+use outlast_wire::api::{ErrorBody, ErrorInfo, FileProblem};
 
-use crate::output;
+use crate::output::{self, lines, time};
 
 /// Who reads the errors of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Errors {
     ForPeople,
-    /// `{"error":{…}}` on standard output.
+    /// `{"error":{…}}`, on standard error as well: what stands on standard output is what was asked for.
     Json,
 }
 
@@ -17,30 +17,58 @@ pub(crate) fn report(problem: &Problem, errors: Errors) {
     let Problem::Told { info, .. } = problem else { return };
     match errors {
         Errors::ForPeople => output::tell(&for_people(info)),
-        // If standard output is gone too, the exit code still says it.
         Errors::Json => {
             // The run is for the commands themselves; scripts are promised the other three keys.
-            let error = ErrorInfo { run: None, ..info.clone() };
-            drop(output::print_json(&ErrorBody { error }));
+            let error = ErrorInfo { run: None, ..(**info).clone() };
+            let json = serde_json::to_string(&ErrorBody { error }).expect("it is plain data");
+            output::tell_exactly(&json);
         }
     }
 }
 
 fn for_people(info: &ErrorInfo) -> String {
-    let ErrorInfo { message, hint, .. } = info;
+    let ErrorInfo { message, hint, problems, .. } = info;
+    if problems.len() > 1 {
+        return of_file(problems);
+    }
     // What is wrong with a file may be several things: the first line says that, the others say which.
-    let lines: Vec<String> = message.trim_end().lines().map(output::printable).collect();
+    let said = |line: &str| output::printable(&time::localised(line));
+    let lines: Vec<String> = message.trim_end().lines().map(said).collect();
     let mut told = format!("outlast: {}", lines.join("\n  "));
     if let Some(hint) = hint {
-        told.push_str(&format!("\nhint: {hint}"));
+        told.push_str(&format!("\n{}", lines::hint(hint)));
     }
     told
 }
 
-/// What is odd and was done anyway.
+/// Everything about a file, each with its own hint, as `check` has it.
+fn of_file(problems: &[FileProblem]) -> String {
+    let mut lines = Vec::new();
+    for problem in problems {
+        let FileProblem { level, file, line, key, message, hint, .. } = problem;
+        let line = line.map_or_else(String::new, |line| format!(":{line}"));
+        let key = key.as_ref().map_or_else(String::new, |key| format!(": {key}"));
+        let said = output::printable(&format!("{file}{line}{key}: {message}"));
+        lines.push(format!("{}: {said}", output::printable(level)));
+        lines.extend(hint.as_ref().map(|hint| lines::hint(hint)));
+    }
+    let errors = problems.iter().filter(|problem| problem.level == "error").count();
+    lines.push(format!("outlast: {}", counted(errors, "problem")));
+    lines.join("\n")
+}
+
+pub(crate) fn counted(many: usize, word: &str) -> String {
+    if many == 1 { format!("1 {word}") } else { format!("{many} {word}s") }
+}
+
+/// What is odd and was done anyway. A second line is its hint, and one that begins with `note:` is no warning.
 pub(crate) fn warn(warnings: &[String]) {
     for warning in warnings {
-        output::tell(&format!("warning: {}", output::printable(warning)));
+        let mut lines = warning.lines();
+        let first = output::printable(&time::localised(lines.next().unwrap_or_default()));
+        let word = if first.starts_with("note: ") { "" } else { "warning: " };
+        output::tell(&format!("{word}{first}"));
+        lines.for_each(|line| output::tell(&output::printable(line)));
     }
 }
 

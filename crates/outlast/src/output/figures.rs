@@ -1,6 +1,6 @@
 //! Numbers with their units.
 
-use outlast_wire::api::Usage;
+use outlast_wire::api::{RunRow, Usage};
 
 use crate::money;
 
@@ -20,6 +20,11 @@ pub(crate) fn count(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
+/// `1 file`, `9 files`: what a snapshot counted.
+pub(crate) fn files(files: u64) -> String {
+    count(usize::try_from(files).unwrap_or(usize::MAX), "file")
+}
+
 /// `950 tokens`, `12k tokens`, `3.4M tokens`.
 pub(crate) fn tokens(count: u64) -> String {
     let unit = if count == 1 { "token" } else { "tokens" };
@@ -35,16 +40,159 @@ pub(crate) fn short(count: u64) -> String {
     }
 }
 
-/// What was spent, in the one unit that says most; nothing if nothing was.
-pub(crate) fn spend(usage: &Usage) -> Option<String> {
-    spent(usage.cost_usd, usage.input_tokens.saturating_add(usage.output_tokens))
+/// What was spent, and how much of that was not reported. Money that no agent reported is never shown as spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Spend {
+    pub(crate) cost_usd: f64,
+    pub(crate) tokens: u64,
+    pub(crate) known: bool,
+    /// The part that is held for attempts that did not report.
+    pub(crate) unreported_usd: f64,
+    pub(crate) unreported_tokens: u64,
+    /// How many attempts did not report, of a run whose agent could.
+    pub(crate) unreported_attempts: u64,
 }
 
-pub(crate) fn spent(cost_usd: f64, count: u64) -> Option<String> {
-    if cost_usd > 0.0 {
-        return Some(money::dollars(cost_usd));
+impl From<&Usage> for Spend {
+    fn from(usage: &Usage) -> Self {
+        Self {
+            cost_usd: usage.cost_usd,
+            tokens: usage.input_tokens.saturating_add(usage.output_tokens),
+            known: usage.known,
+            unreported_usd: usage.unreported_usd,
+            unreported_tokens: usage.unreported_tokens,
+            unreported_attempts: usage.unreported_attempts,
+        }
     }
-    (count > 0).then(|| tokens(count))
+}
+
+impl From<&RunRow> for Spend {
+    fn from(row: &RunRow) -> Self {
+        Self {
+            cost_usd: row.cost_usd,
+            tokens: row.tokens,
+            known: row.known,
+            unreported_usd: row.unreported_usd,
+            unreported_tokens: row.unreported_tokens,
+            unreported_attempts: row.unreported_attempts,
+        }
+    }
+}
+
+impl Spend {
+    /// Both together; a run that reported nothing and has nothing held for it changes no sum.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            cost_usd: self.cost_usd + other.cost_usd,
+            tokens: self.tokens.saturating_add(other.tokens),
+            known: self.known && (other.known || other.is_nothing()),
+            unreported_usd: self.unreported_usd + other.unreported_usd,
+            unreported_tokens: self.unreported_tokens.saturating_add(other.unreported_tokens),
+            unreported_attempts: self.unreported_attempts.saturating_add(other.unreported_attempts),
+        }
+    }
+
+    pub(crate) fn nothing() -> Self {
+        Self { known: true, ..Self::default() }
+    }
+
+    /// True if no figure is there and none was due.
+    fn is_nothing(&self) -> bool {
+        self.cost_usd <= 0.0 && self.tokens == 0 && self.unreported_attempts == 0
+    }
+
+    /// True if an attempt did not report what it used, with or without a ceiling.
+    pub(crate) fn is_unreported(&self) -> bool {
+        let has_figures = self.cost_usd > 0.0 || self.tokens > 0;
+        !self.known && (has_figures || self.unreported_attempts > 0)
+    }
+
+    /// The money for a column: `$0.42`; `≤$5.00?` if some of it was not reported, `≥$0.42` if there may be more.
+    pub(crate) fn money(&self) -> Option<String> {
+        let dollars = (self.cost_usd > 0.0).then(|| money::dollars(self.cost_usd))?;
+        Some(marked(&dollars, self.bound(self.unreported_usd > 0.0)))
+    }
+
+    /// The tokens for a column: `15k`, `≤15k?`, `≥15k`.
+    pub(crate) fn count(&self) -> Option<String> {
+        let count = (self.tokens > 0).then(|| short(self.tokens))?;
+        Some(marked(&count, self.bound(self.unreported_tokens > 0)))
+    }
+
+    /// For a column, in the one unit that says most; `?` for what was due and not reported, nothing if nothing was spent.
+    pub(crate) fn column(&self) -> Option<String> {
+        let tokens = || {
+            let bound = self.bound(self.unreported_tokens > 0);
+            (self.tokens > 0).then(|| marked(&tokens(self.tokens), bound))
+        };
+        let unknown = || (self.unreported_attempts > 0).then(|| "?".to_owned());
+        self.money().or_else(tokens).or_else(unknown)
+    }
+
+    /// In words: `$0.42`; `≤ $5.00, not reported`; `≤ $5.30, $5.00 of it not reported`.
+    pub(crate) fn words(&self) -> Option<String> {
+        let money = (self.cost_usd > 0.0).then(|| money::dollars(self.cost_usd));
+        let is_money_held = self.unreported_usd > 0.0;
+        let money = money.map(|it| if is_money_held { format!("≤ {it}") } else { it });
+        let count = (self.tokens > 0).then(|| tokens(self.tokens));
+        let count = count.map(|it| if self.unreported_tokens > 0 { format!("≤ {it}") } else { it });
+        let figures: Vec<String> = [money, count].into_iter().flatten().collect();
+        if figures.is_empty() {
+            return (self.unreported_attempts > 0).then(|| "spend not reported".to_owned());
+        }
+        Some({
+            let mark = self.mark().map(|mark| format!(", {mark}")).unwrap_or_default();
+            format!("{}{mark}", figures.join(", "))
+        })
+    }
+
+    /// What has to be said beside the figures; nothing if they are known.
+    pub(crate) fn mark(&self) -> Option<String> {
+        // To the millionth, as amounts are counted.
+        let is_money_unreported = self.unreported_usd + 5e-7 >= self.cost_usd;
+        let is_all = is_money_unreported && self.unreported_tokens >= self.tokens;
+        match (self.known, self.unreported_usd > 0.0, self.unreported_tokens > 0) {
+            (true, _, _) => None,
+            _ if is_all => Some("not reported".to_owned()),
+            (false, true, _) => {
+                Some(format!("{} of it not reported", money::dollars(self.unreported_usd)))
+            }
+            (false, false, true) => {
+                Some(format!("{} of it not reported", tokens(self.unreported_tokens)))
+            }
+            (false, false, false) => Some("not all of it reported".to_owned()),
+        }
+    }
+
+    fn bound(&self, is_held: bool) -> Bound {
+        match (self.known, is_held) {
+            (true, _) => Bound::Exact,
+            (false, true) => Bound::AtMost,
+            (false, false) => Bound::AtLeast,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    Exact,
+    AtMost,
+    AtLeast,
+}
+
+fn marked(figure: &str, bound: Bound) -> String {
+    match bound {
+        Bound::Exact => figure.to_owned(),
+        Bound::AtMost => format!("≤{figure}?"),
+        Bound::AtLeast => format!("≥{figure}"),
+    }
+}
+
+/// What was spent, for a line; nothing if nothing was.
+pub(crate) fn spend(usage: &Usage) -> Option<String> {
+    let spend = Spend::from(usage);
+    let has_figures = spend.cost_usd > 0.0 || spend.tokens > 0;
+    if has_figures { spend.column() } else { spend.words() }
 }
 
 /// `2`, or `2.3` for the third attempt at the second turn; `2/20` where there is a most.
@@ -120,12 +268,54 @@ mod tests {
 
     #[test]
     fn spend_is_told_in_one_unit() {
-        let usage = |cost_usd, input_tokens| Usage { cost_usd, input_tokens, ..Usage::default() };
+        let known = true;
+        let usage =
+            |cost_usd, input_tokens| Usage { cost_usd, input_tokens, known, ..Usage::default() };
         assert_eq!(spend(&usage(0.0, 0)), None);
         assert_eq!(spend(&usage(0.0, 1)), Some("1 token".to_owned()));
         assert_eq!(spend(&usage(0.0, 999)), Some("999 tokens".to_owned()));
         assert_eq!(spend(&usage(0.0, 12_345)), Some("12k tokens".to_owned()));
         assert_eq!(spend(&usage(0.0, 3_450_000)), Some("3.4M tokens".to_owned()));
         assert_eq!(spend(&usage(1.25, 3_450_000)), Some("$1.25".to_owned()));
+    }
+
+    #[test]
+    fn money_that_was_not_reported_is_never_shown_as_spent() {
+        let held = |cost_usd, tokens, unreported_usd, unreported_tokens| Spend {
+            cost_usd,
+            tokens,
+            known: false,
+            unreported_usd,
+            unreported_tokens,
+            unreported_attempts: 0,
+        };
+        let shown: Vec<(String, String)> = [
+            held(5.000_001, 0, 5.000_001, 0),
+            held(5.3, 12_345, 5.0, 0),
+            held(0.0, 750_000, 0.0, 250_000),
+            held(0.42, 15_000, 0.0, 0),
+            Spend { known: true, ..held(0.42, 15_000, 0.0, 0) },
+        ]
+        .iter()
+        .map(|it| (it.column().unwrap_or_default(), it.words().unwrap_or_default()))
+        .collect();
+        let expected = [
+            ("≤$5.00?", "≤ $5.00, not reported"),
+            ("≤$5.30?", "≤ $5.30, 12k tokens, $5.00 of it not reported"),
+            ("≤750k tokens?", "≤ 750k tokens, 250k tokens of it not reported"),
+            ("≥$0.42", "$0.42, 15k tokens, not all of it reported"),
+            ("$0.42", "$0.42, 15k tokens"),
+        ];
+        assert_eq!(shown, expected.map(|(column, words)| (column.to_owned(), words.to_owned())));
+        assert_eq!(held(0.0, 0, 0.0, 0).column(), None, "a command that has nothing to report");
+        let silent = Spend { unreported_attempts: 2, ..held(0.0, 0, 0.0, 0) };
+        assert_eq!(
+            (silent.column().as_deref(), silent.words().as_deref()),
+            (Some("?"), Some("spend not reported")),
+            "an agent that could have reported, without a ceiling"
+        );
+        assert!(!Spend::nothing().plus(silent).known);
+        let sum = Spend::nothing().plus(held(0.0, 0, 0.0, 0));
+        assert!(sum.known, "what nothing is known of changes no sum");
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod bytes;
 pub(crate) mod colour;
 pub(crate) mod errors;
 pub(crate) mod figures;
+pub(crate) mod lines;
 pub(crate) mod outcome;
 pub(crate) mod page;
 pub(crate) mod rest;
@@ -13,12 +14,15 @@ pub(crate) mod sample;
 pub(crate) mod state;
 pub(crate) mod table;
 pub(crate) mod time;
+pub(crate) mod waiting;
 
 use outlast_client::problem::Problem;
-use outlast_wire::plain::without_sequences;
+use outlast_wire::api::RunView;
+use outlast_wire::plain::{visible, without_sequences};
 use serde::Serialize;
 
 use bytes::Target;
+use page::quoted;
 
 /// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Problem> {
@@ -34,22 +38,40 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Problem> {
     print_line(&json)
 }
 
-/// Says something on standard error. When even that is gone no reader is left to tell.
+/// Prints a sentence to standard output, within the width of a terminal.
+pub(crate) fn say(text: &str) -> Result<(), Problem> {
+    print_line(&lines::fitting(text, bytes::columns(Target::Stdout)))
+}
+
+/// Says something on standard error, within the width of a terminal. When even that is gone no reader is left to tell.
 pub(crate) fn tell(text: &str) {
+    tell_exactly(&lines::fitting(text, bytes::columns(Target::Stderr)));
+}
+
+/// The same for a line that a program reads, or that has colours.
+pub(crate) fn tell_exactly(text: &str) {
     drop(bytes::write_all(Target::Stderr, format!("{text}\n").as_bytes()));
 }
 
-/// Text from elsewhere, on one line and without anything that a terminal would obey.
-pub(crate) fn printable(text: &str) -> String {
-    if !text.contains(is_obeyed) {
-        return text.to_owned();
-    }
-    text.chars().map(|c| if is_obeyed(c) { '·' } else { c }).collect()
+/// Tells a hint: a command to paste, or what it is for and then the command.
+pub(crate) fn tell_hint(text: &str) {
+    tell(&lines::hint(text));
 }
 
-/// Control characters, and signs that change the order in which others are shown.
-fn is_obeyed(char: char) -> bool {
-    char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Text from elsewhere, on one line and without anything that a terminal would obey or a reader would not see.
+pub(crate) fn printable(text: &str) -> String {
+    visible(text, |_| Some('·'))
+}
+
+/// What a run is called in messages and commands: its name if that name means this run, else its id; quoted where a
+/// shell wants it. The daemon says which; an older one only has the name.
+pub(crate) fn called(view: &RunView) -> String {
+    quoted(handle(view))
+}
+
+/// The same, as it is.
+pub(crate) fn handle(view: &RunView) -> &str {
+    view.called.as_deref().or(view.name.as_deref()).unwrap_or(&view.id)
 }
 
 /// Text of several lines on one, in the same way.
@@ -75,6 +97,14 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_not_printed() {
         assert_eq!(printable("a\x1b[2Jb\nc\u{9b}d — ok"), "a·[2Jb·c·d — ok");
+    }
+
+    #[test]
+    fn what_a_reader_would_not_see_is_shown() {
+        assert_eq!(printable("de\u{200b}ploy\u{2060}ed\u{feff}\u{ad}"), "de·ploy·ed··");
+        assert_eq!(printable("a\u{200d}b \u{202e}c"), "a·b ·c");
+        let joined = "👩\u{200d}🔧 می\u{200c}خواهم";
+        assert_eq!(printable(joined), joined, "a joiner between letters that need it");
     }
 
     #[test]

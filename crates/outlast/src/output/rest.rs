@@ -1,49 +1,80 @@
 //! Runs that rest: what an order to pause does, and what a person can do about a run that rests.
 
 use outlast_wire::api::{AsksView, RunView};
-use outlast_wire::words::{BlockReason, StateName, Wants, Word};
+use outlast_wire::words::{BlockReason, ReasonCode, StateName, Wants, Word};
+
+use crate::output::called;
 
 /// The answer to an order to pause. A turn that has begun is not cut short.
 pub(crate) fn paused(view: &RunView) -> String {
     match view.state.known() {
         Some(StateName::Waiting | StateName::Blocked | StateName::Queued) => {
-            format!("paused {}", view.id)
+            format!("paused {}", called(view))
         }
-        _ => format!("{} pauses after the turn it is at", view.id),
+        _ => format!("{} pauses after its current turn", called(view)),
     }
 }
 
-/// Commands to type, the likeliest first, each with what it is for.
+/// What a person can do next, the likeliest first. Each is a hint: a command to paste, with a line before it where the
+/// command alone does not say what it is for.
 pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
-    let id = &view.id;
+    let run = &called(view);
     if view.paused {
-        return vec![format!("outlast resume {id}  lets it go on")];
+        return vec![format!("outlast resume {run}")];
+    }
+    if view.state == StateName::Exhausted {
+        return vec![after_a_limit(view, run)];
+    }
+    let is_driven = view.agent.kind != "exec";
+    if is_driven && view.reason_code.as_ref().is_some_and(|it| *it == ReasonCode::NeverStarted) {
+        let look = "agents that are installed:\noutlast agents".to_owned();
+        return vec![look, format!("outlast rerun {run}")];
+    }
+    if view.state == StateName::Failed {
+        return vec![format!("outlast rerun {run}")];
     }
     let Some(reason) = blocked_by(view) else {
-        return view.asks.as_ref().map(|asks| while_it_waits(id, asks)).unwrap_or_default();
+        return view.asks.as_ref().map(|asks| while_it_waits(run, asks)).unwrap_or_default();
     };
     match reason.wants() {
-        Wants::Decision => vec![
-            format!("outlast answer {id} --approve  lets it"),
-            format!("outlast answer {id} --deny  does not"),
-        ],
-        Wants::Answer if reason.known() == Some(BlockReason::NeedsInput) => vec![
-            format!("outlast answer {id} TEXT  answers it"),
-            format!("outlast answer {id} --approve  allows what it asks for; --deny does not"),
-        ],
-        Wants::Answer => vec![format!("outlast answer {id} TEXT  answers it")],
-        Wants::Look => after_a_look(id, &reason),
+        Wants::Decision => decide(run),
+        Wants::Answer if reason.known() == Some(BlockReason::NeedsInput) => {
+            [vec![format!("outlast answer {run} 'TEXT'")], decide(run)].concat()
+        }
+        Wants::Answer => {
+            vec![format!("outlast answer {run} 'TEXT'"), format!("outlast stop {run}")]
+        }
+        Wants::Look => after_a_look(view, run, &reason),
     }
+}
+
+fn decide(run: &str) -> Vec<String> {
+    vec![format!("outlast answer {run} --approve"), format!("outlast answer {run} --deny")]
+}
+
+/// What lets a run go on that a limit ended, as its daemon says; what does not go on is done again.
+fn after_a_limit(view: &RunView, run: &str) -> String {
+    let code = view.reason_code.as_ref().and_then(Word::known);
+    match (&view.more_room, code) {
+        (Some(more), _) if is_plain_command(view) => {
+            format!("the command starts again, from its beginning:\noutlast raise {run} {more}")
+        }
+        (Some(more), _) => format!("outlast raise {run} {more}"),
+        (None, Some(ReasonCode::Budget)) => "outlast budgets".to_owned(),
+        (None, _) => format!("outlast rerun {run}"),
+    }
+}
+
+/// A command that runs once: another attempt begins from the start.
+pub(crate) fn is_plain_command(view: &RunView) -> bool {
+    view.workflow.is_none() && view.agent.kind == "exec"
 }
 
 /// What the agent of a running turn waits for.
-fn while_it_waits(id: &str, asks: &AsksView) -> Vec<String> {
+fn while_it_waits(run: &str, asks: &AsksView) -> Vec<String> {
     match asks.tool {
-        Some(_) => vec![
-            format!("outlast answer {id} --approve  lets it"),
-            format!("outlast answer {id} --deny  does not; with a TEXT instead it is told why"),
-        ],
-        None => vec![format!("outlast answer {id} TEXT  answers it")],
+        Some(_) => decide(run),
+        None => vec![format!("outlast answer {run} 'TEXT'")],
     }
 }
 
@@ -53,25 +84,35 @@ pub(crate) fn question(view: &RunView) -> Option<&str> {
     blocked.or_else(|| view.asks.as_ref().and_then(|asks| asks.text.as_deref())).map(str::trim)
 }
 
-/// What lets a run go on that asks no question.
-fn after_a_look(id: &str, reason: &Word<BlockReason>) -> Vec<String> {
+/// What a person can do about a run that asks no question.
+fn after_a_look(view: &RunView, run: &str, reason: &Word<BlockReason>) -> Vec<String> {
+    let resume = |when: &str| format!("{when}:\noutlast resume {run}");
     match reason.known() {
         Some(BlockReason::UnknownCallOutcome) => vec![
-            format!("outlast answer {id} TEXT  tells it what became of the call"),
-            format!("outlast resume {id}  lets it find out by itself"),
+            format!("say what became of the call:\noutlast answer {run} 'TEXT'"),
+            resume("or let the agent find out by itself"),
         ],
         Some(BlockReason::StallRestartsExhausted | BlockReason::NoProgress) => vec![
-            format!("outlast send {id} TEXT  gives it a word on the way"),
-            format!("outlast resume {id}  lets it try again"),
+            format!("give advice for the next turn:\noutlast send {run} 'TEXT'"),
+            resume("then let it try again"),
+        ],
+        Some(BlockReason::DoneCheckFailed) => vec![
+            format!("see which check fails:\noutlast show {run} --turn {}", view.turn),
+            resume("then let it try again"),
         ],
         Some(BlockReason::Recovered) => vec![
-            format!("outlast logs {id}  shows what it did, then outlast resume {id} lets it go on"),
-            format!("outlast stop {id}  ends it"),
+            format!("see what it did:\noutlast logs {run}"),
+            resume("then let it try again"),
+            format!("outlast stop {run}"),
         ],
-        Some(BlockReason::AuthExpired) => {
-            vec![format!("log the agent in again, then outlast resume {id}")]
+        Some(BlockReason::WorkspaceLost) => {
+            vec![resume("after you have put the workspace back where it was")]
         }
-        _ => vec![format!("put right what is wrong, then outlast resume {id}")],
+        Some(BlockReason::AuthExpired) => vec![resume("after you have logged the agent in")],
+        Some(BlockReason::PreflightFailed) => {
+            vec![resume("after you have fixed what the check found")]
+        }
+        _ => vec![resume("after you have fixed the cause")],
     }
 }
 
@@ -96,14 +137,22 @@ mod tests {
             next_steps(&view).join("\n")
         };
         insta::assert_snapshot!(steps("needs_approval"), @r"
-        outlast answer k3mx7q9w2r5t --approve  lets it
-        outlast answer k3mx7q9w2r5t --deny  does not
+        outlast answer port --approve
+        outlast answer port --deny
         ");
-        insta::assert_snapshot!(steps("agent_blocked"), @"outlast answer k3mx7q9w2r5t TEXT  answers it");
-        insta::assert_snapshot!(steps("preflight_failed"), @"put right what is wrong, then outlast resume k3mx7q9w2r5t");
+        insta::assert_snapshot!(steps("agent_blocked"), @r"
+        outlast answer port 'TEXT'
+        outlast stop port
+        ");
+        insta::assert_snapshot!(steps("preflight_failed"), @r"
+        after you have fixed what the check found:
+        outlast resume port
+        ");
         insta::assert_snapshot!(steps("no_progress"), @r"
-        outlast send k3mx7q9w2r5t TEXT  gives it a word on the way
-        outlast resume k3mx7q9w2r5t  lets it try again
+        give advice for the next turn:
+        outlast send port 'TEXT'
+        then let it try again:
+        outlast resume port
         ");
     }
 
@@ -113,8 +162,8 @@ mod tests {
         let (kind, text) = ("permission".to_owned(), Some("Bash: make".to_owned()));
         view.asks = Some(AsksView { seq: 7, turn: 1, kind, tool: Some("Bash".to_owned()), text });
         insta::assert_snapshot!(next_steps(&view).join("\n"), @r"
-        outlast answer k3mx7q9w2r5t --approve  lets it
-        outlast answer k3mx7q9w2r5t --deny  does not; with a TEXT instead it is told why
+        outlast answer port --approve
+        outlast answer port --deny
         ");
         assert_eq!(question(&view), Some("Bash: make"));
     }
@@ -124,6 +173,13 @@ mod tests {
         let mut view = sample::running_loop();
         assert!(next_steps(&view).is_empty());
         view.paused = true;
-        assert_eq!(next_steps(&view), ["outlast resume k3mx7q9w2r5t  lets it go on"]);
+        assert_eq!(next_steps(&view), ["outlast resume port"]);
+    }
+
+    #[test]
+    fn a_run_that_failed_can_be_run_again() {
+        let mut view = sample::running_loop();
+        view.state = StateName::Failed.into();
+        assert_eq!(next_steps(&view), ["outlast rerun port"]);
     }
 }

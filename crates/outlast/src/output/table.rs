@@ -1,4 +1,7 @@
-//! Tables: columns that line up, cut to the width of the terminal.
+//! Tables: columns that line up and fit the terminal.
+//!
+//! On a terminal no row is wider than the window: the last column is cut first, then columns are left out in the order
+//! that the table names, then the rest is cut. Without a terminal nothing is cut or left out.
 
 use std::borrow::Cow;
 
@@ -12,9 +15,12 @@ const GAP: usize = 2;
 pub(crate) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
+    /// The titles of columns that may be left out, the first to go first.
+    droppable: &'static [&'static str],
 }
 
-/// A column and the width below which it is not cut.
+/// A column and the width below which it is cut only when no column is left that may be left out.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     pub(crate) title: &'static str,
     pub(crate) narrowest: usize,
@@ -49,7 +55,12 @@ impl Cell {
 
 impl Table {
     pub(crate) fn new(columns: Vec<Column>) -> Self {
-        Self { columns, rows: Vec::new() }
+        Self { columns, rows: Vec::new(), droppable: &[] }
+    }
+
+    /// Names the columns that may be left out on a narrow terminal, the first to go first.
+    pub(crate) fn dropping(self, droppable: &'static [&'static str]) -> Self {
+        Self { droppable, ..self }
     }
 
     pub(crate) fn push(&mut self, row: Vec<Cell>) {
@@ -68,8 +79,22 @@ impl Table {
         self
     }
 
+    pub(crate) fn titles(&self) -> Vec<&'static str> {
+        self.columns.iter().map(|column| column.title).collect()
+    }
+
+    /// These columns alone, in this order. None of them is left out.
+    pub(crate) fn only(self, titles: &[&str]) -> Self {
+        let place = |title: &&str| self.columns.iter().position(|column| column.title == *title);
+        let places: Vec<usize> = titles.iter().filter_map(place).collect();
+        let pick = |row: &Vec<Cell>| places.iter().map(|place| row[*place].clone()).collect();
+        let rows = self.rows.iter().map(pick).collect();
+        let columns = places.iter().map(|place| self.columns[*place]).collect();
+        Self { columns, rows, droppable: &[] }
+    }
+
     pub(crate) fn render(&self, look: Look) -> String {
-        let widths = fit(&self.columns, self.natural_widths(), look.columns);
+        let widths = self.fit(look.columns);
         let titles: Vec<Cell> =
             self.columns.iter().map(|column| Cell::coloured(column.title, Colour::Bold)).collect();
         let mut text = String::new();
@@ -77,6 +102,53 @@ impl Table {
             push_line(&mut text, row, &widths, look.colours);
         }
         text
+    }
+
+    /// The width of each column; `None` for one that is left out.
+    fn fit(&self, limit: Option<usize>) -> Vec<Option<usize>> {
+        let mut widths: Vec<Option<usize>> = self.natural_widths().into_iter().map(Some).collect();
+        let Some(limit) = limit else { return widths };
+        for title in std::iter::once(None).chain(self.droppable.iter().map(Some)) {
+            let gone = self.columns.iter().position(|column| Some(&column.title) == title);
+            if let Some(index) = gone {
+                widths[index] = None;
+            }
+            if let Some(fitting) = self.narrowed(&widths, limit, |column| column.narrowest) {
+                return fitting;
+            }
+        }
+        // Nothing that may go is left, so the rest is cut; at the very end from the right.
+        let mut last = widths.len();
+        loop {
+            if let Some(fitting) = self.narrowed(&widths, limit, |_| LEAST) {
+                return fitting;
+            }
+            last = last.saturating_sub(1);
+            match widths.iter().flatten().count() {
+                0 | 1 => return widths.iter().map(|width| width.map(|it| it.min(limit))).collect(),
+                _ => widths[last] = None,
+            }
+        }
+    }
+
+    /// Widths that fit: the last column gives way first, as far as it can, then the one before it, and so on.
+    fn narrowed(
+        &self,
+        widths: &[Option<usize>],
+        limit: usize,
+        least: impl Fn(&Column) -> usize,
+    ) -> Option<Vec<Option<usize>>> {
+        let shown = widths.iter().flatten();
+        let taken = shown.clone().sum::<usize>() + GAP * shown.count().saturating_sub(1);
+        let mut too_much = taken.saturating_sub(limit);
+        let mut widths = widths.to_vec();
+        for (column, width) in self.columns.iter().zip(&mut widths).rev() {
+            let Some(width) = width else { continue };
+            let give = too_much.min(width.saturating_sub(least(column)));
+            *width -= give;
+            too_much -= give;
+        }
+        (too_much == 0).then_some(widths)
     }
 
     fn natural_widths(&self) -> Vec<usize> {
@@ -88,28 +160,19 @@ impl Table {
     }
 }
 
-/// The last column gives way first, as far as it can, then the one before it, and so on.
-fn fit(columns: &[Column], mut widths: Vec<usize>, limit: Option<usize>) -> Vec<usize> {
-    let Some(limit) = limit else { return widths };
-    let taken = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-    let mut too_much = taken.saturating_sub(limit);
-    for (column, width) in columns.iter().zip(&mut widths).rev() {
-        let give = too_much.min(width.saturating_sub(column.narrowest));
-        *width -= give;
-        too_much -= give;
-    }
-    widths
-}
+/// In columns of the terminal: less of a cell says nothing.
+const LEAST: usize = 3;
 
-fn push_line(text: &mut String, row: &[Cell], widths: &[usize], colours: bool) {
+fn push_line(text: &mut String, row: &[Cell], widths: &[Option<usize>], colours: bool) {
     let begin = text.len();
     for (cell, width) in row.iter().zip(widths) {
-        let shown = cut(cell, *width);
+        let Some(width) = *width else { continue };
+        let shown = cut(cell, width);
         match (cell.colour, colours) {
             (Colour::Plain, _) | (_, false) => text.push_str(&shown),
             (colour, true) => text.push_str(&colour.paint(&shown, colours)),
         }
-        text.extend(std::iter::repeat_n(' ', width - cell.width.min(*width) + GAP));
+        text.extend(std::iter::repeat_n(' ', width - cell.width.min(width) + GAP));
     }
     let end = begin + text[begin..].trim_end().len();
     text.truncate(end);
@@ -128,8 +191,8 @@ fn cut(cell: &Cell, width: usize) -> Cow<'_, str> {
 
 /// At most `columns` of a line; what is missing shows as `…`.
 pub(crate) fn clipped(text: &str, columns: usize) -> Cow<'_, str> {
-    if width(text) <= columns {
-        return Cow::Borrowed(text);
+    if columns == 0 || width(text) <= columns {
+        return Cow::Borrowed(if columns == 0 { "" } else { text });
     }
     Cow::Owned(shortened(text, columns).0)
 }
@@ -150,6 +213,16 @@ fn shortened(text: &str, columns: usize) -> (String, usize) {
 /// Most of what is listed is plain, and then its width is its length.
 fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.width() }
+}
+
+/// The table on a terminal of this width; no line of it may be wider.
+#[cfg(test)]
+pub(crate) fn fitting(table: &Table, columns: usize) -> String {
+    let text = table.render(Look { columns: Some(columns), colours: false });
+    for line in text.lines() {
+        assert!(width(line) <= columns, "{columns} columns: {line}");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -194,18 +267,51 @@ mod tests {
     #[test]
     fn then_the_others_down_to_their_narrowest() {
         insta::assert_snapshot!(render(Some(20)), @r"
-        ID    NAME    COMMAND
-        k3mx  größe…  sh -c 'ma…
-        9zzz          sleep 5
+        ID    NAME       CO…
+        k3mx  größe-日…  sh…
+        9zzz             sl…
         ");
-        assert_eq!(render(Some(1)), render(Some(20)));
+    }
+
+    #[test]
+    fn columns_that_may_go_are_left_out_before_others_are_cut_further() {
+        let table = table().dropping(&["NAME"]);
+        let render = |columns| table.render(Look { columns: Some(columns), colours: false });
+        insta::assert_snapshot!(render(23), @r"
+        ID    COMMAND
+        k3mx  sh -c 'make -j2 …
+        9zzz  sleep 5
+        ");
+        assert!(render(24).contains("NAME"), "{}", render(24));
+    }
+
+    #[test]
+    fn the_last_resort_is_to_cut_and_then_to_leave_out_from_the_right() {
+        insta::assert_snapshot!(render(Some(15)), @r"
+        ID    NAME  CO…
+        k3mx  grö…  sh…
+        9zzz        sl…
+        ");
+        insta::assert_snapshot!(render(Some(9)), @r"
+        ID    NA…
+        k3mx  gr…
+        9zzz
+        ");
+        insta::assert_snapshot!(render(Some(2)), @r"
+        ID
+        k…
+        9…
+        ");
     }
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        for width in 24..60 {
-            for line in render(Some(width)).lines() {
-                assert!(line.width() <= width, "{width}: {line}");
+        for width in 1..60 {
+            for table in [table(), table().dropping(&["COMMAND", "NAME"])] {
+                let text = table.render(Look { columns: Some(width), colours: false });
+                for line in text.lines() {
+                    assert!(line.width() <= width, "{width}: {line}");
+                }
             }
         }
     }

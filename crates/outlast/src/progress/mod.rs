@@ -1,10 +1,10 @@
 //! What is said about a loop while a person watches it: a line for each change and, on a terminal, a line
 //! at the bottom that says where it stands.
 //!
-//! A single command is watched in silence: its output is all there is to see. Nothing here decides when
-//! the watching is over.
+//! A single command is watched in silence, but for its waits and retries: its output is all there is to see. Nothing
+//! here decides when the watching is over.
 
-mod news;
+pub(crate) mod news;
 mod screen;
 mod status;
 
@@ -23,6 +23,7 @@ use crate::output::bytes::Target;
 use crate::world::{self, World};
 use news::Teller;
 use screen::{Screen, StatusLine};
+use status::Seen;
 
 /// A short command is over before it is worth a connection to hear of its turns.
 const BEFORE_LISTENING: Duration = Duration::from_millis(250);
@@ -66,7 +67,7 @@ pub(crate) struct Progress<'w> {
     speaks: Cell<bool>,
     screen: Screen,
     teller: RefCell<Teller>,
-    view: RefCell<Option<RunView>>,
+    seen: RefCell<Option<Seen>>,
     /// The number of the last event heard, and word of it.
     heard: Cell<u64>,
     news: Notify,
@@ -83,7 +84,7 @@ impl<'w> Progress<'w> {
             speaks: Cell::new(about.kind == Kind::Loop),
             screen: Screen::new(StatusLine::on(world)),
             teller: RefCell::default(),
-            view: RefCell::default(),
+            seen: RefCell::default(),
             heard: Cell::new(about.after),
             news: Notify::new(),
             stale: Notify::new(),
@@ -94,9 +95,9 @@ impl<'w> Progress<'w> {
     pub(crate) fn joined(&self, view: &RunView) {
         let goes_on = exit_status(&view.state, view.reason_code.as_ref()).is_none();
         if self.speaks.get() && goes_on {
-            self.screen.say(&news::standing(view));
+            self.screen.say(&news::standing(view, self.world.now()));
         }
-        *self.view.borrow_mut() = Some(view.clone());
+        self.saw(view.clone());
     }
 
     /// Listens and tells, for as long as it is polled. That the daemon is gone is not told here: the code that
@@ -131,6 +132,8 @@ impl<'w> Progress<'w> {
         let lines = self.teller.borrow_mut().tell(event);
         if self.speaks.get() {
             lines.iter().for_each(|line| self.screen.say(line));
+        } else if news::is_of_a_wait(event) {
+            lines.iter().for_each(|line| self.screen.say(news::without_turn(line)));
         }
         self.heard.set(event.seq);
         self.news.notify_waiters();
@@ -147,10 +150,14 @@ impl<'w> Progress<'w> {
             }
             // What cannot be had now is asked for again at the next event.
             if let Ok(view) = session.call(&Ask::get(&run_path(&self.run, ""))).await {
-                *self.view.borrow_mut() = Some(view);
+                self.saw(view);
             }
         }
         std::future::pending::<()>().await;
+    }
+
+    fn saw(&self, view: RunView) {
+        *self.seen.borrow_mut() = Some(Seen { view, at: self.world.now() });
     }
 
     async fn draw(&self) {
@@ -169,10 +176,10 @@ impl<'w> Progress<'w> {
     }
 
     fn status(&self) -> Option<String> {
-        let view = self.view.borrow();
-        let view = view.as_ref().filter(|_| self.speaks.get())?;
+        let seen = self.seen.borrow();
+        let seen = seen.as_ref().filter(|_| self.speaks.get())?;
         let columns = world::window().map_or(80, |window| usize::from(window.cols));
-        Some(status::line(view, &self.screen.last_line(), self.world.now(), columns))
+        Some(status::line(seen, &self.screen.last_line(), self.world.now(), columns))
     }
 
     /// Prints output of the run.
@@ -183,7 +190,7 @@ impl<'w> Progress<'w> {
     /// Returns once all has been told that led to this view, or when that takes too long. Needs
     /// [`Progress::follow`] to be polled beside it.
     pub(crate) async fn last_words(&self, view: &RunView) {
-        if !self.speaks.get() && view.turns_committed < 2 {
+        if !self.speaks.get() && view.turns_committed < 2 && view.attempt < 2 {
             return;
         }
         let told = async {

@@ -9,8 +9,8 @@ use outlast_wire::words::{StateName, WaitWord};
 use outlast_workflow::duration::short;
 use serde_json::Value;
 
-use crate::output::figures;
 use crate::output::state::spaced;
+use crate::output::{self, figures, waiting};
 
 /// In characters: a summary may be pages.
 const LONGEST: usize = 300;
@@ -24,16 +24,31 @@ pub(super) fn is_of_a_loop(event: &Event) -> bool {
     }
 }
 
+/// True of what is also told of a single command: that it waits, and why.
+pub(super) fn is_of_a_wait(event: &Event) -> bool {
+    event.kind == "StateChanged" && event.text("to") == Some(StateName::Waiting.word())
+}
+
+/// The same line without the turn, of which a single command has one.
+pub(super) fn without_turn(line: &str) -> &str {
+    line.strip_prefix("turn 1 ").unwrap_or(line)
+}
+
 /// Where a run stands that was there before us.
-pub(super) fn standing(view: &RunView) -> String {
-    let phase = view.phase.clone().unwrap_or_else(|| format!("turn {}", view.turn));
+pub(super) fn standing(view: &RunView, now: Timestamp) -> String {
     let checkpoint = view.checkpoint.as_deref().unwrap_or("none yet");
-    format!("{}: {}; last checkpoint: {checkpoint}", view.state, spaced(&phase))
+    let at = match view.state == StateName::Waiting {
+        // The phase of a run that waits is the word of the mechanism, such as `timer` for a budget.
+        true => waiting::why(view, now).or_else(|| view.reason.clone()),
+        false => view.phase.as_deref().map(spaced),
+    };
+    let at = at.unwrap_or_else(|| format!("turn {}", view.turn));
+    format!("{}: {}; last checkpoint: {checkpoint}", view.state, output::printable(&at))
 }
 
 /// Remembers what the next event is the end of.
 #[derive(Debug, Default)]
-pub(super) struct Teller {
+pub(crate) struct Teller {
     /// The last attempt, while nothing has been told about its end.
     ended: Option<Ended>,
     /// What a command of the host is for, by its number.
@@ -55,7 +70,7 @@ impl Ended {
 }
 
 impl Teller {
-    pub(super) fn tell(&mut self, event: &Event) -> Vec<String> {
+    pub(crate) fn tell(&mut self, event: &Event) -> Vec<String> {
         let line = match event.kind.as_str() {
             "TurnStarted" => return self.started(event),
             "AttemptEnded" => {
@@ -103,17 +118,25 @@ impl Teller {
                     }
                     None => words(event, "reason"),
                 };
-                vec![clip(&format!("{how}, again {}", delay(event)))]
+                vec![clip(&format!("{how}, retry {}", delay(event)))]
+            }
+            // `run` has told of a run that waits from the beginning.
+            (Some(StateName::Waiting), _) if event.seq <= 2 && is_for_budget(event) => Vec::new(),
+            (Some(StateName::Waiting), _) if is_for_budget(event) => {
+                let until = event.text("until").map(|_| format!(", goes on {}", delay(event)));
+                let until = until.unwrap_or_default();
+                vec![clip(&format!("waiting: {}{until}", words(event, "reason")))]
+            }
+            (Some(StateName::Waiting), Some(WaitWord::Timer)) => {
+                let at = event.text("until").map(|_| format!(" ({})", delay(event)));
+                let at = at.unwrap_or_default();
+                vec![clip(&format!("waiting: {}{at}", words(event, "reason")))]
             }
             (Some(StateName::Waiting), _) => {
                 let cause = cause.map(|cause| format!(" ({})", spaced(cause))).unwrap_or_default();
                 vec![clip(&format!("waiting{cause}: {}", words(event, "reason")))]
             }
             (Some(StateName::Verifying), _) => vec!["verifying".to_owned()],
-            // Any other end is told by the command that watched, with its exit code.
-            (Some(StateName::Completed), _) => {
-                vec![clip(&format!("completed: {}", words(event, "reason")))]
-            }
             // Why it rests, or what it ended as, is told at the end.
             (Some(StateName::Blocked | StateName::Finishing), _) => {
                 self.ended.take().and_then(Ended::badly).into_iter().collect()
@@ -172,9 +195,15 @@ fn committed(event: &Event) -> String {
     let turn = event.number("turn").unwrap_or(0);
     let nested = || event.get("response")?.get("summary")?.as_str();
     match event.text("summary").or_else(nested).map(str::trim) {
+        // What it asks is told at the end.
+        _ if event.text("status") == Some("blocked") => format!("turn {turn} blocked"),
         Some(summary) if !summary.is_empty() => format!("turn {turn} committed: {summary}"),
         _ => format!("turn {turn} committed ({})", words(event, "status")),
     }
+}
+
+fn is_for_budget(event: &Event) -> bool {
+    event.text("reason_code") == Some("budget")
 }
 
 /// From the event's own times, so that it is the same whenever it is told.
@@ -261,7 +290,7 @@ mod tests {
         turn 1 started
         turn 1 committed: the parser is there
         turn 2 started
-        turn 2 attempt 1 stalled, again in 10s
+        turn 2 attempt 1 stalled, retry in 10s
         turn 2 attempt 2 started
         turn 2 attempt 2 was killed by SIGKILL
         turn 2 attempt 3 started
@@ -289,7 +318,26 @@ mod tests {
         insta::assert_snapshot!(told(&[
             r#""kind":"AttemptEnded","turn":4,"attempt":1,"outcome":"exited","code":0"#,
             r#""kind":"StateChanged","from":"running","to":"waiting","reason":"the response is not JSON","reason_code":"bad_response","cause":"backoff""#,
-        ]), @"turn 4 attempt 1: the response is not JSON, again soon");
+        ]), @"turn 4 attempt 1: the response is not JSON, retry soon");
+    }
+
+    #[test]
+    fn a_wait_for_another_run_or_a_time_is_not_called_a_timer() {
+        insta::assert_snapshot!(told(&[
+            r#""kind":"RunCreated","spec":{}"#,
+            r#""kind":"StateChanged","from":"queued","to":"waiting","reason":"starts after run a2","reason_code":"after","cause":"timer""#,
+            r#""kind":"StateChanged","from":"queued","to":"waiting","reason":"starts at the time it was given","reason_code":"timer","cause":"timer","until":"2026-11-15T13:00:00Z""#,
+        ]), @r"
+        waiting: starts after run a2
+        waiting: starts at the time it was given (in 1h)
+        ");
+        let mut view = crate::output::sample::running_loop();
+        view.state = StateName::Waiting.into();
+        view.phase = Some("timer".to_owned());
+        view.reason = Some("starts after run a2".to_owned());
+        view.checkpoint = Some("created".to_owned());
+        let now = "2026-11-15T12:00:00Z".parse().expect("a time");
+        assert_eq!(standing(&view, now), "waiting: starts after run a2; last checkpoint: created");
     }
 
     #[test]

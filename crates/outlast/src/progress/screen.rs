@@ -9,8 +9,9 @@ use std::io::IsTerminal;
 use outlast_client::problem::Problem;
 use tokio::sync::{Mutex, Notify};
 
-use crate::output::bytes::{Target, stream, write_all};
+use crate::output::bytes::{Target, columns, stream, write_all};
 use crate::output::colour::Colour;
+use crate::output::lines::fitting;
 use crate::output::{last_line, printable};
 use crate::world::World;
 
@@ -121,7 +122,9 @@ impl Screen {
         if self.is_mid_line.take() {
             text.push('\n');
         }
+        let columns = columns(Target::Stderr);
         for line in lines {
+            let line = fitting(&line, columns);
             text.push_str(&Colour::Dim.paint(&line, self.has_status_line()));
             text.push('\n');
         }

@@ -8,6 +8,9 @@ use crate::world::World;
 /// How the daemon is run by a service manager.
 pub(super) const ARGS: [&str; 3] = ["daemon", "run", "--wait"];
 
+/// How the page is.
+pub(super) const PAGE_ARGS: [&str; 2] = ["web", "--no-link"];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Description {
     /// This program, by a name that stays good.

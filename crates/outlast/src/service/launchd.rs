@@ -84,7 +84,7 @@ pub(super) async fn look(
     match print(service, status).await? {
         Some(printed) => printed.must_be_read(service),
         None => Err(Shortfall::new(format!("launchd does not know {LABEL}"))
-            .hint("outlast daemon install, in a session at the screen")),
+            .hint("in a session at the screen:\noutlast daemon install")),
     }
 }
 
@@ -189,7 +189,7 @@ async fn await_start(
                 .filter(|here| printed.is_running() && here.mode == Some(Mode::Foreground));
             if let Some(pid) = by_hand.and_then(|here| here.pid) {
                 status.hints.push(format!(
-                    "the service waits for the daemon that was started by hand, pid {pid}; outlast daemon stop hands over to it"
+                    "the service waits for the daemon that was started by hand, pid {pid}; end that one with ctrl-c or kill -INT {pid}, and the service takes over"
                 ));
                 return Ok(());
             }
@@ -200,7 +200,7 @@ async fn await_start(
             return Err(Shortfall::new(format!(
                 "launchd has {LABEL} as {state}, and its daemon does not answer"
             ))
-            .hint(format!("launchctl print {} says more", target())));
+            .hint(format!("launchctl print {}", target())));
         }
         sleep(PAUSE).await;
     }

@@ -6,6 +6,7 @@
 mod description;
 mod file;
 mod launchd;
+mod page;
 mod plist;
 mod systemd;
 mod tool;
@@ -24,7 +25,7 @@ use crate::world::World;
 use description::Description;
 
 /// The manual way, which is said whenever the other did not work.
-pub(crate) const FALLBACK: &str = "outlast daemon start starts it by hand; while runs live, their shims bring it back after a crash";
+pub(crate) const FALLBACK: &str = "start it by hand; while runs live, their shims bring it back after a crash:\noutlast daemon start";
 
 const START_WITHIN: Duration = Duration::from_secs(10);
 const LOOKS: u32 = 50;
@@ -34,6 +35,14 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 pub(crate) enum Manager {
     Systemd,
     Launchd,
+}
+
+/// What is installed beside the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum With {
+    Nothing,
+    /// The page, as a service of its own.
+    Page,
 }
 
 /// Whether the service is to outlive the last log-out.
@@ -82,9 +91,10 @@ pub(crate) async fn install(
     world: &World,
     named: Option<Manager>,
     linger: Linger,
+    with: With,
 ) -> ServiceStatus {
     let mut status = ServiceStatus::default();
-    if let Err(shortfall) = try_install(world, named, linger, &mut status).await {
+    if let Err(shortfall) = try_install(world, named, (linger, with), &mut status).await {
         note(&mut status, shortfall);
     }
     if !status.installed {
@@ -155,11 +165,16 @@ async fn appears(world: &World) -> bool {
     false
 }
 
-pub(crate) fn preview(world: &World, named: Option<Manager>) -> Result<Preview, Problem> {
-    let service = Service::of(world, named).map_err(|shortfall| {
+pub(crate) fn preview(
+    world: &World,
+    named: Option<Manager>,
+    with: With,
+) -> Result<Preview, Problem> {
+    let refused = |shortfall: Shortfall| {
         let problem = Problem::refusal("no_service", shortfall.problem);
         shortfall.hint.into_iter().fold(problem, Problem::hint)
-    })?;
+    };
+    let service = Service::of(world, named).map_err(refused)?;
     let Service { file, text, .. } = &service;
     let is_same = matches!(file::read(file), Ok(Some(known)) if known == *text);
     let write = format!("{} {}", if is_same { "keep" } else { "write" }, file.display());
@@ -167,22 +182,37 @@ pub(crate) fn preview(world: &World, named: Option<Manager>) -> Result<Preview, 
         Manager::Systemd => systemd::STEPS.map(str::to_owned).to_vec(),
         Manager::Launchd => launchd::steps(&service),
     };
-    let steps = std::iter::once(write).chain(asked).collect();
-    Ok(Preview { file: file.clone(), text: text.clone(), steps })
+    let mut steps: Vec<String> = std::iter::once(write).chain(asked).collect();
+    let mut text = text.clone();
+    if with == With::Page {
+        let (page, more) = page::described(&service).map_err(refused)?;
+        steps.push(format!("write {}", page.display()));
+        steps.extend(page::STEPS.map(str::to_owned));
+        text = format!("{text}\n{more}");
+    }
+    Ok(Preview { file: file.clone(), text, steps })
 }
 
 async fn try_install(
     world: &World,
     named: Option<Manager>,
-    linger: Linger,
+    (linger, with): (Linger, With),
     status: &mut ServiceStatus,
 ) -> Result<(), Shortfall> {
     let service = Service::of(world, named)?;
     service.begin(status);
     service.must_have_tool()?;
+    if with == With::Page {
+        // What cannot be had is said before anything is written.
+        page::described(&service)?;
+    }
     match service.manager {
         Manager::Systemd => systemd::install(&service, linger, status).await,
         Manager::Launchd => launchd::install(&service, status).await,
+    }?;
+    match with {
+        With::Page => page::install(&service, status).await,
+        With::Nothing => Ok(()),
     }
 }
 
@@ -193,6 +223,7 @@ async fn try_uninstall(
 ) -> Result<(), Shortfall> {
     let service = Service::of(world, named)?;
     service.begin(status);
+    page::uninstall(&service, status).await?;
     match service.manager {
         Manager::Systemd => systemd::uninstall(&service, status).await,
         Manager::Launchd => launchd::uninstall(&service, status).await,

@@ -161,8 +161,12 @@ impl Shown {
         let (state, from) = (value("LoadState"), value("FragmentPath"));
         let from = if from.is_empty() { "no file".to_owned() } else { from };
         let file = service.file.display();
-        Err(Shortfall::new(format!("systemd has not read {file}: it has {UNIT} as {state:?} from {from}"))
-            .hint("does the user manager have another XDG_CONFIG_HOME? see systemctl --user show-environment"))
+        Err(Shortfall::new(format!(
+            "systemd has not read {file}: it has {UNIT} as {state:?} from {from}"
+        ))
+        .hint(
+            "the user manager may have another XDG_CONFIG_HOME:\nsystemctl --user show-environment",
+        ))
     }
 
     fn must_be_enabled(&self) -> Result<(), Shortfall> {
@@ -245,7 +249,7 @@ async fn await_start(
         let by_hand = here.as_ref().filter(|here| !is_idle && here.mode == Some(Mode::Foreground));
         if let Some(pid) = by_hand.and_then(|here| here.pid) {
             status.hints.push(format!(
-                "the service waits for the daemon that was started by hand, pid {pid}; outlast daemon stop hands over to it"
+                "the service waits for the daemon that was started by hand, pid {pid}; end that one with ctrl-c or kill -INT {pid}, and the service takes over"
             ));
             return Ok(());
         }
@@ -259,7 +263,7 @@ async fn await_start(
                 None => format!("systemd has {UNIT} as {state}, and no daemon answers"),
             };
             return Err(Shortfall::new(problem)
-                .hint("journalctl --user -u outlast.service and outlast daemon logs say why"));
+                .hint("read why:\njournalctl --user -u outlast.service\noutlast daemon logs"));
         }
         sleep(PAUSE).await;
     }

@@ -3,23 +3,13 @@
 //! The daemon is one process of many: stopping it, or running out of memory beside it, must not end the runs.
 
 use super::Shortfall;
-use super::description::{ARGS, Description};
+use super::description::{ARGS, Description, PAGE_ARGS};
 use super::file::MARK;
 
 pub(super) fn render(description: &Description) -> Result<String, Shortfall> {
-    let exe = &description.exe;
-    if exe.contains(['"', '\'', '\\']) {
-        return Err(Shortfall::new(format!(
-            "systemd takes no program with a quote or a backslash in its path: {exe}"
-        ))
-        .hint("put outlast somewhere else, then install it from there"));
-    }
-    let environment: String = description
-        .env
-        .iter()
-        .map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"))))
-        .collect();
-    let exec = exec_start(exe);
+    let exe = fit(description)?;
+    let environment = environment(description);
+    let exec = exec_start(exe, &ARGS);
     // Why each is as it is stands in docs/service.md.
     Ok(format!(
         "\
@@ -52,11 +42,55 @@ WantedBy=default.target
     ))
 }
 
+/// The page: it may end at any time, and comes back after a crash.
+pub(super) fn page(description: &Description) -> Result<String, Shortfall> {
+    let exe = fit(description)?;
+    let environment = environment(description);
+    let exec = exec_start(exe, &PAGE_ARGS);
+    Ok(format!(
+        "\
+# {MARK}; `outlast daemon uninstall` removes it.
+# Settings of your own belong in a drop-in: systemctl --user edit outlast-web.service
+
+[Unit]
+Description=Outlast, the page
+After=outlast.service
+
+[Service]
+ExecStart={exec}
+{environment}Restart=on-failure
+RestartSec=5s
+
+[Install]
+WantedBy=default.target
+"
+    ))
+}
+
+/// The program, if systemd takes it.
+fn fit(description: &Description) -> Result<&str, Shortfall> {
+    let exe = &description.exe;
+    if exe.contains(['"', '\'', '\\']) {
+        return Err(Shortfall::new(format!(
+            "systemd takes no program with a quote or a backslash in its path: {exe}"
+        ))
+        .hint("put outlast somewhere else, then install it from there"));
+    }
+    Ok(exe)
+}
+
+fn environment(description: &Description) -> String {
+    let line = |(name, value): &(&str, String)| {
+        format!("Environment={}\n", quoted(&format!("{name}={value}")))
+    };
+    description.env.iter().map(line).collect()
+}
+
 /// A program's own path is never searched for variables, so a dollar in it is not doubled; the colon keeps its
 /// first argument as it is too.
-fn exec_start(exe: &str) -> String {
+fn exec_start(exe: &str, args: &[&str]) -> String {
     let as_it_is = if exe.contains('$') { ":" } else { "" };
-    format!("{as_it_is}{} {}", quoted(exe), ARGS.join(" "))
+    format!("{as_it_is}{} {}", quoted(exe), args.join(" "))
 }
 
 /// Text as systemd reads it back: within quotes a backslash and a quote are escaped, and a percent sign would
@@ -76,8 +110,11 @@ mod tests {
             quoted(r#"PATH=/a b:/c%d:/e\f:/g"h:/$i"#),
             r#""PATH=/a b:/c%%d:/e\\f:/g\"h:/$i""#
         );
-        assert_eq!(exec_start("/opt/o 1/outlast"), r#""/opt/o 1/outlast" daemon run --wait"#);
-        assert_eq!(exec_start("/opt/$o/outlast"), r#":"/opt/$o/outlast" daemon run --wait"#);
+        assert_eq!(
+            exec_start("/opt/o 1/outlast", &ARGS),
+            r#""/opt/o 1/outlast" daemon run --wait"#
+        );
+        assert_eq!(exec_start("/opt/$o/outlast", &ARGS), r#":"/opt/$o/outlast" daemon run --wait"#);
     }
 
     #[test]

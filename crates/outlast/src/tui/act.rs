@@ -8,7 +8,7 @@ use outlast_wire::api::{Answer, AnswerRun, OrderRun, RunView, SendMessage, Sent,
 
 use super::model::{Event, Order, What};
 use super::words;
-use crate::output::rest;
+use crate::output::{called, rest};
 use crate::world::World;
 
 /// Gives the order, and says what came of it.
@@ -32,19 +32,21 @@ async fn give(world: &World, Order { run, what }: Order) -> Result<String, Probl
     let path = |verb: &str| run_path(&run, verb);
     Ok(match what {
         What::Stop => {
-            stop(&mut session, &run, StopRun { now: false, id: Some(run_id::new()?) }).await?
+            stop(&mut session, &run, StopRun { now: false, id: Some(run_id::new()?), tree: false })
+                .await?
         }
         What::StopNow => {
-            stop(&mut session, &run, StopRun { now: true, id: Some(run_id::new()?) }).await?
+            stop(&mut session, &run, StopRun { now: true, id: Some(run_id::new()?), tree: false })
+                .await?
         }
         What::Pause => {
-            let order = OrderRun { id: Some(run_id::new()?), seq: None };
+            let order = OrderRun { id: Some(run_id::new()?), seq: None, tree: false };
             rest::paused(&session.call(&Ask::post(&path("/pause"), &order)).await?)
         }
         What::Resume { seq } => {
-            let order = OrderRun { id: Some(run_id::new()?), seq };
+            let order = OrderRun { id: Some(run_id::new()?), seq, tree: false };
             let view: RunView = session.call(&Ask::post(&path("/resume"), &order)).await?;
-            format!("{} goes on", view.id)
+            format!("resumed {}", called(&view))
         }
         What::Answer { answer, seq } => {
             let said = match &answer {
@@ -54,12 +56,12 @@ async fn give(world: &World, Order { run, what }: Order) -> Result<String, Probl
             };
             let answer = AnswerRun { id: Some(run_id::new()?), seq, answer };
             let view: RunView = session.call(&Ask::post(&path("/answer"), &answer)).await?;
-            format!("{said} {}", view.id)
+            format!("{said} {}", called(&view))
         }
         What::Send(text) => {
             let message = SendMessage { id: Some(run_id::new()?), text, from: None };
             let _sent: Sent = session.call(&Ask::post(&path("/messages"), &message)).await?;
-            format!("sent to {run}; its next turn gets it")
+            format!("sent to {run} for its next turn")
         }
     })
 }
@@ -67,9 +69,10 @@ async fn give(world: &World, Order { run, what }: Order) -> Result<String, Probl
 /// Returns when the order is durable; the list shows when it has been carried out.
 async fn stop(session: &mut Session<'_>, run: &str, order: StopRun) -> Result<String, Problem> {
     let view: RunView = session.call(&Ask::post(&run_path(run, "/stop"), &order)).await?;
+    let run = called(&view);
     Ok(match view.state.has_ended() {
-        true if view.survivors.is_empty() => format!("{run} has ended: {}", view.state),
-        true => format!("stopping what {run} left behind"),
+        true if view.survivors.is_empty() => format!("{run} has already ended: {}", view.state),
+        true => format!("killing the leftover processes of {run}"),
         false => format!("stopping {run}"),
     })
 }

@@ -25,8 +25,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<sse::Stream, Proble
     match session.open(&ask).await {
         Ok(reply) => Ok(sse::Stream::new(reply)),
         Err(problem) if problem.is(Code::UnknownPath) => {
-            Err(problem
-                .hint("the daemon is older than this outlast; outlast daemon stop, and again"))
+            Err(problem.hint("the daemon is older than this outlast:\noutlast daemon restart"))
         }
         Err(problem) => Err(problem),
     }

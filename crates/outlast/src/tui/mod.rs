@@ -34,7 +34,7 @@ use self::view::Theme;
 use crate::Answer;
 use crate::output::bytes::{self, Target};
 use crate::output::tell;
-use crate::signals::{self, Detach};
+use crate::signals::{self, Detach, How};
 use crate::world::{self, World};
 use outlast_client::problem::{DETACHED, Problem};
 use outlast_client::session::Session;
@@ -281,9 +281,13 @@ impl<'w> Top<'w> {
             matches!(status, Ok(Ok(status)) if status.code() == Some(DETACHED.into()));
         if !is_detached {
             tell("outlast: press enter to go back to top");
+            // The keys that leave a run lead back to the list here, as they do from a run that goes on.
             tokio::select! {
                 _typed = self.input.next() => {}
-                () = self.detach.asked() => return Ok(Some(DETACHED)),
+                how = self.detach.asked_how() => match how {
+                    How::ByKeys => {}
+                    How::ForGood => return Ok(Some(DETACHED)),
+                },
             }
         }
         self.come_back()?;

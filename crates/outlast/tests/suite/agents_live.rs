@@ -34,7 +34,7 @@ fn an_agent_that_asks_waits_is_told_of_and_is_answered_from_any_shell_over_a_cra
     assert_eq!(str_of(&told[0], "type"), "run.asked");
     assert!(str_of(&told[0]["data"], "summary").contains("Bash: make"), "{}", told[0]);
     let shown = home.ok(&["show", &id]);
-    assert!(shown.contains("question") && shown.contains("--approve"), "{shown}");
+    assert!(shown.contains("asks  ") && shown.contains("--approve"), "{shown}");
     let logs = home.ok(&["logs", &id]);
     assert!(logs.contains(&format!("outlast answer {id} --approve")), "{logs}");
     let pid = home.pid(&id);
@@ -115,8 +115,14 @@ fn after_its_patience_the_process_is_ended_and_the_answer_is_for_the_next() {
 #[test]
 fn a_question_that_no_person_answers_in_time_is_refused_if_the_run_says_so() {
     let home = Home::new();
-    let agent = Scripted::new(&home, &["result(ask('make'))"]);
+    let agent = Scripted::new(&home, &["said = ask('make'); hear(); result(said)"]);
     let id = agent.start("approvals: {timeout: 300ms}");
+    until("the question is refused", || {
+        home.events(&id).iter().any(|event| event["kind"] == "QuestionWithdrawn").then_some(())
+    });
+    let run = home.show(&id);
+    assert!(run["asks"].is_null() && run["health"] != "waiting_human", "{run}");
+    home.ok(&["send", &id, "go"]);
     rests(&home, &id, "completed", "done");
     assert_eq!(str_of(&home.show(&id), "summary"), "deny");
     assert_eq!(agent.processes().len(), 1);
@@ -285,4 +291,25 @@ fn money_that_was_heard_of_before_a_turn_was_cut_off_is_charged_and_its_ceiling_
         (Some(1.1), &false.into()),
         "{usage}"
     );
+}
+
+#[test]
+fn a_question_that_the_agent_takes_back_is_open_no_longer() {
+    let home = Home::new();
+    let script = "
+out(type='control_request', request_id='q', request={'subtype': 'can_use_tool', 'tool_name': 'Bash',
+    'input': {'command': 'make'}, 'tool_use_id': 't'})
+while not os.path.exists('go'): time.sleep(0.02)
+out(type='control_cancel_request', request_id='q')
+hear(); result('without it')";
+    let agent = Scripted::new(&home, &[script]);
+    let id = agent.start("");
+    until_asked(&home, &id);
+    let workspace = crate::loops::workspace(&home);
+    fs::write(workspace.join("go"), "").expect("the scratch directory is ours");
+    until("the question is gone", || home.show(&id)["asks"].is_null().then_some(()));
+    let said = home.fails(2, &["answer", &id, "--approve"]);
+    assert!(said.contains("asks nothing"), "{said}");
+    home.ok(&["send", &id, "go"]);
+    rests(&home, &id, "completed", "done");
 }

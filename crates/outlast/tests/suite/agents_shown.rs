@@ -82,7 +82,9 @@ fn the_tool_that_runs_the_context_and_the_spend_are_shown_while_they_are_so() {
     after.open();
     rests(&home, &id, "completed", "done");
     let ended = agent(&home, &id);
-    assert_eq!(ended, json!({"kind": "claude", "command": ended["command"]}), "nothing is at work");
+    let nothing = |key: &&str| ended[*key].is_null() || ended[*key] == 0;
+    let at_work = ["tool", "tools", "background", "context", "retrying", "limit", "asks"];
+    assert!(at_work.iter().all(nothing), "nothing is at work: {ended}");
     assert!(row(&home, &id)["agent"].is_null());
 }
 
@@ -393,6 +395,29 @@ fn flags_for_an_agent_are_refused_for_a_command() {
     }
     home.fails(2, &["run", "-d", "--agent", "claude", "--approvals", "maybe", "--task", "x"]);
     assert!(home.json(&["ps", "-a", "--json"]).as_array().is_some_and(Vec::is_empty));
+}
+
+/// Five tries of `bad_response` came of it once.
+#[test]
+fn an_agent_that_is_not_installed_fails_at_once_and_says_so() {
+    let home = Home::new();
+    let bin = home.scratch().join("bin");
+    fs::create_dir(&bin).expect("the scratch directory is ours");
+    let args = ["run", "--name", "lp", "--agent", "claude", "--retry", "4", "--max-cost", "1"];
+    let mut command = home.outlast(&[&args[..], &["--task", "do it"]].concat());
+    let output = command.env("PATH", &bin).output().expect("it starts");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("outlast: claude: command not found\n"), "{said}");
+    assert!(said.contains("outlast agents\n"), "{said}");
+    let shown = home.show("lp");
+    assert_eq!(
+        (str_of(&shown, "state"), str_of(&shown, "reason_code")),
+        ("failed", "never_started")
+    );
+    assert_eq!((&shown["attempt"], &shown["usage"]["known"]), (&1.into(), &true.into()));
+    let page = home.ok(&["show", "lp"]);
+    assert!(page.contains("outlast rerun lp"), "{page}");
 }
 
 #[test]

@@ -222,7 +222,7 @@ fn a_signal_to_whoever_watches_detaches_and_the_run_goes_on() {
         assert_eq!(client.client.code(), 130, "{signal}: {said}");
         let run = home.show(&name);
         assert_eq!(str_of(&run, "state"), "running", "{signal}");
-        assert!(said.contains(&format!("outlast attach {}", str_of(&run, "id"))), "{said}");
+        assert!(said.contains(&format!("outlast attach {name}\n")), "{said}");
         gate.open();
         assert_eq!(home.wait(&name), 1);
         assert_eq!(home.show(&name)["exit"], serde_json::json!({"code": 7}));

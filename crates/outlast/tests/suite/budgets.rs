@@ -13,7 +13,7 @@ use crate::stalls::{says, start};
 const DAY_MS: i64 = 86_400_000;
 
 /// What an agent says that has used up so much.
-fn uses(status: &str, tokens: u64, cost_usd: f64) -> String {
+pub(crate) fn uses(status: &str, tokens: u64, cost_usd: f64) -> String {
     format!(
         r#"echo '{{"status":"{status}","usage":{{"input_tokens":{tokens},"output_tokens":0,"cost_usd":{cost_usd}}}}}' > "$OUTLAST_RESPONSE_FILE""#
     )
@@ -69,7 +69,7 @@ fn an_agent_that_says_what_it_uses_is_ended_in_the_middle_of_its_turn() {
 }
 
 /// How far off noon (UTC) is, so that no midnight comes in between.
-fn to_noon_ms() -> i64 {
+pub(crate) fn to_noon_ms() -> i64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
     let now_ms = i64::try_from(since_epoch.as_millis()).expect("it is before the year 292 million");
     (DAY_MS / 2 - now_ms).rem_euclid(DAY_MS)
@@ -81,14 +81,14 @@ fn a_day_whose_money_is_spent_is_waited_out_also_by_the_next_daemon() {
     let home = &clock.home;
     let noon = to_noon_ms();
     clock.set(noon);
-    configure(home, "[budgets.day]\nmax_cost_usd = 0.5\n");
+    configure(home, "[budgets]\ntz = \"UTC\"\n[budgets.day]\nmax_cost_usd = 0.5\n");
     let id = start(home, &a_loop(&two_turns(10, 0.6), "max_attempts: 1"));
     let waiting = is_at(home, &id, "waiting", "budget");
     assert_eq!(str_of(&waiting, "phase"), "timer");
     assert!(str_of(&waiting, "wake_at").ends_with("T00:00:00.000Z"), "{waiting}");
     assert_eq!(is_doing(home, &id, "near_limit"), "the budget day is spent");
     assert_eq!(home.count(&id, "LimitNeared"), 1);
-    let late = home.start("true");
+    let late = start(home, &a_loop(&says("done"), "max_attempts: 1"));
     is_at(home, &late, "waiting", "budget");
     restart(home);
     let still = home.show(&id);
@@ -153,7 +153,7 @@ fn a_budget_that_is_raised_lets_go_on_who_waits_for_it() {
 fn without_budgets_there_is_nothing_to_list_and_nothing_in_the_way() {
     let home = Home::new();
     assert_eq!(home.json(&["budgets", "--json"]), json!([]));
-    assert!(home.ok(&["budgets"]).contains("there are no budgets"));
+    assert!(home.ok(&["budgets"]).contains("no budgets set"));
     let id = start(&home, &a_loop(&two_turns(1_000_000, 900.0), "max_attempts: 1"));
     assert_eq!(home.wait(&id), 0);
 }
@@ -192,8 +192,10 @@ fn pause_all_holds_through_the_death_of_the_daemon_until_it_is_taken_back() {
     assert_eq!(home.show(&going)["turns_committed"], 1, "what runs goes on to its end");
     let refused = home.fails(2, &["resume", &going]);
     assert!(refused.contains("resume --all"), "{refused}");
-    home.ok(&["resume", "--all"]);
-    home.ok(&["resume", "--all"]);
+    assert_eq!(home.ok(&["resume", "--all"]), "resumed all");
+    // It said that what was paused goes on, with nothing paused.
+    let said = home.ok(&["resume", "--all"]);
+    assert_eq!(said, "nothing to resume: pause --all is not in effect");
     assert_eq!(home.wait(&new), 0);
     until("the second turn runs", || (home.show(&going)["turn"] == 2).then_some(()));
     assert_eq!(home.show(&mine)["reason_code"], "paused", "a person paused this one");

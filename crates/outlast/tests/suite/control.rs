@@ -250,10 +250,10 @@ fn orders_that_make_no_sense_are_refused_with_a_hint() {
     let asks = begin(&home, "say done x", "output: {require_approval_before_emit: true}");
     becomes(&home, &asks, "blocked", "needs_approval");
     for (code, hint, args) in [
-        ("has_ended", "outlast run", vec!["send", &over, "x"]),
-        ("has_ended", "outlast run", vec!["answer", &over, "x"]),
-        ("has_ended", "outlast run", vec!["pause", &over]),
-        ("has_ended", "outlast run", vec!["resume", &over]),
+        ("has_ended", "outlast rerun", vec!["send", &over, "x"]),
+        ("has_ended", "outlast rerun", vec!["answer", &over, "x"]),
+        ("has_ended", "outlast rerun", vec!["pause", &over]),
+        ("has_ended", "outlast rerun", vec!["resume", &over]),
         ("not_blocked", "outlast send", vec!["answer", &waits, "x"]),
         ("not_blocked", "outlast send", vec!["answer", &waits, "--approve"]),
         ("not_paused", "nothing to resume", vec!["resume", &waits]),

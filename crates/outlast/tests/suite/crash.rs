@@ -258,7 +258,7 @@ fn an_end_seen_before_a_reboot_is_still_the_end() {
 #[test]
 fn a_turn_timeout_outlives_its_shim() {
     let home = Home::new();
-    let id = home.ok(&["run", "-d", "--turn-timeout", "1s", "--", "sleep", "600"]);
+    let id = home.ok(&["run", "-d", "--turn-timeout", "4s", "--", "sleep", "600"]);
     let pid = home.pid(&id);
     kill(home.shim_pid(&id), "KILL");
     assert_eq!(home.wait(&id), 4);

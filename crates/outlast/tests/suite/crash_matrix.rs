@@ -12,6 +12,8 @@ use crate::harness::{Home, is_alive, kill, lines, str_of, text, until};
 
 /// Every crash point there is. `cargo xtask tidy` holds this list to the source.
 const HOOKS: &[&str] = &[
+    "client.call-begun",
+    "client.call-made",
     "daemon.adopted",
     "daemon.after-append",
     "daemon.attempt-spec",
@@ -24,15 +26,19 @@ const HOOKS: &[&str] = &[
     "daemon.ending-seen",
     "daemon.epoch-taken",
     "daemon.finished",
+    "daemon.fork-pinned",
     "daemon.lines-matched",
     "daemon.listening",
     "daemon.lock-taken",
+    "daemon.merge-made",
+    "daemon.merge-moved",
     "daemon.notice-before-send",
     "daemon.notice-marked",
     "daemon.notice-sent",
     "daemon.parent-told",
     "daemon.occurrence-kept",
     "daemon.occurrence-made",
+    "daemon.raise-env",
     "daemon.run-created",
     "daemon.shim-hello",
     "daemon.shim-spawned",
@@ -244,6 +250,9 @@ fn every_point_there_is_is_passed_by_some_story() {
         .chain(crate::notices::points().into_keys())
         .chain(crate::children::points())
         .chain(crate::schedules::points())
+        .chain(crate::raise::points())
+        .chain(crate::rewind::points())
+        .chain(crate::keyed_calls::points())
         .collect();
     let known: BTreeSet<String> = HOOKS.iter().map(|&hook| hook.to_owned()).collect();
     assert_eq!(passed, known);

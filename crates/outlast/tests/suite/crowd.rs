@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
 use crate::harness::{Gate, Home, PATIENCE, kill, str_of, until};
@@ -126,8 +125,7 @@ fn slow_git(home: &Home, gate: &Gate) {
         home.scratch().join("gits").display(),
         gate.pass()
     );
-    fs::write(bin.join("git"), script).expect("the scratch directory is ours");
-    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    crate::programs::script(&bin.join("git"), &script);
 }
 
 #[test]
@@ -161,9 +159,9 @@ fn gits_that_take_their_time_hold_up_no_turn_and_no_order() {
 #[test]
 fn a_follower_of_a_run_that_is_removed_is_told_so() {
     let home = Home::new();
-    let id = home.start("sleep 1000");
+    let id = home.ok(&["run", "-d", "--retry", "1", "--", "sleep", "1000"]);
     home.pid(&id);
-    let mut follower = home.spawn(&["events", &id, "-f"]);
+    let mut follower = home.spawn(&["events", &id, "-f", "-v"]);
     let mut lines = BufReader::new(follower.0.stdout.take().expect("it is piped")).lines();
     assert!(lines.next().expect("a line").expect("text").contains("RunCreated"));
     // It reads no more until the run is gone, and there is more to read than the way to it holds.

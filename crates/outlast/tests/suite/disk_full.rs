@@ -183,7 +183,7 @@ fn assert_new_runs_are_refused(home: &Home) {
     assert!(error.contains("No space left on device"), "{said}");
     assert!(hint.starts_with("hint: free some space"), "{said}");
     let output = home.output(&["run", "-d", "--json", "--", "true"]);
-    let answer: Value = serde_json::from_slice(&output.stdout).expect("an error is JSON");
+    let answer: Value = serde_json::from_slice(&output.stderr).expect("an error is JSON");
     assert_eq!(str_of(&answer["error"], "code"), "disk_full");
     assert_eq!(home.json(&["ps", "-a", "--json"]).as_array().map(Vec::len), Some(before));
     assert_eq!(runs(), before, "a run that was refused has left files behind");
@@ -225,7 +225,7 @@ fn a_daemon_that_cannot_start_says_why_and_its_runs_are_met_again() {
     let error = until("the start is refused", || {
         let output = home.output(&["daemon", "start", "--json"]);
         assert_eq!(output.status.code(), Some(7), "{output:?}");
-        let answer: Value = serde_json::from_slice(&output.stdout).expect("an error is JSON");
+        let answer: Value = serde_json::from_slice(&output.stderr).expect("an error is JSON");
         (answer["error"]["code"] == "disk_full").then(|| answer["error"].clone())
     });
     assert!(str_of(&error, "message").starts_with("no room left to write to: "), "{error}");

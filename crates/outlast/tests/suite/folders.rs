@@ -160,8 +160,8 @@ fn a_file_that_went_away_is_refused_and_shown_and_the_others_run() {
     gate.open();
     let view = made(&inbox.home, "inbox", 2);
     assert_eq!(inbox.taken(), ["a", "c"]);
-    assert_eq!((count(&view, "refused"), str_of(&view["trouble"], "code")), (1, "refused"));
-    assert!(str_of(&view["trouble"], "message").contains("/b is gone"), "{view}");
+    assert_eq!((count(&view, "refused"), str_of(&view["refusal"], "code")), (1, "refused"));
+    assert!(str_of(&view["refusal"], "message").contains("/b is gone"), "{view}");
 }
 
 const NOBODY: u32 = 65_534;
@@ -183,11 +183,7 @@ impl Nobodys {
         for dir in [home.scratch(), home.path()] {
             chown(dir, Some(NOBODY), Some(NOBODY)).expect("root may");
         }
-        let program = home.scratch().join("outlast");
-        let built = env!("CARGO_BIN_EXE_outlast");
-        fs::hard_link(built, &program)
-            .or_else(|_| fs::copy(built, &program).map(drop))
-            .expect("there is room for it");
+        let program = crate::programs::link(&home.scratch().join("outlast"));
         Some(Self { home, program })
     }
 
@@ -224,8 +220,8 @@ fn a_file_of_another_user_is_refused_and_the_others_run() {
         let view = all[0].clone();
         (count(&view, "runs") == 1 && count(&view, "refused") == 2).then_some(view)
     });
-    assert_eq!((count(&view, "waiting"), str_of(&view["trouble"], "code")), (0, "refused"));
-    assert!(str_of(&view["trouble"], "message").contains("cannot be taken"), "{view}");
+    assert_eq!((count(&view, "waiting"), str_of(&view["refusal"], "code")), (0, "refused"));
+    assert!(str_of(&view["refusal"], "message").contains("cannot be taken"), "{view}");
     assert!(shared.join("theirs").exists() && shared.join("closed").exists());
     assert!(!shared.join("ours").exists());
 }

@@ -52,6 +52,20 @@ fn a_frozen_shim_is_unreachable_to_who_looks_and_well_when_it_goes_on() {
     assert_gone(&[pid, shim]);
 }
 
+/// The first answer of a daemon that was started again was what the journal had of the daemon before.
+#[test]
+fn a_run_whose_shim_has_yet_to_answer_a_new_daemon_is_being_checked() {
+    let home = Home::new();
+    let (id, pid, shim) = freeze(&home, &[]);
+    kill(home.daemon_pid(), "KILL");
+    let first = home.json(&["ps", "--json"]);
+    assert_eq!(str_of(&first[0], "phase"), "checking");
+    kill(shim, "CONT");
+    until("the daemon has looked", || (home.show(&id)["phase"] != "checking").then_some(()));
+    home.ok(&["stop", &id, "--now"]);
+    assert_gone(&[pid, shim]);
+}
+
 #[test]
 fn the_turns_time_holds_for_a_frozen_shim() {
     let home = Home::new();

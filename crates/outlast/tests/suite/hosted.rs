@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::harness::{Home, str_of, until};
 
 /// The words that every agent has for an answer.
-const WORDS: &str = r#"
+pub(crate) const WORDS: &str = r#"
 respond() { printf '%s' "$1" >"$OUTLAST_RESPONSE_FILE.part" && mv "$OUTLAST_RESPONSE_FILE.part" "$OUTLAST_RESPONSE_FILE"; }
 say() { respond "{\"status\":\"$1\",\"summary\":\"$2\"}"; }
 "#;
@@ -125,7 +125,6 @@ pub(crate) fn refused<S: AsRef<std::ffi::OsStr> + std::fmt::Debug>(
     let said = home.output(args);
     assert_eq!(said.status.code(), Some(2), "{args:?}: {said:?}");
     let answer: Value = serde_json::from_slice(&said.stderr)
-        .or_else(|_| serde_json::from_slice(&said.stdout))
         .unwrap_or_else(|error| panic!("{args:?}: {said:?}: {error}"));
     answer["error"].clone()
 }

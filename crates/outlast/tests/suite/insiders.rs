@@ -257,7 +257,7 @@ fn a_command_that_kills_its_guard_is_known_by_its_environment() {
 #[test]
 fn a_run_steers_itself_and_those_below_it_and_no_other() {
     let home = Home::new();
-    let other = home.start("sleep 600");
+    let other = home.ok(&["run", "-d", "--retry", "1", "--", "sleep", "600"]);
     let gate = Gate::new(&home, "gate");
     let parent = home.start(&gate.pass());
     let child = home.ok(&["run", "-d", "--parent", &parent, "--", "sleep", "600"]);

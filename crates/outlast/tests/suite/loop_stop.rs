@@ -243,7 +243,7 @@ fn a_stop_ends_a_hook_after_the_run_and_not_what_the_run_has_come_to() {
     let stage = Stage::new();
     let id = stage.hangs_in(AFTER_RUN, 600_000);
     let said = stage.home.ok(&["stop", &id]);
-    assert_eq!(said, format!("{id} ended by itself before: completed"));
+    assert_eq!(said, format!("{id} ended before the stop: completed"));
     stage.assert_gone("after_run");
     assert_eq!((stage.cleaned().as_str(), stage.home.wait(&id)), ("completed\n", 0));
 }

@@ -74,6 +74,74 @@ fn an_end_is_told_to_every_sink_once_and_in_full() {
     assert_eq!((str_of(data, "run"), str_of(data, "name")), (id.as_str(), "nightly"));
     assert_eq!((str_of(data, "state"), &data["exit"]["code"]), ("failed", &3.into()));
     assert_eq!(str_of(data, "output_tail"), "one\ntwo\n");
+    let mut keys: Vec<&str> =
+        data.as_object().expect("it is one").keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    let all = "dir duration_ms exit host name output_tail question reason_code run state summary turn usage";
+    assert_eq!(keys.join(" "), all);
+}
+
+#[test]
+fn a_notice_said_nothing_of_spend_duration_host_and_the_question() {
+    let home = Home::new();
+    let sheet = Sheet::new(&home, "told");
+    let outlast = env!("CARGO_BIN_EXE_outlast");
+    let spends = format!("{outlast} usage --cost 0.25 --input 10 --output 5");
+    let id = home.ok(&["run", "-d", "--notify", &sheet.address(), "--", "sh", "-c", &spends]);
+    until_settled(&home, &id);
+    let notice = sheet.notices()[0].clone();
+    let data = &notice["data"];
+    let shown = home.show(&id);
+    assert_eq!(data["usage"], shown["usage"], "{data}");
+    assert!(data["usage"]["known"].is_boolean(), "{data}");
+    assert!(data["duration_ms"].is_u64(), "{data}");
+    let host = home.command("uname").arg("-n").output().expect("there is a uname");
+    assert_eq!(str_of(data, "host"), text(&host.stdout).trim());
+    assert_eq!(str_of(data, "dir"), home.scratch().to_str().expect("it is text"));
+    assert_eq!(data["question"], Value::Null, "it asks nothing");
+    let asks = Loop::of(&home, "say blocked 'left or right?'");
+    asks.start_with(&["--notify", &sheet.address()]);
+    let asked = sheet.until(2).pop().expect("there are two");
+    assert_eq!(str_of(&asked, "type"), "run.blocked");
+    assert_eq!(str_of(&asked["data"], "question"), "left or right?", "{asked}");
+}
+
+#[test]
+fn a_relative_command_of_a_sink_ran_in_the_root() {
+    let home = Home::new();
+    let here = home.scratch().join("here");
+    fs::create_dir(&here).expect("the scratch directory is ours");
+    let run = |dir: &std::path::Path, sink: &str| {
+        let dir = dir.to_str().expect("it is text");
+        let id = home.ok(&["run", "-d", "--dir", dir, "--notify", sink, "--", "true"]);
+        let run = until_settled(&home, &id);
+        assert_eq!(run["notices"]["delivered"], 1, "{run}");
+        id
+    };
+    // By its address: where the run was started.
+    let id = run(&here, "cmd:cat >> told.jsonl");
+    assert!(fs::read_to_string(here.join("told.jsonl")).expect("it is there").contains(&id));
+    // By its name: beside the config.
+    let config = "[sinks.file]\nkind = \"cmd\"\ncommand = \"cat >> told.jsonl\"\n";
+    fs::write(home.path().join("config.toml"), config).expect("the home is ours");
+    let id = run(&here, "file");
+    let told = fs::read_to_string(home.path().join("told.jsonl")).expect("it is there");
+    assert!(told.contains(&id), "{told}");
+    // A test by its address: where the person is.
+    let said = home.ok(&["sink", "test", "cmd:cat > tested"]);
+    assert_eq!(said, "delivered to cmd:cat …: exit code 0");
+    assert!(home.scratch().join("tested").exists());
+    // A directory that is gone keeps no notice from being delivered.
+    let gone = home.scratch().join("gone");
+    fs::create_dir(&gone).expect("the scratch directory is ours");
+    let address = format!("cmd:pwd > '{}'", home.scratch().join("where").display());
+    let mut gate = Gate::new(&home, "gate");
+    let args = ["run", "-d", "--dir", gone.to_str().expect("it is text"), "--notify", &address];
+    let id = home.ok(&[&args[..], &["--", "sh", "-c", &gate.pass()]].concat());
+    fs::remove_dir(&gone).expect("it is empty");
+    gate.open();
+    assert_eq!(until_settled(&home, &id)["notices"]["delivered"], 1);
+    assert_eq!(fs::read_to_string(home.scratch().join("where")).expect("it is there"), "/\n");
 }
 
 #[test]
@@ -273,7 +341,7 @@ fn what_nobody_takes_for_five_days_is_given_up_and_said() {
     let run = until_settled(&home, &first);
     assert_eq!(run["notices"]["given_up"], 2, "{run}");
     let doctor = text(&home.output(&["doctor"]).stdout);
-    assert_eq!(doctor.matches("was never told 1 notices").count(), 2, "{doctor}");
+    assert_eq!(doctor.matches("was given up and never delivered").count(), 2, "{doctor}");
 }
 
 #[test]
@@ -402,7 +470,7 @@ fn what_cannot_be_told_is_refused_before_anything_runs() {
         ("webhook:example.org", "a URL begins with https:// or http://", "phone"),
         ("cmd: ", "a command is missing", "phone"),
         ("telex:1", "not a kind of address", "phone"),
-        ("run:norun", "there is no run norun to tell", "outlast ps -a"),
+        ("run:norun", "there is no run norun to notify", "outlast ps -a"),
     ];
     for (sink, message, hint) in wrong {
         let said = home.fails(2, &["run", "-d", "--notify", sink, "--", "true"]);
@@ -451,7 +519,7 @@ fn secrets_of_a_sink_are_nowhere_to_be_read() {
         let output = home.output(args);
         all += &format!("{}{}", text(&output.stdout), text(&output.stderr));
     }
-    assert!(log.contains("sink cannot be told"), "the log says what is wrong: {log}");
+    assert!(log.contains("delivery to the sink fails"), "the log says what is wrong: {log}");
     for secret in ["t0ps3cret", "dDBwczNjcmV0", "whsec_"] {
         assert!(!all.contains(secret), "{secret} in {all}");
     }

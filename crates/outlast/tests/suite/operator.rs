@@ -162,7 +162,7 @@ fn a_bundle_has_what_helps_and_nothing_that_is_private() {
     let home = Home::named(&format!("dir-{SECRET}")).env("API_KEY", SECRET);
     let config = format!(
         "[listen]\ntoken = \"{SECRET}\"\naddress = \"127.0.0.1:0\"\n[ping]\nurl = \"http://u:{SECRET}@127.0.0.1:1/{SECRET}\"\n\
-         [sinks.{SECRET}]\nkind = \"cmd\"\ncommand = \"echo {SECRET} >&2; false {SECRET}\"\n[secrets]\n{SECRET} = \"{SECRET}\"\n\
+         [sinks.{SECRET}]\nkind = \"cmd\"\ncommand = \"echo {SECRET} >&2; false {SECRET}\"\n[retention]\n{SECRET} = \"{SECRET}\"\n\
          [concurrency.per_label]\n\"team={SECRET}\" = 3\n[env]\nallow = [\"*\"]\n[{SECRET}]\n{SECRET} = 471108150711\n[ceilings]\nmax_turns = 7\n"
     );
     configure(&home, &config);

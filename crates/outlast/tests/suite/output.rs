@@ -306,7 +306,9 @@ fn logs_shows_all_attempts_or_one() {
     assert_eq!(logs(&home, &[&id, "--attempt", "1"]).0, "attempt 1\n");
     assert_eq!(logs(&home, &[&id, "--attempt", "2"]).0, "attempt 2\n");
     assert_eq!(logs(&home, &[&id, "--turn", "1", "--attempt", "2"]).0, "attempt 2\n");
-    assert_eq!(logs(&home, &[&id, "--tail", "5"]).0, "attempt 2\n");
+    assert_eq!(logs(&home, &[&id, "--tail", "5"]).0, followed);
+    assert_eq!(logs(&home, &[&id, "--tail", "1"]).0, "attempt 2\n");
+    assert_eq!(logs(&home, &[&id, "--attempt", "1", "--tail", "5"]).0, "attempt 1\n");
     assert!(home.fails(2, &["logs", &id, "--attempt", "3"]).contains("hint:"));
     assert!(home.fails(2, &["logs", "zzzzzz"]).starts_with("outlast: "));
 }

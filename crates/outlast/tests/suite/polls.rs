@@ -58,7 +58,7 @@ fn nothing_is_taken_of_what_is_garbled_and_that_is_shown() {
         Some(trigger(&tracker.home, "tracker"))
             .filter(|view| view["trouble"]["code"] == "poll_failed")
     });
-    assert!(str_of(&view["trouble"], "message").contains("no JSON"), "{view}");
+    assert!(str_of(&view["trouble"], "message").contains("not JSON"), "{view}");
     assert_eq!((count(&view, "runs"), count(&view, "waiting")), (0, 0));
     let listed = tracker.home.output(&["trigger", "ls"]);
     assert!(String::from_utf8_lossy(&listed.stderr).contains("tracker: poll_failed: "));
@@ -93,7 +93,8 @@ fn an_item_of_which_no_run_can_be_made_is_shown_and_holds_up_no_other() {
     tracker.add(&["--task", "{{ item.title }}", "--", "true"]);
     let view = made(&tracker.home, "tracker", 1);
     assert_eq!((count(&view, "refused"), count(&view, "waiting")), (1, 0));
-    assert_eq!(str_of(&view["trouble"], "code"), "refused");
+    assert_eq!(str_of(&view["refusal"], "code"), "refused");
+    assert_eq!(view["trouble"], Value::Null, "a later item has started a run");
     assert_eq!(occurrences(&tracker.home, "tracker"), ["2"]);
     let id = tracker.home.ok(&["trigger", "run", "tracker", "--item", "{\"title\":\"by hand\"}"]);
     assert_eq!(str_of(&tracker.home.show(&id), "task"), "by hand");

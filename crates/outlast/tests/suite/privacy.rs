@@ -23,7 +23,7 @@ const SECRET: &str = "s3cr3t-Xq7vT2-never-on-disk";
 const TELL: &str = "OUTLAST_TEST_TELL";
 
 /// Every file and directory below `dir`, without following links.
-fn tree(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn tree(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
         let path = entry.expect("the directory can be read").path();
@@ -146,7 +146,7 @@ fn two_users_with_the_same_names_never_meet() {
         (home, user)
     });
     let program = homes[0].0.scratch().join("outlast");
-    fs::copy(env!("CARGO_BIN_EXE_outlast"), &program).expect("there is room for it");
+    crate::programs::copy(&program);
     fs::set_permissions(homes[0].0.scratch(), Permissions::from_mode(0o755)).expect("it is ours");
     let act = |(home, user): &(Home, u32), args: &[&str]| {
         let mut command = home.command(program.to_str().expect("our paths are text"));
@@ -260,11 +260,7 @@ impl Exposed {
         for dir in [home.scratch(), home.path()] {
             fs::set_permissions(dir, Permissions::from_mode(0o755)).expect("it is ours");
         }
-        let program = home.scratch().join("outlast");
-        let built = env!("CARGO_BIN_EXE_outlast");
-        fs::hard_link(built, &program)
-            .or_else(|_| fs::copy(built, &program).map(drop))
-            .expect("there is room for it");
+        let program = crate::programs::link(&home.scratch().join("outlast"));
         let live = home.start("echo private; exec sleep 600");
         home.pid(&live);
         let shim = home.attempt_dir(&live, 1, 1).join("ctl.sock");

@@ -14,26 +14,31 @@ use serde_json::{Value, json};
 use crate::harness::{Gate, Home, is_alive, kill, str_of, text, until};
 use crate::terminal::Terminal;
 
-/// What a refused command says: the error and the hint, each on one line, and nothing on standard output.
+/// What a refused command says: the error on one line, the hint and below it commands to paste; and nothing on standard
+/// output.
 fn refused(home: &Home, code: i32, args: &[&str]) -> (String, String) {
     let output = home.output(args);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
     assert_eq!(text(&output.stdout), "", "{args:?}");
     let lines: Vec<&str> = said.lines().collect();
-    let [error, hint] = lines.as_slice() else { panic!("{args:?}: not a line and a hint: {said}") };
+    let [error, hint, commands @ ..] = lines.as_slice() else {
+        panic!("{args:?}: not a line and a hint: {said}")
+    };
+    assert!(commands.iter().all(|line| line.starts_with("  ")), "{args:?}: {said}");
+    assert!(commands.is_empty() || hint.ends_with(':'), "{args:?}: {said}");
     let error = error.strip_prefix("outlast: ").unwrap_or_else(|| panic!("{args:?}: {said}"));
     let hint = hint.strip_prefix("hint: ").unwrap_or_else(|| panic!("{args:?}: {said}"));
     assert!(!error.is_empty() && !error.ends_with('.') && !hint.is_empty(), "{args:?}: {said}");
-    (error.to_owned(), hint.to_owned())
+    (error.to_owned(), format!("{hint}\n{}", commands.join("\n")).trim_end().to_owned())
 }
 
-/// The same with `--json`: `code`, `message` and `hint` on standard output, and nothing else anywhere.
+/// The same with `--json`: `code`, `message` and `hint` on standard error, and nothing else anywhere.
 fn refused_as_json(home: &Home, code: i32, args: &[&str]) -> Value {
     let output = home.output(args);
-    let printed = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {printed}{}", text(&output.stderr));
-    assert_eq!(text(&output.stderr), "", "{args:?}");
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {printed}{}", text(&output.stdout));
+    assert_eq!(text(&output.stdout), "", "{args:?}");
     let answer: Value = serde_json::from_str(&printed)
         .unwrap_or_else(|error| panic!("{args:?}: {error}: {printed}"));
     let keys = |value: &Value| {
@@ -109,11 +114,12 @@ fn a_start_of_an_id_that_is_too_short_or_fits_several() {
         assert_eq!(home.wait(id), 0);
     }
     let (error, hint) = refused(&home, 2, &["show", "abc"]);
-    assert!(error.contains("abc is the start of several runs"), "{error}");
+    assert!(error.starts_with("abc is ambiguous: "), "{error}");
     assert!(
-        hint.contains("abc000000001") && hint.contains("abc000000002") && !hint.contains("abd"),
-        "{hint}"
+        error.contains("abc000000001") && error.contains("abc000000002") && !error.contains("abd"),
+        "{error}"
     );
+    assert_eq!(hint, "outlast ps -a");
     assert_eq!(
         str_of(&refused_as_json(&home, 2, &["show", "abc", "--json"]), "code"),
         "ambiguous_run"

@@ -88,7 +88,8 @@ fn done_in_vain_too_often_is_blocked() {
 fn limits_left_has_both_sets_of_names_in_a_request() {
     let home = Home::new();
     let id = Loop::of(&home, "say done 'all of it'")
-        .with("limits: {max_tokens: 1000, max_cost_usd: 2.5, max_attempts: 4}")
+        .agent("max_turns: 9")
+        .with("limits: {run_timeout: 1h, max_tokens: 1000, max_cost_usd: 2.5, max_attempts: 4}")
         .start();
     rests(&home, &id, "completed", "done");
     let left = &request(&home, &id, 1, 1)["limits_left"];

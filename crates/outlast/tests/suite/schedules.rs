@@ -268,7 +268,7 @@ fn a_schedule_is_paused_resumed_run_by_hand_and_removed() {
     assert_eq!(home.ok(&["schedule", "next", "five", "-n", "3"]).lines().count(), 3);
     assert_eq!(home.ok(&["schedule", "rm", "five"]), "removed five");
     let said = home.fails(2, &["schedule", "rm", "five"]);
-    assert!(said.contains("there is no trigger \"five\"") && said.contains("hint: "), "{said}");
+    assert!(said.contains("there is no schedule \"five\"") && said.contains("hint: "), "{said}");
     assert_eq!(runs(home, "five").len(), 1);
 }
 
@@ -342,7 +342,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
     let cases: [(&[&str], &str); 9] = [
         (&["x", "--cron", "61 * * * *", "--", "true"], "the minute goes from 0 to 59"),
         (&["x", "--cron", "0 0 30 2 *", "--", "true"], "never happens"),
-        (&["x", "--cron", "@daily", "--tz", "Mars/Base", "--", "true"], "there is no time zone"),
+        (&["x", "--cron", "@daily", "--tz", "Mars/Base", "--", "true"], "unknown time zone"),
         (&["x", "--at", "2001-01-01T00:00", "--", "true"], "that time has passed"),
         (&["x", "--every", "10ms", "--", "true"], "at least a second"),
         (&["a/b", "--every", "1h", "--", "true"], "is not a name for a trigger"),
@@ -439,4 +439,103 @@ fn a_wall_clock_set_for_a_while_fires_no_schedule_and_one_set_for_good_is_a_time
     });
     assert_eq!(runs("skip"), 0);
     assert_eq!(count(&trigger(home, "skip"), "skipped"), 3);
+}
+
+#[test]
+fn a_run_of_a_schedule_had_no_name_to_look_it_up_by() {
+    let home = Home::new();
+    let mut gate = Gate::new(&home, "gate");
+    home.ok(&["schedule", "add", "nightly", "--cron", "@yearly", "--", "sh", "-c", &gate.pass()]);
+    let said = home.fails(2, &["logs", "nightly"]);
+    assert!(said.contains("nightly is a schedule that has no runs"), "{said}");
+    assert!(said.contains("hint: outlast ps -a --trigger nightly"), "{said}");
+    let first = home.ok(&["schedule", "run", "nightly"]);
+    let second = home.ok(&["schedule", "run", "nightly"]);
+    let name = |run: &str| str_of(&home.show(run), "name").to_owned();
+    assert_eq!((name(&first), name(&second)), ("nightly-1".to_owned(), "nightly-2".to_owned()));
+    assert_eq!(str_of(&home.show("nightly"), "id"), second);
+    assert_eq!(str_of(&home.show("nightly-1"), "id"), first);
+    // A person's run may have the next name, or the trigger's own.
+    let taken = home.ok(&["run", "-d", "--name", "nightly-3", "--", "sh", "-c", &gate.pass()]);
+    let third = home.ok(&["schedule", "run", "nightly"]);
+    assert_eq!(name(&third), "nightly-4");
+    let own = home.ok(&["run", "-d", "--name", "nightly", "--", "sh", "-c", &gate.pass()]);
+    let fourth = home.ok(&["schedule", "run", "nightly"]);
+    assert_eq!(str_of(&home.show("nightly"), "id"), own, "the name of a live run is that run");
+    (0..6).for_each(|_| gate.open());
+    for id in [&first, &second, &third, &fourth, &own, &taken] {
+        assert_eq!(home.wait(id), 0);
+    }
+    assert_eq!(str_of(&home.show("nightly"), "id"), fourth);
+    // Numbers go on, and begin anew only after the runs are gone.
+    assert_eq!(name(&home.ok(&["schedule", "run", "nightly"])), "nightly-6");
+}
+
+#[test]
+fn a_time_of_day_is_the_next_one_in_its_zone() {
+    let home = Home::new();
+    let at = |time: &str, zone: &str| -> (jiff::Timestamp, jiff::Zoned) {
+        let said = home.json(&["schedule", "next", "--at", time, "--tz", zone, "--json"]);
+        let at: jiff::Timestamp = str_of(&said["next"][0], "at").parse().expect("a time");
+        (at, at.in_tz(zone).expect("a zone"))
+    };
+    let now = jiff::Timestamp::now();
+    for zone in ["Europe/Berlin", "America/Los_Angeles", "Pacific/Kiritimati"] {
+        let (next, local) = at("23:59", zone);
+        let ahead = next.duration_since(now).as_hours();
+        assert!((0..=25).contains(&ahead), "{next} is {ahead} hours ahead");
+        assert_eq!((local.hour(), local.minute()), (23, 59), "{zone}");
+    }
+    home.ok(&["schedule", "add", "once", "--at", "23:59", "--tz", "Asia/Tokyo", "--", "true"]);
+    let source = str_of(&trigger(&home, "once"), "source").to_owned();
+    assert!(source.contains("T23:59:00 Asia/Tokyo"), "it is kept with its day: {source}");
+    for no_time in ["25:00", "2359", "tonight"] {
+        let said = home.fails(2, &["schedule", "add", "x", "--at", no_time, "--", "true"]);
+        assert!(said.contains("is not a time") && said.contains("hint: 23:59"), "{said}");
+    }
+}
+
+#[test]
+fn a_schedule_is_replaced_and_shown_and_several_are_removed() {
+    let home = Home::new();
+    let add = |name: &str, more: &[&str]| {
+        let args = [&["schedule", "add", name][..], more, &["--", "echo", name]].concat();
+        home.output(&args)
+    };
+    assert!(add("nightly", &["--cron", "0 3 * * *", "--tz", "UTC"]).status.success());
+    assert!(add("weekly", &["--cron", "@weekly"]).status.success());
+    home.wait(&home.ok(&["schedule", "run", "nightly"]));
+    let before = trigger(&home, "nightly");
+    let taken = add("nightly", &["--cron", "0 4 * * *"]);
+    assert!(text(&taken.stderr).contains("--replace"), "{taken:?}");
+    home.ok(&["schedule", "pause", "nightly"]);
+    let replaced = add("nightly", &["--replace", "--cron", "0 4 * * *", "--tz", "UTC"]);
+    assert!(text(&replaced.stdout).starts_with("replaced nightly: cron 0 4 * * * UTC"));
+    let after = trigger(&home, "nightly");
+    assert_eq!((count(&after, "runs"), &after["paused"]), (1, &true.into()), "what was stays");
+    assert_ne!(after["id"], before["id"], "an order for the old one is not for this one");
+    home.crash_daemon();
+    assert_eq!(str_of(&trigger(&home, "nightly"), "source"), "cron 0 4 * * * UTC");
+    home.ok(&["schedule", "resume", "nightly"]);
+    assert!(trigger(&home, "nightly")["next_at"].is_string());
+    let shown = home.ok(&["schedule", "show", "nightly"]);
+    for line in ["state      ok", "source     cron 0 4 * * * UTC", "command    echo nightly"] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    assert_eq!(home.json(&["schedule", "show", "nightly", "--json"])["name"], "nightly");
+    let other =
+        home.fails(2, &["trigger", "add", "nightly", "--replace", "--webhook", "--", "true"]);
+    assert!(other.contains("nightly is a schedule and cannot be replaced by a webhook"), "{other}");
+    let said = home.output(&["schedule", "rm", "nightly", "nope", "weekly"]);
+    assert_eq!(said.status.code(), Some(2));
+    assert_eq!(text(&said.stdout), "removed nightly\nremoved weekly\n");
+    assert!(text(&said.stderr).contains("there is no schedule \"nope\""), "{said:?}");
+}
+
+#[test]
+fn a_time_that_is_told_to_a_person_is_in_the_zone_of_its_schedule() {
+    let home = Home::new();
+    let next = ["schedule", "next", "--at", "2099-07-01T23:59", "--tz", "Europe/Berlin"];
+    let said = home.ok(&next);
+    assert!(said.starts_with("2099-07-01T21:59:00.000Z  Wed 2099-07-01 23:59:00 +02:00"), "{said}");
 }

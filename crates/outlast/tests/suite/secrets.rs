@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::harness::{Gate, Home, str_of, text, until};
 use crate::hosted::{becomes, configure, file, put, rested, start};
+use crate::privacy::tree;
 use crate::receiver::Receiver;
 use crate::terminal::Terminal;
 
@@ -43,19 +43,6 @@ fn logs(home: &Home, id: &str) -> String {
 fn holds(bytes: &[u8]) -> Option<String> {
     let has = |form: &String| bytes.windows(form.len()).any(|window| window == form.as_bytes());
     forms().into_iter().find(has)
-}
-
-fn tree(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
-        let path = entry.expect("the directory can be read").path();
-        if path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            found.extend(tree(&path));
-        } else {
-            found.push(path);
-        }
-    }
-    found
 }
 
 /// Searches every file of the home. Only the environment of a run that has not ended may have a key, for its user alone.

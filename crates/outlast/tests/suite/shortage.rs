@@ -95,7 +95,7 @@ fn slow_runs_wait_for_processes_and_none_of_them_fails() {
     }
     let home = Home::within(Path::new("/tmp"), "home");
     let program = home.scratch().join("outlast");
-    std::fs::copy(env!("CARGO_BIN_EXE_outlast"), &program).expect("the scratch directory is ours");
+    crate::programs::copy(&program);
     for path in [home.scratch(), home.path()] {
         std::os::unix::fs::chown(&path, Some(65534), Some(65534)).expect("root may");
     }

@@ -68,7 +68,7 @@ fn a_side_file_that_may_not_be_opened_stops_no_run() {
     }
     let home = Home::within(&std::env::temp_dir(), "home");
     let program = home.scratch().join("outlast");
-    fs::copy(env!("CARGO_BIN_EXE_outlast"), &program).expect("there is room for it");
+    crate::programs::copy(&program);
     for dir in [home.scratch(), home.path()] {
         std::os::unix::fs::chown(dir, Some(NOBODY), Some(NOBODY)).expect("root may");
     }

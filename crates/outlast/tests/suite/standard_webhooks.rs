@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::harness::{Background, Home, text};
 use crate::notices::until_settled;
+use crate::python;
 use crate::receiver::{Receiver, Told};
 
 const VERSION: &str = "standardwebhooks==1.0.0";
@@ -24,38 +25,9 @@ except WebhookVerificationError as error:
     sys.exit(3)
 ";
 
-/// A python that has the library. It is fetched once, and a test that cannot have it has not passed.
+/// A python that has the library. A test that cannot have it has not passed.
 fn python() -> PathBuf {
-    let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let venv = base.join("standardwebhooks");
-    let python = venv.join("bin/python");
-    let has_library = || {
-        let asked = Command::new(&python).args(["-c", "import standardwebhooks"]).output();
-        asked.is_ok_and(|asked| asked.status.success())
-    };
-    if has_library() {
-        return python;
-    }
-    // Beside, and then in one step, since another test may be doing the same.
-    let made = tempfile::TempDir::with_prefix_in("venv", &base).expect("the directory is ours");
-    must(Command::new("python3").args(["-m", "venv"]).arg(made.path()));
-    let pip = made.path().join("bin/python");
-    must(Command::new(pip).args(["-m", "pip", "install", "--quiet", VERSION]));
-    let made = made.keep();
-    if fs::rename(&made, &venv).is_err() && !has_library() {
-        return made.join("bin/python");
-    }
-    python
-}
-
-fn must(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(
-        output.status.success(),
-        "{command:?}: {}{}",
-        text(&output.stdout),
-        text(&output.stderr)
-    );
+    python::with("webhooks-library", &[VERSION]).unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// What the library says to a notice under this secret.
@@ -149,7 +121,7 @@ server.serve_forever()
 /// A certificate for 127.0.0.1 that vouches for itself.
 fn certificate(base: &std::path::Path) {
     let (key, crt) = (base.with_extension("key"), base.with_extension("crt"));
-    must(
+    let made = python::run(
         Command::new("openssl")
             .args([
                 "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test",
@@ -165,6 +137,7 @@ fn certificate(base: &std::path::Path) {
             .arg("-out")
             .arg(crt),
     );
+    assert!(made.is_ok(), "{made:?}");
 }
 
 #[test]

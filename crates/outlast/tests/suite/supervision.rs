@@ -151,10 +151,10 @@ fn a_daemon_that_dies_too_often_says_so_adopts_what_lives_and_answers() {
     assert_eq!(stage.holding(), Value::Null);
     stage.storm();
     let holding = stage.holding();
-    assert!(str_of(&holding, "why").contains("daemons have ended unasked"), "{holding}");
+    assert!(str_of(&holding, "why").contains("daemons ended unexpectedly"), "{holding}");
     assert!(str_of(&holding, "until").ends_with('Z'), "{holding}");
     let page = home.ok(&["daemon", "status"]);
-    assert!(page.lines().any(|line| line.starts_with("holding ")), "{page}");
+    assert!(page.lines().any(|line| line.starts_with("holding    resumes runs in ")), "{page}");
     let doctor = home.output(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(1));
     assert!(text(&doctor.stdout).contains("nothing is resumed until"), "{}", text(&doctor.stdout));

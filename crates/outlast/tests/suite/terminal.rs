@@ -22,6 +22,8 @@ pub(crate) struct Terminal {
     shell: OwnedFd,
     model: Parser<Queries>,
     client: Option<Background>,
+    /// Everything that was printed, as it came.
+    printed: Vec<u8>,
 }
 
 /// What a program asked the terminal, and the terminal's answers to it.
@@ -60,7 +62,7 @@ impl Terminal {
         let shell = rustix::fs::open(name, flags, Mode::empty()).expect("it is unlocked");
         let (height, width) = (side(rows), side(cols));
         let model = Parser::new_with_callbacks(height, width, 0, Queries::default());
-        let mut terminal = Self { master, shell, model, client: None };
+        let mut terminal = Self { master, shell, model, client: None, printed: Vec::new() };
         terminal.resize(rows, cols);
         terminal.say("$ outlast\r\n");
         terminal
@@ -109,7 +111,10 @@ impl Terminal {
         let mut chunk = [0; 4096];
         loop {
             match rustix::io::read(&self.master, &mut chunk) {
-                Ok(count) => self.model.process(&chunk[..count]),
+                Ok(count) => {
+                    self.model.process(&chunk[..count]);
+                    self.printed.extend_from_slice(&chunk[..count]);
+                }
                 Err(Errno::AGAIN) => break,
                 Err(error) => panic!("the terminal is gone: {error}"),
             }
@@ -118,6 +123,15 @@ impl Terminal {
         if !answers.is_empty() {
             self.press(&answers);
         }
+    }
+
+    /// What was printed since the last time, without colours; lines as they were printed, however wide.
+    pub(crate) fn printed(&mut self) -> String {
+        let bytes = std::mem::take(&mut self.printed);
+        let text = outlast_wire::plain::without_sequences(&bytes).replace("\r\n", "\n");
+        // A line that was drawn over is what it was last.
+        let last = |line: &str| line.rsplit('\r').next().unwrap_or_default().to_owned();
+        text.split('\n').map(last).collect::<Vec<_>>().join("\n")
     }
 
     pub(crate) fn screen(&self) -> &Screen {

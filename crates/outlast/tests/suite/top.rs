@@ -194,8 +194,8 @@ fn what_a_loop_asks_is_answered_from_the_list() {
     tmux.until("its end is shown", |screen| line(screen, &id).contains("completed"));
     // Its turns are there to be looked into, and each one's output.
     tmux.press(&["End", "Enter"]);
-    let screen = tmux.shows("turn 2   done");
-    assert!(screen.contains("turn 1   blocked") && screen.contains("left or right?"), "{screen}");
+    let screen = tmux.shows("turn 2  done");
+    assert!(screen.contains("turn 1  blocked") && screen.contains("left or right?"), "{screen}");
     tmux.press(&["Left"]);
     let screen = tmux.until("the first turn's output is shown", |screen| {
         screen.contains("output of turn 1") && screen.contains("thinking")
@@ -265,7 +265,7 @@ fn messages_and_pauses_reach_the_run() {
     until("the second turn has begun", || (home.show(&id)["turn"] == 2).then_some(()));
     assert_eq!(request(&home, &id, 2, 1)["messages"][0]["text"], "q is no command here");
     tmux.press(&["p"]);
-    tmux.shows("pauses after the turn it is at");
+    tmux.shows("pauses after its current turn");
     gate.open();
     tmux.until("it is paused", |screen| line(screen, &id).contains("paused"));
     tmux.press(&["p"]);

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::harness::{Background, Gate, Home, is_alive, kill, lines, str_of, text, until};
-use crate::hosted;
+use crate::{hosted, programs};
 
 /// Two versions of the program, each in a directory of its own, and the link that people have on their PATH.
 struct Installed {
@@ -37,7 +37,7 @@ impl Installed {
         let program = self.program(version);
         fs::create_dir(program.parent().expect("it has one"))
             .expect("the scratch directory is ours");
-        fs::copy(env!("CARGO_BIN_EXE_outlast"), &program).expect("there is room for it");
+        programs::copy(&program);
         if let Some(build) = build {
             patch(&program, build);
         }
@@ -129,12 +129,11 @@ fn patch(program: &Path, build: &str) {
         .arg(program)
         .output()
         .expect("there is a grep");
-    let file = fs::File::options().write(true).open(program).expect("it is ours");
     let places = text(&found.stdout);
     let offsets = places.lines().filter_map(|line| line.split_once(':')?.0.parse().ok());
     let mut count = 0;
     for at in offsets {
-        file.write_all_at(build.as_bytes(), at).expect("it is ours");
+        programs::overwrite(program, at, build.as_bytes());
         count += 1;
     }
     assert!(count > 0, "the program says which build it is");
@@ -203,7 +202,7 @@ fn slow_waiting_clients_live_through_a_replaced_file_and_ten_restarts() {
     let id = installed.ok(&["run", "-d", "--", "sh", "-c", &script]);
     let wait = installed.spawn(&["wait", &id], "wait.out");
     let logs = installed.spawn(&["logs", "-f", &id], "logs.out");
-    let events = installed.spawn(&["events", "-f", &id], "events.out");
+    let events = installed.spawn(&["events", "-f", "-v", &id], "events.out");
     let attach = installed.spawn(&["attach", &id], "attach.out");
     for file in ["logs.out", "attach.out"] {
         until("it follows", || read(home, file).contains("before").then_some(()));
@@ -311,6 +310,29 @@ fn a_restart_hands_over_and_says_which_build_has_it_now() {
     installed.switch_to("v1");
     installed.ok(&["daemon", "restart"]);
     assert_eq!(installed.daemon()["build"], before["build"]);
+}
+
+#[test]
+fn a_daemon_that_is_started_inside_a_run_is_no_process_of_the_run() {
+    let installed = Installed::new();
+    let home = &installed.home;
+    let other = installed.ok(&["run", "-d", "--", "sleep", "1000"]);
+    for command in ["outlast daemon restart", "outlast daemon stop; outlast daemon start"] {
+        let before = installed.daemon_pid();
+        let said = home.scratch().join("said");
+        let script = format!("{{ {command}; }} >'{}' 2>&1", said.display());
+        let id = installed.ok(&["run", "-d", "--", "sh", "-c", &script]);
+        assert_eq!(home.wait(&id), 0, "{}", fs::read_to_string(&said).unwrap_or_default());
+        let after = installed.daemon_pid();
+        assert_ne!(after, before, "{command}");
+        assert_eq!(str_of(&home.show(&id), "state"), "completed");
+        until("the processes of the run are gone", || {
+            home.show(&id)["survivors"].as_array().is_none_or(Vec::is_empty).then_some(())
+        });
+        home.ok(&["rm", &id]);
+        assert_eq!(home.daemon_if_up(), Some(after), "it outlives the run");
+        assert_eq!(str_of(&home.show(&other), "state"), "running");
+    }
 }
 
 #[test]

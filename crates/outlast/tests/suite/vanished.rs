@@ -19,10 +19,14 @@ struct Story {
 
 impl Story {
     fn begin() -> Self {
+        Self::begin_with(&[])
+    }
+
+    fn begin_with(options: &[&str]) -> Self {
         let home = Home::new();
         let gate = Gate::new(&home, "gate");
         let script = format!("echo $$ >>'{}'; {}; exit 7", pids(&home).display(), gate.pass());
-        let id = home.start(&script);
+        let id = home.ok(&[&["run", "-d"], options, &["--", "sh", "-c", &script]].concat());
         let (pid, shim) = (home.pid(&id), home.shim_pid(&id));
         until("the command has left its pid", || (lines(&pids(&home)) == 1).then_some(()));
         Self { home, gate, id, pid, shim }
@@ -95,7 +99,8 @@ fn a_lost_directory_and_a_killed_shim_leave_an_orphan_and_no_second_launch() {
 
 #[test]
 fn a_lost_directory_and_a_killed_daemon_leave_an_orphan_and_pause_and_resume_launch_nothing() {
-    let mut story = Story::begin();
+    // A command that may be tried again is one that can be paused.
+    let mut story = Story::begin_with(&["--retry", "1"]);
     story.lose_directory();
     story.home.crash_daemon();
     story.until_orphaned();

@@ -298,3 +298,24 @@ fn is_frozen(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_keeps_no_process_waiting() {
+    for name in ["waiter.json", "daemon.needed", "daemon.env.json", "revive.lock", "daemon.lock"] {
+        let home = Home::new();
+        let id = home.ok(&["run", "-d", "--delay", "2s", "--", "true"]);
+        waiter(&home);
+        let dead = home.daemon_pid();
+        put_pipe(&home, name);
+        kill(dead, "KILL");
+        another_daemon(&home, dead);
+        assert_eq!(home.wait(&id), 0, "{name}");
+    }
+}
+
+fn put_pipe(home: &Home, name: &str) {
+    let beside = home.state().join("pipe");
+    let made = home.command("mkfifo").arg(&beside).status().expect("there is a mkfifo");
+    assert!(made.success());
+    fs::rename(beside, home.state().join(name)).expect("it is ours");
+}

@@ -10,7 +10,7 @@ use crate::loops::{Loop, assert_sound};
 
 /// A run that is watched for this pattern, and left.
 fn watch(home: &Home, pattern: &str, script: &str) -> String {
-    home.ok(&["run", "-d", "--watch", pattern, "--", "sh", "-c", script])
+    home.ok(&["run", "-d", "--notify", "cmd:true", "--watch", pattern, "--", "sh", "-c", script])
 }
 
 fn of_kind(home: &Home, id: &str, kind: &str) -> Vec<Value> {
@@ -141,7 +141,7 @@ fn the_last_telling_is_followed_by_the_summary() {
     let script = "echo error in turn $OUTLAST_TURN\n\
         [ $OUTLAST_TURN -lt 10 ] || { say done ok; exit; }\n\
         answer \"{\\\"status\\\":\\\"continue\\\",\\\"next_task\\\":\\\"$OUTLAST_TURN\\\"}\"";
-    let id = Loop::of(&home, script).start_with(&["--watch", "^error"]);
+    let id = Loop::of(&home, script).start_with(&["--notify", "cmd:true", "--watch", "^error"]);
     assert_eq!(home.wait(&id), 0);
     let found: Vec<Value> = home
         .events(&id)
@@ -267,7 +267,18 @@ fn a_heartbeat_is_told_only_when_there_is_new_output() {
     let home = home.env("OUTLAST_FAKE_CLOCK_FILE", &clock);
     let mut gate = Gate::new(&home, "gate");
     let script = format!("echo one; {pass}; echo two; {pass}", pass = gate.pass());
-    let id = home.ok(&["run", "-d", "--heartbeat", "1s", "--", "sh", "-c", &script]);
+    let id = home.ok(&[
+        "run",
+        "-d",
+        "--notify",
+        "cmd:true",
+        "--heartbeat",
+        "1s",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
     let beats = || of_kind(&home, &id, "HeartbeatTold");
     until("the first is told", || (beats().len() == 1).then_some(()));
     // An hour in which nothing is written.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::harness::{Home, is_alive, kill, nap, str_of, until};
+use crate::harness::{Home, is_alive, kill, nap, skip, str_of, text, until};
 use crate::triggered::{Http, count, made, occurrences, post, runs, trigger};
 
 const SECRET: &str = "It's a Secret to Everybody";
@@ -270,4 +270,121 @@ fn slow_a_burst_of_a_thousand_with_a_death_in_it_loses_none() {
         .map(|run| str_of(&home.show(str_of(run, "id"))["origin"], "occurrence").to_owned())
         .collect();
     assert_eq!(some.len(), BURST / 50);
+}
+
+/// The commands below `try it`.
+fn printed_delivery(said: &str) -> String {
+    said.split_once("\ntry it\n").expect("it says how to try it").1.to_owned()
+}
+
+fn deliver(home: &Home, script: &str) -> serde_json::Value {
+    let output = home.command("sh").args(["-c", script]).output().expect("there is a shell");
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {output:?} of {script}"))
+}
+
+fn has_tools() -> bool {
+    let mut look = std::process::Command::new("sh");
+    look.args(["-c", "command -v curl && command -v openssl"]);
+    look.output().is_ok_and(|found| found.status.success())
+}
+
+#[test]
+fn the_delivery_that_add_prints_can_be_pasted() {
+    if !has_tools() {
+        skip("curl and openssl are not both here");
+        return;
+    }
+    let home = Home::new();
+    let add = [
+        "trigger",
+        "add",
+        "issues",
+        "--webhook",
+        "--filter",
+        "/action=opened",
+        "--filter",
+        "/label~^it's",
+        "--task",
+        "{{ item.issue.title }}",
+        "--",
+        "true",
+    ];
+    let said = home.output(&add);
+    let (out, err) = (text(&said.stdout), text(&said.stderr));
+    assert!(out.contains("http://localhost/hooks/issues\n"), "{out}");
+    assert!(err.contains("nothing listens on TCP"), "{err}");
+    let socket = home.path().join("run/daemon.sock");
+    assert!(out.contains(&format!("--unix-socket {}", socket.display())), "{out}");
+    let received = deliver(&home, &printed_delivery(&out));
+    assert_eq!((&received["filtered"], &received["duplicate"]), (&false.into(), &false.into()));
+    made(&home, "issues", 1);
+    assert_eq!(str_of(&home.show("issues-1"), "task"), "test");
+    assert_eq!(home.show("issues")["id"], home.show("issues-1")["id"]);
+    // The hint makes the daemon listen; the delivery that is printed from then on goes by TCP.
+    let mut lines = err.lines().skip_while(|line| !line.starts_with("hint: "));
+    let hint = lines.nth(1).expect("there is a command below the hint").trim_start();
+    let port = free_port();
+    let hint = hint.replace("8737", &port.to_string()).replace(" && outlast doctor", "");
+    assert!(home.command("sh").args(["-c", &hint]).status().expect("a shell").success());
+    home.output(&["doctor"]);
+    let said = until("it listens", || {
+        let said = home.ok(&["trigger", "add", "issues", "--webhook", "--replace", "--", "true"]);
+        said.contains(&format!("http://127.0.0.1:{port}/hooks/issues")).then_some(said)
+    });
+    assert!(said.contains("replaced issues") && said.contains("secret     as before"), "{said}");
+    let secret = out.lines().find_map(|line| line.trim().strip_prefix("secret="));
+    let secret = secret.expect("it is printed");
+    let script = printed_delivery(&said).replace("secret=SECRET", &format!("secret={secret}"));
+    let received = until("it is heard", || {
+        let output = home.command("sh").args(["-c", &script]).output().expect("a shell");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).ok()
+    });
+    assert_eq!(received["duplicate"], false, "{received}");
+    made(&home, "issues", 2);
+    assert_eq!(home.show("issues")["name"], "issues-2");
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    listener.local_addr().expect("it is bound").port()
+}
+
+#[test]
+fn one_bad_delivery_was_trouble_for_good() {
+    let home = Home::new();
+    add(&home, &["--task", "{{ item.title }}", "--", "true"]);
+    let send = |id: &str, body: &[u8]| {
+        assert_eq!(post(&home, "/hooks/hook", &[BEARER, ("webhook-id", id)], body).0, 202);
+    };
+    send("1", b"{\"no\": 1}");
+    let view = until("it is refused", || {
+        Some(trigger(&home, "hook")).filter(|view| count(view, "refused") == 1)
+    });
+    assert_eq!(str_of(&view["trouble"], "code"), "refused");
+    send("2", b"{\"title\": \"good\"}");
+    let view = made(&home, "hook", 1);
+    assert_eq!(view["trouble"], serde_json::Value::Null, "{view}");
+    assert_eq!((count(&view, "refused"), str_of(&view["refusal"], "code")), (1, "refused"));
+    let said = home.ok(&["trigger", "show", "hook"]);
+    assert!(said.contains("state      ok\n"), "{said}");
+    assert!(said.contains("1 refused") && said.contains("the task cannot be rendered"), "{said}");
+}
+
+#[test]
+fn a_webhook_had_no_way_to_be_run_by_hand() {
+    let home = Home::new();
+    add(&home, &["--task", "{{ item.issue.title }}", "--", "true"]);
+    let said = home.fails(2, &["trigger", "run", "hook"]);
+    let hint = said.lines().find_map(|line| line.strip_prefix("hint: outlast "));
+    assert_eq!(hint, Some(r#"trigger run hook --item '{"issue":{"title":"test"}}'"#), "{said}");
+    let file = home.scratch().join("item.json");
+    std::fs::write(&file, r#"{"issue":{"title":"from a file"}}"#).expect("it is ours");
+    let id = home.ok(&["trigger", "run", "hook", "--item", &format!("@{}", file.display())]);
+    assert_eq!(str_of(&home.show(&id), "task"), "from a file");
+    assert_eq!(home.show("hook")["id"], id.as_str(), "a trigger's name is its newest run");
+    let said = home.fails(2, &["trigger", "run", "hook", "--item", "@nothing.json"]);
+    assert!(said.contains("cannot read nothing.json"), "{said}");
+    let said = home.fails(2, &["trigger", "run", "hook", "--item", "{"]);
+    assert!(said.contains("--item is not JSON"), "{said}");
 }

@@ -142,12 +142,12 @@ fn work_that_is_nowhere_else_is_never_collected() {
     let kept = becomes(&home, &dirty, "completed", "done");
     let gone = becomes(&home, &clean, "completed", "done");
     let said = home.ok(&["gc", "--dry-run"]);
-    assert!(said.contains(&format!("would remove {clean}: workspace ")), "{said}");
+    assert!(said.contains("would remove clean: workspace "), "{said}");
     let said = home.ok(&["gc"]);
     let why = "it has changes that are not committed: 1 changed, 1 untracked";
-    let line = said.lines().find(|line| line.starts_with(&format!("kept {dirty}: workspace ")));
+    let line = said.lines().find(|line| line.starts_with("kept dirty: workspace "));
     assert!(line.is_some_and(|line| line.contains(why)), "{said}");
-    assert!(!said.contains(&format!("kept {clean}")), "{said}");
+    assert!(!said.contains("kept clean"), "{said}");
     let report = home.json(&["gc", "--json"]);
     assert!(collected(&report, "skipped", &dirty)[0].ends_with(why), "{report:#}");
     assert!(Path::new(str_of(&kept, "workspace")).join("new").exists());
@@ -271,4 +271,67 @@ fn a_worktree_needs_a_repository() {
     let reason = str_of(&run, "reason");
     assert!(reason.contains("is no git repository"), "{reason}");
     assert!(reason.contains("--workspace dir"), "it says what to do: {reason}");
+}
+
+/// The agent puts a link in the place of its workspace at the end of the first turn.
+const SWAPPED: &str = r#"
+if [ "$OUTLAST_TURN" = 1 ]; then
+  echo ours >keep; cd ..; mv "$OUTLAST_WORKSPACE" "$HOME/moved"; ln -s "$HOME/outside" "$OUTLAST_WORKSPACE"; say continue x
+else
+  pwd -P >"$HOME/where"; say done x
+fi
+"#;
+
+#[test]
+fn no_turn_runs_behind_a_link_that_took_the_place_of_its_workspace() {
+    for strategy in ["dir", "worktree"] {
+        let home = Home::new();
+        let here = repository(&home);
+        let outside = home.scratch().join("outside");
+        fs::create_dir(&outside).expect("the scratch directory is ours");
+        put(&outside.join("private"), "a user's");
+        let settings = format!("workspace: {{strategy: {strategy}}}");
+        let id = start(&home, &file(&home, "loop", SWAPPED, &settings), &["--name", "w"]);
+        let run = becomes(&home, &id, "blocked", "workspace_lost");
+        assert!(str_of(&run, "reason").contains("symlink"), "{run:#}");
+        let failed = of_kind(&home, &id, "SnapshotFailed");
+        assert_eq!(failed.len(), 1, "{failed:?}");
+        let workspace = PathBuf::from(str_of(&run, "workspace"));
+        assert!(!home.scratch().join("where").exists(), "{strategy}");
+        assert_eq!(fs::read_dir(&outside).map_or(0, Iterator::count), 1, "{strategy}");
+        let name = format!("refs/outlast/runs/{id}/snap");
+        if strategy == "worktree" {
+            let kept = git(&here, &["ls-tree", "-r", "--name-only", &name]);
+            assert!(!kept.contains("private"), "{kept}");
+        }
+        fs::remove_file(&workspace).expect("the link");
+        fs::rename(home.scratch().join("moved"), &workspace).expect("it is ours");
+        home.ok(&["resume", &id]);
+        becomes(&home, &id, "completed", "done");
+        let seen = left(&home, "where");
+        assert_eq!(seen.last().map(Path::new), Some(workspace.as_path()));
+        assert!(workspace.join("keep").exists());
+    }
+}
+
+#[test]
+fn gc_removes_nothing_in_a_place_that_its_root_became_a_link_to() {
+    let home = Home::new();
+    let settings = "workspace: {root: ./runs, retain: {completed: 0}}";
+    let id = start(&home, &file(&home, "loop", HERE, settings), &["--name", "w"]);
+    becomes(&home, &id, "completed", "done");
+    let (runs, outside) = (home.scratch().join("runs"), home.scratch().join("outside"));
+    fs::create_dir_all(outside.join("w")).expect("the scratch directory is ours");
+    put(&outside.join("w/work"), "a user's");
+    fs::rename(&runs, home.scratch().join("moved")).expect("it is ours");
+    symlink(&outside, &runs).expect("a link");
+    let swept: Value =
+        serde_json::from_str(&home.ok(&["gc", "--older-than", "0s", "--json"])).expect("JSON");
+    assert!(swept.to_string().contains("was prepared at"), "{swept:#}");
+    refused(&home, &["rm", &id, "--json"]);
+    assert!(outside.join("w/work").exists());
+    fs::remove_file(&runs).expect("the link");
+    fs::rename(home.scratch().join("moved"), &runs).expect("it is ours");
+    home.ok(&["rm", &id]);
+    assert!(!runs.join("w").exists());
 }

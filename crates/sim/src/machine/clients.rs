@@ -28,7 +28,7 @@ enum Waiting {
 impl Client {
     pub(super) fn hear(&mut self, reply: Reply) {
         self.state = match (reply, self.state) {
-            (Reply::Created, _) => Waiting::Done,
+            (Reply::Created | Reply::Refused, _) => Waiting::Done,
             (Reply::Lost, Waiting::ForAnswer) => Waiting::ToAsk,
             (Reply::Lost, Waiting::ToAsk | Waiting::Done) => self.state,
         };
@@ -66,6 +66,7 @@ impl Machine {
         if self.world.rng.chance(600) {
             spec.parent = self.a_parent();
         }
+        spec.tree = spec::tree(&mut self.world.rng);
         let run = self.new_id(&spec);
         self.clients.push(Client { key, spec, run, state: Waiting::ToAsk });
     }
@@ -87,6 +88,7 @@ impl Machine {
         let is_whole = self.world.rng.chance(200);
         self.world.runs.push(RunTruth {
             id,
+            asked: spec.clone(),
             spec: spec.clone(),
             is_promised: false,
             is_stop_promised: false,

@@ -1,5 +1,6 @@
 //! A whole machine: the world, the daemons on it, and the clients and people who use them.
 
+mod callers;
 mod clients;
 mod mishaps;
 mod people;

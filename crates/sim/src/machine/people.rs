@@ -2,7 +2,8 @@
 //! to every run that rests until it has ended.
 
 use outlast_engine::{
-    AsksPerson, By, Decision, Input, Order, Removal, Run, State, StopMode, Usage, WaitCause,
+    AsksPerson, By, Decision, Input, Limit, More, Order, Raise, Removal, Run, State, StopMode,
+    Usage, WaitCause,
 };
 
 use super::Machine;
@@ -10,6 +11,9 @@ use crate::agent;
 use crate::conductor::{Asker, Message};
 use crate::rng::Rng;
 use crate::world::RunIndex;
+
+/// So often a person asks for more room for one run: every simulation has an end.
+const MOST_RAISES: u32 = 3;
 
 /// How a person looks after one run.
 #[derive(Debug)]
@@ -21,6 +25,8 @@ pub(super) struct Person {
     sent: u64,
     /// Orders that were given so far.
     given: u64,
+    /// How often they have asked for more room.
+    raised: u32,
     /// They have tried once more to stop what could not be stopped.
     has_insisted: bool,
     /// Rounds of peace in which a stop that cannot succeed was not called incomplete.
@@ -30,7 +36,9 @@ pub(super) struct Person {
 impl Person {
     pub(super) fn draw(rng: &mut Rng) -> Self {
         let (patience, wants_removal) = (rng.below(5), rng.chance(300));
-        Self { patience, wants_removal, sent: 0, given: 0, has_insisted: false, unsaid_rounds: 0 }
+        let (sent, given, raised) = (0, 0, 0);
+        let (has_insisted, unsaid_rounds) = (false, 0);
+        Self { patience, wants_removal, sent, given, raised, has_insisted, unsaid_rounds }
     }
 }
 
@@ -40,8 +48,13 @@ impl Machine {
         let input = match self.world.rng.below(100) {
             0..=31 => self.something_to_say(run),
             32..=35 => return self.report_usage(run),
-            36..=39 => return self.speak_for_the_agent(run),
-            40..=45 => Input::PauseAsked(self.an_order(run)),
+            36..=38 => return self.speak_for_the_agent(run),
+            39 => match self.a_resolution(run) {
+                Some(input) => input,
+                None => return,
+            },
+            40..=43 => Input::PauseAsked(self.an_order(run)),
+            44..=45 => return self.ask_raise(run),
             46..=47 => Input::PauseAllNow,
             48..=67 => Input::ResumeAsked(self.an_order(run)),
             68..=87 => self.an_answer(run),
@@ -77,6 +90,9 @@ impl Machine {
         let input = if unread.is_empty() || self.world.rng.chance(600) {
             let (id, text) = (agent::a_question(&mut self.world.rng), "simulated".to_owned());
             let tool = self.world.rng.chance(500).then(|| "Bash".to_owned());
+            if self.world.rng.chance(200) {
+                return self.ask(run, Input::Withdrew { turn, attempt, question: id });
+            }
             Input::Asked { turn, attempt, asks: AsksPerson { id, tool, text } }
         } else {
             Input::Gave { turn, attempt, messages: unread }
@@ -88,6 +104,49 @@ impl Machine {
         let mode = if self.world.rng.chance(500) { StopMode::Gracefully } else { StopMode::Now };
         let order = self.an_order(run);
         self.ask(run, Input::StopAsked { mode, order });
+    }
+
+    /// More room for a run, whether it goes on or was exhausted; also again, and where there is no such limit.
+    fn ask_raise(&mut self, run: RunIndex) {
+        if self.people[run].raised >= MOST_RAISES {
+            return;
+        }
+        self.people[run].raised += 1;
+        let more = |rng: &mut Rng, most| rng.chance(500).then(|| More::By(rng.between(1, most)));
+        let rng = &mut self.world.rng;
+        let raise = Raise {
+            max_turns: more(rng, 3),
+            max_tokens: more(rng, 2_000),
+            max_cost_usd_micros: more(rng, 8_000),
+            run_timeout_ms: more(rng, 60_000),
+            ..Raise::default()
+        };
+        // A limit that the run does not have cannot be raised.
+        let has = |limit| {
+            let known = self.world.runs[run].known.run();
+            known.is_some_and(|known| known.spec.limits.of(limit).is_some())
+        };
+        let raise = Raise {
+            max_turns: raise.max_turns.filter(|_| has(Limit::MaxTurns)),
+            max_tokens: raise.max_tokens.filter(|_| has(Limit::MaxTokens)),
+            max_cost_usd_micros: raise.max_cost_usd_micros.filter(|_| has(Limit::MaxCost)),
+            run_timeout_ms: raise.run_timeout_ms.filter(|_| has(Limit::RunTimeout)),
+            ..raise
+        };
+        let order = self.an_order(run);
+        let has_ended = |known: &Run| known.ended_at.is_some();
+        if !self.world.runs[run].known.run().is_some_and(has_ended) {
+            return self.ask(run, Input::RaiseAsked { raise: Box::new(raise), order });
+        }
+        let Some(daemon) = self.a_serving_daemon() else { return };
+        self.world.note(|| format!("run {run} is to have more room: {raise:?}"));
+        let mut daemon_of = self.daemons.remove(&daemon).expect("it serves");
+        daemon_of.tell_or_conduct(
+            &mut self.world,
+            run,
+            Input::RaiseAsked { raise: Box::new(raise), order },
+        );
+        self.daemons.insert(daemon, daemon_of);
     }
 
     fn ask(&mut self, run: RunIndex, input: Input) {
@@ -116,7 +175,12 @@ impl Machine {
         *sent += u64::from(!is_again);
         let number = if is_again { self.world.rng.below(*sent) } else { *sent - 1 };
         let (message, text) = (format!("m{number}"), "simulated".to_owned());
-        Input::Sent { message, from: "user".to_owned(), text, by: Some(By::User { uid: 0 }) }
+        Input::Sent {
+            message,
+            from: "user".to_owned(),
+            text,
+            by: Some(By::User { uid: 0, via: None }),
+        }
     }
 
     fn an_answer(&mut self, run: RunIndex) -> Input {
@@ -145,7 +209,12 @@ impl Machine {
         let (number, seen) =
             (self.world.rng.below(given), self.world.runs[run].known.run().map(Run::seq));
         let answers = seen.map(|seen| self.world.rng.below(seen + 1));
-        Order { id: Some(format!("o{number}")), by: Some(By::User { uid: 0 }), answers }
+        Order {
+            id: Some(format!("o{number}")),
+            by: Some(By::User { uid: 0, via: None }),
+            answers,
+            said: None,
+        }
     }
 
     fn a_new_order(&mut self, run: RunIndex) -> Order {
@@ -153,7 +222,12 @@ impl Machine {
         self.people[run].given += 1;
         let answers =
             self.world.runs[run].known.run().map(Run::seq).filter(|_| self.world.rng.chance(700));
-        Order { id: Some(format!("o{number}")), by: Some(By::User { uid: 0 }), answers }
+        Order {
+            id: Some(format!("o{number}")),
+            by: Some(By::User { uid: 0, via: None }),
+            answers,
+            said: None,
+        }
     }
 
     /// In peace: lets a run go on that rests, as long as there is patience, and then ends it.
@@ -174,6 +248,7 @@ impl Machine {
     pub(crate) fn look_after(&mut self, run: RunIndex) {
         let Some(known) = self.world.runs[run].known.run() else { return };
         let (is_paused, needs_decision) = (known.is_paused, known.needs_decision());
+        let is_blocked = matches!(known.state, State::Blocked { .. });
         let rests = match known.state {
             State::Blocked { .. } => true,
             State::Waiting { cause, .. } => cause == WaitCause::Message,
@@ -196,6 +271,9 @@ impl Machine {
         }
         if self.people[run].patience == 0 {
             return self.ask_stop(run);
+        }
+        if is_blocked && let Some(input) = self.a_resolution(run) {
+            return self.ask(run, input);
         }
         self.people[run].patience -= 1;
         let input = match self.world.runs[run].known.run().map(|known| &known.state) {

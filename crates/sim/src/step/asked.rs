@@ -103,9 +103,9 @@ impl StepDriver {
         }
     }
 
-    /// True if something says that another daemon has launched the step meanwhile.
+    /// True if something says that the step may have run, or that another daemon has launched it meanwhile.
     fn has_been_launched(&self, world: &mut World) -> bool {
-        self.is_launched_since(world) || self.evidence(world).has_leftovers
+        self.is_launched_since(world) || self.evidence(world).may_have_run()
     }
 
     fn is_launched_since(&self, world: &World) -> bool {

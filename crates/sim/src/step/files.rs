@@ -2,7 +2,8 @@
 
 use outlast_conduct::steps::Ending;
 use outlast_engine::{
-    Answer, Exit, Message, Purpose, RefusedCall, RunSpec, Step, ToolCall, ToolClass, unavailable,
+    Answer, Exit, LeftOut, Made, Message, Purpose, RefusedCall, RunSpec, Snapshot, Step, ToolCall,
+    ToolClass, unavailable,
 };
 
 use super::StepDriver;
@@ -54,12 +55,55 @@ impl StepDriver {
                 refused: Vec::new(),
                 workspace: None,
                 tail: "simulated".to_owned(),
+                made: self.made(world, exit),
             },
             Step::Attempt { .. } => {
                 let answer = self.response(world, exit);
                 let refused = refused(&self.run().spec, &answer);
-                Ending { answer, refused, workspace: self.digest(world), tail: String::new() }
+                let (workspace, tail) = (self.digest(world), String::new());
+                Ending { answer, refused, workspace, tail, made: None }
             }
+        }
+    }
+
+    /// What an errand that keeps the workspace, or puts it back, has left in its record.
+    fn made(&self, world: &World, exit: Exit) -> Option<Made> {
+        let Step::Errand { errand } = self.key.step else { return None };
+        let known = self.run().errand.as_ref().filter(|known| known.number == errand)?;
+        let failed = || Made::Failed { code: "io".to_owned(), why: "simulated".to_owned() };
+        match &known.purpose {
+            Purpose::Snapshot { .. } | Purpose::Restore { .. } if exit != Exit::Code(0) => {
+                Some(failed())
+            }
+            Purpose::Snapshot { cause } => {
+                let version = world.runs[self.key.run].version;
+                let (commit, tree) = (format!("c{errand}"), format!("version {version}"));
+                let is_same =
+                    self.run().snapshots.since.as_ref().is_some_and(|since| since.tree == tree);
+                let snapshot = Snapshot {
+                    cause: *cause,
+                    commit,
+                    tree,
+                    head: None,
+                    branch: None,
+                    files: u64::from(!is_same),
+                    added: 0,
+                    deleted: 0,
+                    bytes: 1,
+                    left_out: LeftOut::default(),
+                    own_store: true,
+                    progress: None,
+                };
+                Some(Made::Snapshot { snapshot: Box::new(snapshot), is_same })
+            }
+            Purpose::Restore { .. } => {
+                Some(Made::Restored { written: 1, removed: 0, kept: Vec::new() })
+            }
+            Purpose::Checkout
+            | Purpose::Hook { .. }
+            | Purpose::Ready { .. }
+            | Purpose::Done { .. }
+            | Purpose::Tool { .. } => None,
         }
     }
 

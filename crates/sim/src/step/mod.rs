@@ -400,5 +400,15 @@ impl StepDriver {
 /// What a shim that is there says.
 fn hello(records: Vec<Record>) -> shim::News {
     let (proto, build, run) = (0, String::new(), String::new());
-    shim::News::Hello { proto, build, pid: 1, run, turn: 0, attempt: 0, records, output_bytes: 0 }
+    shim::News::Hello {
+        proto,
+        build,
+        pid: 1,
+        run,
+        turn: 0,
+        attempt: 0,
+        records,
+        output_bytes: 0,
+        watches: true,
+    }
 }

@@ -28,7 +28,14 @@ fn on_stop_answered(world: &mut World, run: RunIndex, order: &Order) {
         _ => match order.id.as_deref().and_then(|id| known.orders.get(id)).map(|it| it.verb) {
             Some(Verb::Stop(_)) => world.runs[run].is_stop_promised = true,
             // Refused: another order has that id.
-            Some(Verb::Answer(_) | Verb::Resume | Verb::Pause) => {}
+            Some(
+                Verb::Answer(_)
+                | Verb::Resume
+                | Verb::Pause
+                | Verb::Raise
+                | Verb::Restore
+                | Verb::Resolve { .. },
+            ) => {}
             None => world
                 .broke(Some(run), "a stop was acknowledged that is not in the journal".to_owned()),
         },

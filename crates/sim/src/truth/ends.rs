@@ -1,6 +1,6 @@
 //! The end of a step and of a run, as the journal tells them.
 
-use outlast_engine::{Outcome, Verdict};
+use outlast_engine::{Answer, Event, Fact, Outcome, Verdict};
 
 use super::broke_unless;
 use crate::record;
@@ -20,6 +20,8 @@ pub(super) fn on_ended(world: &mut World, key: Key, outcome: &Outcome, is_said_e
     site.has_ended = true;
     let is_other_boot = site.boot.as_ref().is_some_and(|boot| *boot != now_boot);
     let (executions, really, is_empty) = (site.executions, site.exit, site.tree.is_empty());
+    // A driver ran, and by its word nothing of its agent.
+    let is_driver_alone = matches!(site.said, Answer::NoProgram { .. });
     let is_main_alive = site.tree.is_main_alive();
     let is_seen = record::has_exited(&site.records);
     if let Some(said) = outcome.exit() {
@@ -32,7 +34,8 @@ pub(super) fn on_ended(world: &mut World, key: Key, outcome: &Outcome, is_said_e
     match outcome {
         Outcome::NeverStarted { .. } => {
             world.stats.never_started += 1;
-            broke_unless(world, key, executions == 0, "said never to have started, and it has");
+            let is_true = executions == 0 || is_driver_alone;
+            broke_unless(world, key, is_true, "said never to have started, and it has");
         }
         Outcome::Lost => {
             world.stats.lost += 1;
@@ -88,7 +91,9 @@ pub(super) fn on_run_ended(world: &mut World, run: RunIndex, verdict: Verdict) {
 /// An end that is in the journal is in the outbox, once for each sink; and none that is not.
 pub(super) fn check_told(world: &mut World, run: RunIndex) {
     let truth = &world.runs[run];
-    let has_ended = truth.known.run().is_some_and(outlast_engine::Run::has_ended);
+    // A run that was exhausted and given more room ends again, and that is told again.
+    let ends_of = |event: &&Event| matches!(event.fact, Fact::RunEnded { .. });
+    let times = super::journal(world, run).iter().filter(ends_of).count();
     let ends = ["run.completed", "run.failed", "run.stopped", "run.exhausted"];
     let mut sinks: Vec<String> = Vec::new();
     for (kind, sink) in world.store.told(&truth.id) {
@@ -96,7 +101,7 @@ pub(super) fn check_told(world: &mut World, run: RunIndex) {
             sinks.push(sink);
         }
     }
-    let expected: &[&str] = if has_ended { &SINKS } else { &[] };
+    let expected = SINKS.repeat(times);
     if sinks != expected {
         let message = format!("its end is to be told to {sinks:?} and not to {expected:?}");
         world.broke(Some(run), message);

@@ -1,6 +1,6 @@
 //! A command runs: whether it may, and whether the same has run before.
 
-use outlast_engine::{BootId, Hook, Purpose, Run, Step, ToolClass};
+use outlast_engine::{BootId, Hook, Purpose, Run, Step, ToolClass, Undo};
 
 use super::broke_unless;
 use crate::world::{Key, RunIndex, World};
@@ -70,7 +70,11 @@ fn on_errand(world: &mut World, key: Key) {
         }
         Purpose::Hook { hook: Hook::AfterRun } => {
             world.stats.cleaned_up += 1;
-            let again = ran_before(world, key, |(other, _)| *other == purpose);
+            let opened = world.runs[key.run].known.errands_before;
+            let is_of_this_end =
+                |other: &Key| matches!(other.step, Step::Errand { errand } if errand > opened);
+            let same = others_that_ran(world, key, |(other, _)| *other == purpose);
+            let again = same.iter().any(is_of_this_end);
             broke_unless(world, key, !again, "after_run ran twice");
             let truth = &world.runs[key.run];
             let before = Purpose::Hook { hook: Hook::BeforeRun };
@@ -78,9 +82,26 @@ fn on_errand(world: &mut World, key: Key) {
                 truth.spec.hooks.before_run.is_none() || truth.known.passed.contains(&before);
             broke_unless(world, key, is_ready, "after_run ran without a good before_run");
         }
-        Purpose::Hook { .. } | Purpose::Checkout | Purpose::Ready { .. } | Purpose::Done { .. } => {
-        }
+        Purpose::Restore { to } => on_restore(world, key, to),
+        Purpose::Hook { .. }
+        | Purpose::Checkout
+        | Purpose::Ready { .. }
+        | Purpose::Done { .. }
+        | Purpose::Snapshot { .. } => {}
     }
+}
+
+/// A restore removes what an attempt did, so what it did is kept first, and no process of the attempt is left.
+fn on_restore(world: &mut World, key: Key, to: &str) {
+    world.stats.restored += 1;
+    let run = world.runs[key.run].known.run();
+    let known = run.map(|run| &run.snapshots);
+    let asked = known.and_then(|it| it.asked.as_ref());
+    let is_kept = asked.is_some() || known.is_some_and(|it| matches!(it.undo, Undo::Kept { .. }));
+    let point = asked.map(|it| &it.point).or_else(|| known.and_then(|it| it.point.as_ref()));
+    let is_point = point.is_some_and(|at| at.commit == to);
+    broke_unless(world, key, is_kept, "a restore ran before what was found was kept");
+    broke_unless(world, key, is_point, "a restore went elsewhere than to the last settled turn");
 }
 
 fn is_unsafe(world: &World, run: RunIndex, name: &str) -> bool {
@@ -89,8 +110,14 @@ fn is_unsafe(world: &World, run: RunIndex, name: &str) -> bool {
 }
 
 fn ran_before(world: &World, key: Key, is_same: impl Fn(&(Purpose, u32)) -> bool) -> bool {
+    !others_that_ran(world, key, is_same).is_empty()
+}
+
+fn others_that_ran(world: &World, key: Key, is_same: impl Fn(&(Purpose, u32)) -> bool) -> Vec<Key> {
     let others = world.sites.iter().filter(|(other, _)| other.run == key.run && **other != key);
     others
         .filter(|(_, site)| site.executions > 0)
-        .any(|(_, site)| site.purpose.as_ref().is_some_and(&is_same))
+        .filter(|(_, site)| site.purpose.as_ref().is_some_and(&is_same))
+        .map(|(other, _)| *other)
+        .collect()
 }

@@ -3,6 +3,8 @@
 //! Looks at every append as it lands and at every command as it runs. Decides nothing, and changes nothing
 //! but what it knows itself.
 
+mod calls;
+mod children;
 mod clients;
 mod ends;
 mod exec;
@@ -16,6 +18,7 @@ use outlast_store::Journal;
 
 use crate::world::{Key, RunIndex, World};
 
+pub(crate) use calls::{on_effect, on_result_told, was_made};
 pub(crate) use clients::{check_promised, on_answered, on_created};
 pub(crate) use exec::on_exec;
 pub(crate) use places::on_workspace_op;
@@ -106,7 +109,10 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
             turns::on_given(world, run, (*turn, *attempt), messages);
         }
         Fact::RunEnded { state, .. } => ends::on_run_ended(world, run, *state),
-        Fact::RunCreated { .. } => world.stats.runs += 1,
+        Fact::RunCreated { spec, .. } => {
+            world.stats.runs += 1;
+            children::on_made(world, run, spec);
+        }
         Fact::AttemptAdopted { .. } => world.stats.adopted += 1,
         Fact::AttemptOrphaned { .. } => world.stats.orphaned += 1,
         Fact::StopIncomplete { .. } | Fact::ErrandIncomplete { .. } => {
@@ -115,7 +121,11 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
         Fact::StateChanged { .. } => on_state(world, run),
         Fact::LimitReached { .. } => world.stats.limits_reached += 1,
         Fact::MessageReceived { .. } => world.stats.messages += 1,
-        Fact::ChildSettled { .. } => world.stats.children_heard_of += 1,
+        Fact::ChildSpawned { .. } => world.stats.children_meant += 1,
+        Fact::ChildSettled { child, .. } => children::on_settled(world, child, &event.fact),
+        Fact::CallBegun { .. } => world.stats.call_intents += 1,
+        Fact::CallEnded { .. } => calls::on_call_ended(world, run, &event.fact),
+        Fact::CallResolved { .. } => calls::on_resolved(world, run, &event.fact),
         Fact::CallAnswered { .. } => world.stats.calls_answered += 1,
         Fact::WorkspaceDiscarded { .. } => world.stats.workspaces_discarded += 1,
         Fact::WorkspaceRemoved { .. } => world.stats.workspaces_removed += 1,
@@ -130,19 +140,29 @@ fn on_event(world: &mut World, run: RunIndex, event: &Event) {
         | Fact::ResumeRequested { .. }
         | Fact::Answered { .. }
         | Fact::QuestionAsked { .. }
+        | Fact::QuestionWithdrawn { .. }
         | Fact::RemovalRequested { .. }
         | Fact::WorkspaceKept { .. }
-        | Fact::ChildSpawned { .. }
+        | Fact::SnapshotTaken { .. }
+        | Fact::SnapshotFailed { .. }
+        | Fact::RestoreRequested { .. }
+        | Fact::Forked { .. }
+        | Fact::WorkspaceRestored { .. }
         | Fact::HealthDegraded { .. }
         | Fact::HealthRecovered { .. }
         | Fact::ClockSet { .. }
         | Fact::LimitNeared { .. }
+        | Fact::LimitsRaised { .. }
+        | Fact::PredecessorEnded { .. }
         | Fact::UsageReported { .. }
         | Fact::OutputMatched { .. }
         | Fact::WatchDisabled { .. }
         | Fact::RunRecovered { .. }
         | Fact::JournalRestored { .. }
-        | Fact::HeartbeatTold { .. } => {}
+        | Fact::Segment { .. }
+        | Fact::HeartbeatTold { .. }
+        | Fact::NoteTaken { .. }
+        | Fact::TerminalOpened { .. } => {}
     }
 }
 

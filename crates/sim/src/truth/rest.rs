@@ -12,7 +12,10 @@ pub(crate) fn check_rest(world: &mut World) {
         world.broke(None, format!("the store says: {}", problem.message));
     }
     let existing = world.existing();
-    existing.iter().for_each(|run| check_whole(world, *run));
+    for run in &existing {
+        check_whole(world, *run);
+        super::calls::check_over(world, *run);
+    }
     let keys: Vec<String> =
         existing.iter().filter_map(|run| world.runs[*run].spec.key.clone()).collect();
     let mut once = keys.clone();

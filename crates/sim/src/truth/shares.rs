@@ -24,6 +24,10 @@ pub(crate) fn check_room(world: &mut World, run: &RunId) {
     if world.stats.lost_acks > 0 {
         return;
     }
+    let is_plain = |known: &Run| known.id == *run && !known.counts_in_budgets();
+    if world.runs.iter().filter_map(|truth| truth.known.run()).any(is_plain) {
+        return;
+    }
     let runs: Vec<&Run> = world.runs.iter().filter_map(|truth| truth.known.run()).collect();
     let used: u64 = runs.iter().map(|run| run.spend.tokens()).sum();
     let others = runs.iter().filter(|other| other.id != *run && other.live().is_some());

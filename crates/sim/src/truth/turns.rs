@@ -1,7 +1,7 @@
 //! Turns: what was said in them, what they were told, and what they cost.
 
-use outlast_engine::{Answer, Charge, Exit, Fact, Step, TurnStatus};
-use outlast_store::Ledger;
+use outlast_engine::{Answer, Charge, Exit, Fact, Reserved, Step, TurnStatus};
+use outlast_store::{Ledger, Used};
 
 use super::broke_unless;
 use crate::world::{Key, RunIndex, World, boot_id};
@@ -10,7 +10,7 @@ use crate::world::{Key, RunIndex, World, boot_id};
 pub(super) fn on_turn_started(world: &mut World, run: RunIndex, attempt: u32) {
     let truth = &world.runs[run];
     let Some(known) = truth.known.run() else { return };
-    let limits = &truth.spec.limits;
+    let limits = truth.known.raised.as_ref().unwrap_or(&truth.spec.limits);
     let turns = limits.max_turns.is_some_and(|most| known.turns_committed >= most);
     let tokens = limits.max_tokens.is_some_and(|most| known.spend.tokens() >= most);
     let cost = limits.max_cost_usd_micros.is_some_and(|most| known.spend.cost_usd_micros >= most);
@@ -19,10 +19,14 @@ pub(super) fn on_turn_started(world: &mut World, run: RunIndex, attempt: u32) {
     }
 }
 
-/// What ran is paid for, also if its agent did not say what it cost.
+/// What ran is paid for, also if its agent did not say what it cost; but no plain command pays for what it did not say.
 pub(super) fn on_charged(world: &mut World, key: Key, charge: Option<&Charge>) {
-    let limits = world.runs[key.run].spec.limits;
+    let spec = &world.runs[key.run].spec;
+    let (limits, is_plain) = (spec.limits, !spec.unreported().is_reserved());
     let is_limited = limits.max_tokens.is_some() || limits.max_cost_usd_micros.is_some();
+    let is_limited = is_limited && !is_plain;
+    let is_invented = is_plain && charge.is_some_and(|it| it.reserved() != Reserved::default());
+    broke_unless(world, key, !is_invented, "a plain command is charged what it did not report");
     let now_boot = boot_id(world.boot);
     let site = world.site(key);
     // What was written of its start is gone with the machine.
@@ -49,7 +53,7 @@ pub(super) fn on_committed(world: &mut World, key: Key, committed: &Fact) {
                 == (*status, summary, next_task, tool_calls, wait)
         }
         Answer::None => site.exit == Some(Exit::Code(0)) && *status == TurnStatus::Done,
-        Answer::Bad { .. } | Answer::Impeded { .. } => false,
+        Answer::Bad { .. } | Answer::NoProgram { .. } | Answer::Impeded { .. } => false,
     };
     let mut given = site.given.clone();
     if let Step::Attempt { turn, attempt } = key.step {
@@ -91,11 +95,13 @@ pub(super) fn check_messages(world: &mut World, run: RunIndex) {
 pub(super) fn check_spend(world: &mut World, run: RunIndex) {
     let used = world.store.used_by(&world.runs[run].id).expect("memory can be read");
     let known = &mut world.runs[run].known;
-    let Some(now) = known.run().map(|folded| folded.spend) else { return };
-    let is_in_ledger = (used.tokens, used.cost_usd_micros) == (now.tokens(), now.cost_usd_micros);
+    let Some(folded) = known.run() else { return };
+    let (now, is_in_ledger) = (folded.spend, used == Used::by(folded));
     let before = std::mem::replace(&mut known.spend, now);
     let has_shrunk = now.tokens() < before.tokens()
         || now.cost_usd_micros < before.cost_usd_micros
+        || now.reserved.tokens < before.reserved.tokens
+        || now.reserved.cost_usd_micros < before.reserved.cost_usd_micros
         || (now.known && !before.known);
     if has_shrunk {
         world.broke(Some(run), "what was spent has become less".to_owned());

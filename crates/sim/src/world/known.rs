@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outlast_engine::{Event, Fact, Illegal, Outcome, Purpose, Run, RunId, Spend};
+use outlast_engine::{Event, Fact, Hook, Illegal, Limits, Outcome, Purpose, Run, RunId, Spend};
 
 #[derive(Debug, Default)]
 pub(crate) struct Known {
@@ -22,6 +22,10 @@ pub(crate) struct Known {
     pub(crate) spend: Spend,
     pub(crate) was_stopped_first: bool,
     is_finishing: bool,
+    /// The limits that a person has given it since it was made.
+    pub(crate) raised: Option<Limits>,
+    /// How many errands there were when the run was last opened again.
+    pub(crate) errands_before: u32,
 }
 
 impl Known {
@@ -49,8 +53,22 @@ impl Known {
             Fact::ErrandEnded { outcome: Outcome::Exited { code: 0 }, .. } => self.pass(),
             Fact::StateChanged { verdict: Some(_), .. } => self.is_finishing = true,
             Fact::StopRequested { .. } => self.was_stopped_first |= !self.is_finishing,
+            Fact::LimitsRaised { limits, .. } => {
+                self.raised = Some(*limits);
+                self.open_again();
+            }
             _ => {}
         }
+    }
+
+    /// A run that had ended has to be made ready, and to be cleaned up after, once more.
+    fn open_again(&mut self) {
+        let Some(run) = self.run.as_ref().filter(|run| run.has_ended()) else { return };
+        self.errands_before = run.errands;
+        self.is_finishing = false;
+        self.passed.retain(|purpose| {
+            !matches!(purpose, Purpose::Ready { .. } | Purpose::Hook { hook: Hook::BeforeRun })
+        });
     }
 
     fn pass(&mut self) {
@@ -59,6 +77,7 @@ impl Known {
         match &purpose {
             Purpose::Tool { key, .. } => drop(self.completed_keys.insert(key.clone())),
             Purpose::Done { check } => drop(self.done_checks.insert(*check)),
+            Purpose::Snapshot { .. } | Purpose::Restore { .. } => {}
             Purpose::Checkout | Purpose::Hook { .. } | Purpose::Ready { .. } => {
                 self.passed.push(purpose);
             }

@@ -2,6 +2,7 @@
 //!
 //! Plain data at the bottom of the simulator. It knows neither daemons nor clients, and it judges nothing.
 
+mod caller;
 mod known;
 mod shim;
 mod site;
@@ -19,6 +20,7 @@ use crate::rules::Rules;
 use crate::stats::Stats;
 use crate::wire::{Conn, ConnId};
 
+pub(crate) use caller::{Caller, Calling, Effect};
 pub(crate) use known::Known;
 pub(crate) use shim::{Ending, Shim, Stage};
 pub(crate) use site::{Durability, LaunchNote, RunTruth, Site, WorkspaceFiles};
@@ -61,6 +63,10 @@ pub(crate) struct World {
     pub(crate) shims: BTreeMap<ShimId, Shim>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
     pub(crate) runs: Vec<RunTruth>,
+    /// Processes that make calls under keys.
+    pub(crate) callers: BTreeMap<u64, Caller>,
+    /// What calls really did, by run and key.
+    pub(crate) effects: BTreeMap<(RunIndex, String), Vec<Effect>>,
     pub(crate) broken: Option<(String, Option<RunIndex>)>,
     pub(crate) trail: VecDeque<String>,
     last_id: u64,
@@ -87,6 +93,8 @@ impl World {
             shims: BTreeMap::new(),
             conns: BTreeMap::new(),
             runs: Vec::new(),
+            callers: BTreeMap::new(),
+            effects: BTreeMap::new(),
             broken: None,
             trail: VecDeque::new(),
             last_id: 0,
@@ -113,7 +121,7 @@ impl World {
     fn draw_shared(&mut self, context: &mut Context) {
         context.pause_all = if self.is_all_paused { PauseAll::On } else { PauseAll::Off };
         // A client that counts its orders uses the same id for an order to all and to one run.
-        let word = Order { id: Some("o1".to_owned()), by: None, answers: None };
+        let word = Order { id: Some("o1".to_owned()), by: None, ..Order::default() };
         context.word = Some(std::sync::Arc::new(word));
         if self.rng.chance(self.faults.silence) {
             context.seen = Seen {

@@ -30,6 +30,8 @@ pub(crate) struct Site {
     /// What the command really returned.
     pub(crate) exit: Option<Exit>,
     pub(crate) is_endless: bool,
+    /// How many calls under keys its command has yet to make, and how many it has begun.
+    pub(crate) calls: (u32, u32),
     /// What the agent really answered, and what is left of that on disk.
     pub(crate) said: Answer,
     pub(crate) response: Answer,
@@ -48,6 +50,9 @@ pub(crate) struct Site {
 #[derive(Debug)]
 pub(crate) struct RunTruth {
     pub(crate) id: RunId,
+    /// As its client asked for it.
+    pub(crate) asked: RunSpec,
+    /// As it is made: a child has what its parent gave it.
     pub(crate) spec: RunSpec,
     /// A client was told that it exists.
     pub(crate) is_promised: bool,
@@ -94,6 +99,7 @@ impl Site {
             executions: 0,
             exit: None,
             is_endless: false,
+            calls: (0, 0),
             said: Answer::None,
             response: Answer::None,
             is_response_synced: false,

@@ -75,6 +75,12 @@ impl Triggers for Memory {
         Ok(self.shelf().holder(|row| row.key.as_deref() == Some(key)))
     }
 
+    fn newest_run_of(&self, trigger: &str) -> Result<Option<(RunId, Option<String>)>, Error> {
+        let shelf = self.shelf();
+        let newest = shelf.rows().rfind(|row| row.trigger.as_deref() == Some(trigger));
+        Ok(newest.map(|row| (row.id.clone(), row.name.clone())))
+    }
+
     fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {
         let shelf = self.shelf();
         let is_its =
@@ -175,11 +181,13 @@ impl Known {
                     tally.made += 1;
                     let last: (Time, RunId) = (delivery.at, run.clone());
                     tally.last_made = Some(last);
+                    tally.is_refusing = false;
                 }
                 Some(Settlement::Skipped { .. }) => tally.skipped += 1,
                 Some(Settlement::Refused { why }) => {
                     tally.refused += 1;
-                    tally.last_refused = Some(why.clone());
+                    tally.last_refused = Some((delivery.at, why.clone()));
+                    tally.is_refusing = true;
                 }
             }
         }

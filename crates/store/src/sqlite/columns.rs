@@ -14,13 +14,17 @@ use crate::Error;
 pub(super) const ROW: &str =
     "id, name, key, state, reason_code, health, what, turn, attempt, created_at,
     started_at, ended_at, exit_code, exit_signal, labels, survivors, open, phase, tokens,
-    cost_usd_micros, max_turns, trigger, parent";
+    cost_usd_micros, max_turns, trigger, parent, summary, task, known, reserved_tokens,
+    reserved_cost_usd_micros, worked_ms, unreported";
 
 /// How many those are: where a column stands that is read after them.
-pub(super) const ROW_COUNT: usize = 23;
+pub(super) const ROW_COUNT: usize = 30;
 
 /// The columns that [`event`] reads.
-pub(super) const EVENT: &str = "seq, at, body";
+pub(super) const EVENT: &str = "events.seq, at, body";
+
+/// How many those are.
+pub(super) const EVENT_COUNT: usize = 3;
 
 pub(super) fn time(time: Time) -> i64 {
     time.0.cast_signed()
@@ -97,6 +101,13 @@ impl Reader<'_> {
             max_turns: self.get(20)?,
             trigger: self.get(21)?,
             parent: self.get::<Option<String>>(22)?.map(RunId),
+            summary: self.get(23)?,
+            task: self.get(24)?,
+            known: self.get(25)?,
+            reserved_tokens: self.get::<i64>(26)?.cast_unsigned(),
+            reserved_cost_usd_micros: self.get::<i64>(27)?.cast_unsigned(),
+            worked_ms: self.get::<Option<i64>>(28)?.map(i64::cast_unsigned),
+            unreported: self.get::<Option<i64>>(29)?.map(i64::cast_unsigned),
         })
     }
 

@@ -49,8 +49,8 @@ use self::job::{Work, WriteJob};
 use self::read::{Reader, Readers};
 use self::writer::{Mended, Writer};
 use crate::{
-    Account, Amount, Append, Census, Counts, Cursor, Depth, Done, Error, Filter, Journal, Ledger,
-    Notes, Problem, Remove, Resolved,
+    Account, Append, Census, Counts, Cursor, Depth, Done, Error, Filter, Journal, Ledger, Notes,
+    Problem, Remove, Resolved, Used, Written,
 };
 use crate::{Changed, Delivery, Tally, Trigger, TriggerChange, Triggers};
 
@@ -149,6 +149,18 @@ impl Journal for Sqlite {
         self.read(|reader| reader.events(run, after, most))
     }
 
+    fn written(&self, after: u64, most: usize) -> Result<Written, Error> {
+        self.read(|reader| reader.written(after, most))
+    }
+
+    fn written_before(&self, events: usize) -> Result<u64, Error> {
+        self.read(|reader| reader.written_before(events))
+    }
+
+    fn cursor(&self, run: &RunId) -> Result<Option<Cursor>, Error> {
+        self.read(|reader| reader.cursor(run))
+    }
+
     fn row(&self, run: &RunId) -> Result<Option<Row>, Error> {
         self.read(|reader| reader.row(run))
     }
@@ -213,11 +225,15 @@ impl Journal for Sqlite {
 }
 
 impl Ledger for Sqlite {
-    fn accounts(&self, since_day: u64) -> Result<Vec<Account>, Error> {
-        self.read(|reader| reader.accounts(since_day))
+    fn accounts(&self, since_slot: u64) -> Result<Vec<Account>, Error> {
+        self.read(|reader| reader.accounts(since_slot))
     }
 
-    fn used_by(&self, run: &RunId) -> Result<Amount, Error> {
+    fn accounts_by_slot(&self, since_slot: u64) -> Result<Vec<(u64, Account)>, Error> {
+        self.read(|reader| reader.accounts_by_slot(since_slot))
+    }
+
+    fn used_by(&self, run: &RunId) -> Result<Used, Error> {
         self.read(|reader| reader.used_by(run))
     }
 }
@@ -268,6 +284,10 @@ impl Triggers for Sqlite {
 
     fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error> {
         self.read(|reader| reader.run_of_key(key))
+    }
+
+    fn newest_run_of(&self, trigger: &str) -> Result<Option<(RunId, Option<String>)>, Error> {
+        self.read(|reader| reader.newest_run_of(trigger))
     }
 
     fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {

@@ -2,6 +2,7 @@
 //!
 //! Connections are made when they are needed and only read, so no question can hold up the writer.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -14,8 +15,13 @@ use super::opened::OpenedFiles;
 use super::{columns, file, schema};
 use crate::audit::{Stored, audit};
 use crate::journal::PageRoom;
-use crate::{Account, Amount, Census, Counts, Cursor, Error, Filter, Problem, Resolved};
+use crate::{Account, Amount, Census, Counts, Cursor, Error, Filter, Problem, Resolved, Used};
+use crate::{Written, WrittenEvent};
 
+/// The sums of some rows of the ledger, as [`used`] reads them.
+const USED: &str = "COALESCE(SUM(tokens), 0), COALESCE(SUM(cost_usd_micros), 0),
+    COALESCE(SUM(reserved_tokens), 0), COALESCE(SUM(reserved_cost_usd_micros), 0),
+    COALESCE(SUM(unreported), 0)";
 /// Connections that are kept while no query runs.
 const IDLE: usize = 2;
 /// One more than are listed, which tells whether a prefix is unique.
@@ -196,7 +202,7 @@ impl Reader {
         let mut found = self.sql(statement.query((run.as_str(), after.cast_signed(), most)))?;
         let mut events = Vec::new();
         while let Some(row) = self.sql(found.next())? {
-            events.push(columns::event(run, row)?);
+            events.push(columns::event(run, row).map_err(|error| self.with_build(error))?);
         }
         if events.is_empty() {
             self.check_known(run)?;
@@ -204,31 +210,109 @@ impl Reader {
         Ok(events)
     }
 
+    /// An event that this build does not know is refused with the build that conducted the run last.
+    fn with_build(&self, error: Error) -> Error {
+        let Error::UnreadableRun { run, what } = error else { return error };
+        let select = "SELECT body FROM events WHERE run = (SELECT no FROM runs WHERE id = ?1)
+             AND (seq = 1 OR body LIKE '{\"kind\":\"Segment\"%') ORDER BY seq DESC";
+        let body = self.first(select, [run.as_str()], |row| row.get::<_, String>(0));
+        let body = body.ok().flatten().and_then(|body| {
+            let fact: serde_json::Value = serde_json::from_str(&body).ok()?;
+            let build = fact.get("to").or_else(|| fact.pointer("/spec/build"))?;
+            build.as_str().map(str::to_owned)
+        });
+        let what = match body {
+            Some(build) => format!("{what} (outlast {build} conducted the run last)"),
+            None => what,
+        };
+        Error::UnreadableRun { run, what }
+    }
+
+    pub(super) fn written(&self, after: u64, most: usize) -> Result<Written, Error> {
+        let select = format!(
+            "SELECT {}, length(CAST(body AS BLOB)), events.no, id, name FROM events JOIN runs ON runs.no = run
+             WHERE events.no > ?1 ORDER BY events.no LIMIT ?2",
+            columns::EVENT
+        );
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut statement = self.prepare(&select)?;
+        let mut found = self.sql(statement.query((after.cast_signed(), most)))?;
+        let mut written = Written { events: Vec::new(), last: after };
+        let mut bytes = 0;
+        while let Some(row) = self.sql(found.next())? {
+            bytes += self.sql(row.get::<_, i64>(columns::EVENT_COUNT))?;
+            let number = self.sql(row.get::<_, i64>(columns::EVENT_COUNT + 1))?.cast_unsigned();
+            let run = RunId(self.sql(row.get(columns::EVENT_COUNT + 2))?);
+            let name = self.sql(row.get(columns::EVENT_COUNT + 3))?;
+            written.last = number;
+            // As in a list: `check` reports what does not parse.
+            if let Ok(event) = columns::event(&run, row) {
+                written.events.push(WrittenEvent { number, run, name, event });
+            }
+            if bytes >= Written::MOST_BYTES {
+                break;
+            }
+        }
+        Ok(written)
+    }
+
+    pub(super) fn written_before(&self, events: usize) -> Result<u64, Error> {
+        let select = "SELECT no FROM events ORDER BY no DESC LIMIT 1 OFFSET ?1";
+        let events = i64::try_from(events).unwrap_or(i64::MAX);
+        let number = self.first(select, [events], |row| row.get::<_, i64>(0))?;
+        Ok(number.unwrap_or(0).cast_unsigned())
+    }
+
+    pub(super) fn cursor(&self, run: &RunId) -> Result<Option<Cursor>, Error> {
+        let select = "SELECT no FROM runs WHERE id = ?1";
+        let no = self.first(select, [run.as_str()], |row| row.get::<_, i64>(0))?;
+        Ok(no.map(|no| Cursor(no.cast_unsigned())))
+    }
+
     fn check_known(&self, run: &RunId) -> Result<(), Error> {
         let known = self.first("SELECT 1 FROM runs WHERE id = ?1", [run.as_str()], |_| Ok(()))?;
         known.ok_or_else(|| Error::UnknownRun { run: run.clone() })
     }
 
-    pub(super) fn accounts(&self, since_day: u64) -> Result<Vec<Account>, Error> {
-        let select = "SELECT labels, SUM(tokens), SUM(cost_usd_micros) FROM ledger WHERE day >= ?1
-            GROUP BY labels";
-        let mut statement = self.prepare(select)?;
-        let mut found = self.sql(statement.query([since_day.cast_signed()]))?;
+    pub(super) fn accounts(&self, since_slot: u64) -> Result<Vec<Account>, Error> {
+        let select = format!("SELECT labels, {USED} FROM ledger WHERE slot >= ?1 GROUP BY labels");
+        let mut statement = self.prepare(&select)?;
+        let mut found = self.sql(statement.query([since_slot.cast_signed()]))?;
         let mut accounts = Vec::new();
         while let Some(row) = self.sql(found.next())? {
-            let labels: String = self.sql(row.get(0))?;
-            let labels = serde_json::from_str(&labels)
-                .map_err(|error| file::corrupt(&self.path, &format!("ledger: labels: {error}")))?;
-            accounts.push(Account { labels, amount: self.sql(amount(row, 1))? });
+            let labels = self.labels(self.sql(row.get(0))?)?;
+            accounts.push(Account { labels, used: self.sql(used(row, 1))? });
         }
         accounts.sort_by(|one, other| one.labels.cmp(&other.labels));
         Ok(accounts)
     }
 
-    pub(super) fn used_by(&self, run: &RunId) -> Result<Amount, Error> {
-        let select = "SELECT COALESCE(SUM(tokens), 0), COALESCE(SUM(cost_usd_micros), 0)
-            FROM ledger WHERE run = ?1";
-        let used = self.first(select, [run.as_str()], |row| amount(row, 0))?;
+    pub(super) fn accounts_by_slot(&self, since_slot: u64) -> Result<Vec<(u64, Account)>, Error> {
+        let select = format!(
+            "SELECT slot, labels, {USED} FROM ledger WHERE slot >= ?1 GROUP BY slot, labels"
+        );
+        let mut statement = self.prepare(&select)?;
+        let mut found = self.sql(statement.query([since_slot.cast_signed()]))?;
+        let mut accounts = Vec::new();
+        while let Some(row) = self.sql(found.next())? {
+            let slot: i64 = self.sql(row.get(0))?;
+            let labels = self.labels(self.sql(row.get(1))?)?;
+            accounts
+                .push((slot.cast_unsigned(), Account { labels, used: self.sql(used(row, 2))? }));
+        }
+        accounts.sort_by(|(at, one), (then, other)| (at, &one.labels).cmp(&(then, &other.labels)));
+        Ok(accounts)
+    }
+
+    /// The labels of a row of the ledger.
+    fn labels(&self, text: String) -> Result<BTreeMap<String, String>, Error> {
+        serde_json::from_str(&text)
+            .map_err(|error| file::corrupt(&self.path, &format!("ledger: labels: {error}")))
+    }
+
+    pub(super) fn used_by(&self, run: &RunId) -> Result<Used, Error> {
+        let select = format!("SELECT {USED} FROM ledger WHERE run = ?1");
+        let used = self.first(&select, [run.as_str()], |row| used(row, 0))?;
         Ok(used.unwrap_or_default())
     }
 
@@ -282,12 +366,14 @@ impl Reader {
     ) -> Result<Option<Cursor>, Error> {
         let which = if filter.all { "1" } else { "open = 1" };
         let select = format!(
-            "SELECT {}, no FROM runs WHERE {which} AND no < ?2 AND (?1 IS NULL OR state = ?1) ORDER BY no DESC",
+            "SELECT {}, no FROM runs WHERE {which} AND no < ?2 AND no > ?3 AND (?1 IS NULL OR state = ?1) ORDER BY no DESC",
             columns::ROW
         );
         let mut statement = self.prepare(&select)?;
         let before = before.map_or(i64::MAX, |Cursor(no)| no.cast_signed());
-        let mut found = self.sql(statement.query((filter.state.map(StateName::word), before)))?;
+        let after = filter.after.map_or(0, |Cursor(no)| no.cast_signed());
+        let state = filter.state.map(StateName::word);
+        let mut found = self.sql(statement.query((state, before, after)))?;
         let mut room = PageRoom::new(most);
         if room.is_full() {
             return Ok(None);
@@ -328,8 +414,13 @@ impl Reader {
 
     pub(super) fn resolve(&self, text: &str) -> Result<Resolved, Error> {
         let by_id = "SELECT id FROM runs WHERE id = ?1";
-        let by_name = "SELECT id FROM runs WHERE no = (SELECT max(no) FROM runs WHERE name = ?1)";
-        for select in [by_id, by_name] {
+        let by_live_name = "SELECT id FROM runs WHERE name = ?1 AND open = 1
+            AND state NOT IN ('completed', 'failed', 'stopped', 'exhausted') ORDER BY no DESC LIMIT 1";
+        // The newest of a name, or of a trigger with that name.
+        let by_name = "SELECT id FROM runs WHERE no = max(
+            coalesce((SELECT max(no) FROM runs WHERE name = ?1), 0),
+            coalesce((SELECT max(no) FROM runs WHERE trigger = ?1), 0))";
+        for select in [by_id, by_live_name, by_name] {
             if let Some(id) = self.first(select, [text], |row| row.get(0).map(RunId))? {
                 return Ok(Resolved::One(id));
             }
@@ -435,8 +526,12 @@ impl Reader {
     }
 }
 
-/// Two columns, from this one on.
-fn amount(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Amount> {
+/// The columns of [`USED`], from this one on.
+fn used(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Used> {
     let of = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
-    Ok(Amount { tokens: of(at)?, cost_usd_micros: of(at + 1)? })
+    Ok(Used {
+        amount: Amount { tokens: of(at)?, cost_usd_micros: of(at + 1)? },
+        reserved: Amount { tokens: of(at + 2)?, cost_usd_micros: of(at + 3)? },
+        unreported: of(at + 4)?,
+    })
 }

@@ -16,13 +16,16 @@ use crate::Error;
 pub(super) const APPLICATION_ID: u32 = 0x4f75_746c;
 
 /// The newest shape that this version knows.
-pub(super) const KNOWN: u32 = 3;
+pub(super) const KNOWN: u32 = 6;
 
 /// The step to each shape from the one before.
 const MIGRATIONS: [(u32, &str); KNOWN as usize] = [
     (1, include_str!("../../migrations/0001.sql")),
     (2, include_str!("../../migrations/0002.sql")),
     (3, include_str!("../../migrations/0003.sql")),
+    (4, include_str!("../../migrations/0004.sql")),
+    (5, include_str!("../../migrations/0005.sql")),
+    (6, include_str!("../../migrations/0006.sql")),
 ];
 
 /// Looking through a larger file at every start would take too long.

@@ -2,14 +2,19 @@
 //!
 //! What each job writes is in `write`, `outbox` and `triggers`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use rusqlite::{CachedStatement, Connection, Params};
 
 use crate::{Error, rules};
 
-const SELECT_EPOCH: &str = "SELECT epoch FROM fence";
+// The second: the number of the next event, if the last ones were removed and their numbers would be given again.
+const SELECT_FENCE: &str = "SELECT epoch,
+    CASE WHEN last_event > (SELECT coalesce(max(no), 0) FROM events) THEN last_event + 1 END FROM fence";
+const UPDATE_LAST_EVENT: &str =
+    "UPDATE fence SET last_event = max(last_event, (SELECT coalesce(max(no), 0) FROM events))";
+const SELECT_LAST_EVENT: &str = "SELECT last_event FROM fence";
 const UPDATE_EPOCH: &str = "UPDATE fence SET epoch = ?1";
 const UPSERT_NOTE: &str = "INSERT INTO settings (name, value) VALUES (?1, ?2)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
@@ -20,16 +25,21 @@ pub(super) struct Group<'a> {
     connection: &'a Connection,
     path: &'a Path,
     epoch: u64,
+    /// The number of the next event, where it is not one more than that of the last one there is.
+    event_number: Cell<Option<i64>>,
     /// The statements of every append, which is most of what a group does: looked up once for the group.
     frequent: RefCell<Vec<(&'static str, CachedStatement<'a>)>>,
 }
 
 impl<'a> Group<'a> {
     pub(super) fn new(connection: &'a Connection, path: &'a Path) -> Result<Self, Error> {
-        let mut group = Self { connection, path, epoch: 0, frequent: RefCell::default() };
-        let epoch = group
-            .sql(|db| db.prepare_cached(SELECT_EPOCH)?.query_row([], |row| row.get::<_, i64>(0)))?;
+        let (event_number, frequent) = (Cell::default(), RefCell::default());
+        let mut group = Self { connection, path, epoch: 0, event_number, frequent };
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get(1)?));
+        let (epoch, event_number) =
+            group.sql(|db| db.prepare_cached(SELECT_FENCE)?.query_row([], read))?;
         group.epoch = epoch.cast_unsigned();
+        group.event_number.set(event_number);
         Ok(group)
     }
 
@@ -45,6 +55,21 @@ impl<'a> Group<'a> {
             Some(value) => self.execute(UPSERT_NOTE, (name, value)),
             None => self.execute(DELETE_NOTE, [name]),
         }
+    }
+
+    /// The number that the next event needs to be given; later ones follow by themselves.
+    pub(super) fn take_event_number(&self) -> Option<i64> {
+        self.event_number.take()
+    }
+
+    /// Before events are removed: sees to it that no number of theirs is given again.
+    pub(super) fn keep_last_event(&self) -> Result<(), Error> {
+        self.execute(UPDATE_LAST_EVENT, [])?;
+        let last = self.sql(|db| {
+            db.prepare_cached(SELECT_LAST_EVENT)?.query_row([], |row| row.get::<_, i64>(0))
+        })?;
+        self.event_number.set(Some(last + 1));
+        Ok(())
     }
 
     pub(super) fn epoch(&self) -> u64 {

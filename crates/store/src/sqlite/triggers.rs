@@ -174,9 +174,14 @@ impl Reader {
         let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
         let mut statement = self.prepare(states)?;
         let mut rows = self.sql(statement.query([first, last]))?;
+        let mut newest: BTreeMap<String, [i64; 2]> = BTreeMap::new();
         while let Some(row) = self.sql(rows.next())? {
             let name: String = self.sql(row.get(0))?;
-            self.sql(count(row, tallies.entry(name).or_default()))?;
+            let of_states = newest.entry(name.clone()).or_default();
+            self.sql(count(row, tallies.entry(name).or_default(), of_states))?;
+        }
+        for (name, [made, refused]) in newest {
+            tallies.entry(name).or_default().is_refusing = refused > made;
         }
         let open = "SELECT trigger, count(*) FROM runs WHERE trigger BETWEEN ?1 AND ?2 AND open = 1
             GROUP BY trigger";
@@ -192,6 +197,15 @@ impl Reader {
 
     pub(super) fn run_of_key(&self, key: &str) -> Result<Option<RunId>, Error> {
         self.first("SELECT id FROM runs WHERE key = ?1", [key], |row| row.get(0).map(RunId))
+    }
+
+    pub(super) fn newest_run_of(
+        &self,
+        trigger: &str,
+    ) -> Result<Option<(RunId, Option<String>)>, Error> {
+        let select = "SELECT id, name FROM runs
+            WHERE no = (SELECT max(no) FROM runs WHERE trigger = ?1)";
+        self.first(select, [trigger], |row| Ok((RunId(row.get(0)?), row.get(1)?)))
     }
 
     pub(super) fn open_runs_of(&self, trigger: &str) -> Result<u64, Error> {
@@ -212,21 +226,29 @@ fn trigger(row: &rusqlite::Row<'_>) -> rusqlite::Result<Trigger> {
     })
 }
 
-/// Takes over what one state of a trigger's deliveries comes to.
-fn count(row: &rusqlite::Row<'_>, tally: &mut Tally) -> rusqlite::Result<()> {
+/// Takes over what one state of a trigger's deliveries comes to; `newest` are the numbers of the newest that was made
+/// and the newest that was refused.
+fn count(
+    row: &rusqlite::Row<'_>,
+    tally: &mut Tally,
+    newest: &mut [i64; 2],
+) -> rusqlite::Result<()> {
     let state: String = row.get(1)?;
     let many = row.get::<_, i64>(2)?.cast_unsigned();
     match state.as_str() {
         "waiting" => tally.waiting = many,
         "made" => {
             tally.made = many;
+            newest[0] = row.get(3)?;
             let run: Option<String> = row.get(5)?;
             tally.last_made = run.zip(row.get(4)?).map(|(run, at)| (time(at), RunId(run)));
         }
         "skipped" => tally.skipped = many,
         "refused" => {
             tally.refused = many;
-            tally.last_refused = Some(row.get::<_, Option<String>>(6)?.unwrap_or_default());
+            newest[1] = row.get(3)?;
+            let why = row.get::<_, Option<String>>(6)?.unwrap_or_default();
+            tally.last_refused = Some((time(row.get(4)?), why));
         }
         // A mark is no delivery.
         _ => {}

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 use super::job::Work;
 use super::transaction::Group;
 use super::{columns, outbox};
-use crate::{Append, Entry, Error, Remove, rules};
+use crate::{Append, Entry, Error, Remove, Used, rules};
 
 const SELECT_RUN: &str = "SELECT no, seq, open FROM runs WHERE id = ?1";
 const SELECT_KEY: &str = "SELECT id FROM runs WHERE key = ?1";
@@ -19,24 +19,33 @@ const SELECT_NAME: &str = "SELECT id FROM runs WHERE name = ?1 AND open = 1
 const INSERT_RUN: &str = "INSERT INTO runs
     (id, seq, open, state, reason_code, health, turn, attempt, survivors, created_at, started_at, ended_at,
      exit_code, exit_signal, name, key, labels, what, phase, tokens, cost_usd_micros, max_turns,
-     trigger, parent)
+     trigger, parent, summary, task, known, reserved_tokens, reserved_cost_usd_micros, worked_ms,
+     unreported)
     VALUES (:id, :seq, :open, :state, :reason_code, :health, :turn, :attempt, :survivors, :created_at,
      :started_at, :ended_at, :exit_code, :exit_signal, :name, :key, :labels, :what, :phase, :tokens,
-     :cost_usd_micros, :max_turns, :trigger, :parent)";
+     :cost_usd_micros, :max_turns, :trigger, :parent, :summary, :task, :known, :reserved_tokens,
+     :reserved_cost_usd_micros, :worked_ms, :unreported)";
 // Leaves out every column that stands in an index, so that no page of an index is touched.
 const UPDATE_RUN: &str = "UPDATE runs SET seq = ?2, state = ?3, reason_code = ?4, health = ?5, turn = ?6,
     attempt = ?7, survivors = ?8, started_at = ?9, ended_at = ?10, exit_code = ?11, exit_signal = ?12,
-    phase = ?13, tokens = ?14, cost_usd_micros = ?15 WHERE no = ?1";
+    phase = ?13, tokens = ?14, cost_usd_micros = ?15, summary = ?16, task = ?17, max_turns = ?18,
+    known = ?19, reserved_tokens = ?20, reserved_cost_usd_micros = ?21, worked_ms = ?22,
+    unreported = ?23 WHERE no = ?1";
 const UPDATE_OPEN: &str = "UPDATE runs SET open = ?2 WHERE no = ?1";
+// Without a number it gets the next one.
 const INSERT_EVENT: &str =
-    "INSERT INTO events (run, seq, at, kind, epoch, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    "INSERT INTO events (no, run, seq, at, kind, epoch, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const INSERT_NOTICE: &str =
     "INSERT INTO outbox (id, run, sink, kind, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
     ON CONFLICT (id, sink) DO NOTHING";
 const SELECT_NOTICE: &str = "SELECT 1 FROM outbox WHERE run = ?1 LIMIT 1";
-const UPSERT_LEDGER: &str = "INSERT INTO ledger (run, day, labels, tokens, cost_usd_micros)
-    VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (run, day) DO UPDATE
-    SET tokens = tokens + excluded.tokens, cost_usd_micros = cost_usd_micros + excluded.cost_usd_micros";
+const UPSERT_LEDGER: &str = "INSERT INTO ledger
+    (run, slot, labels, tokens, cost_usd_micros, reserved_tokens, reserved_cost_usd_micros, unreported)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (run, slot) DO UPDATE
+    SET tokens = tokens + excluded.tokens, cost_usd_micros = cost_usd_micros + excluded.cost_usd_micros,
+    reserved_tokens = reserved_tokens + excluded.reserved_tokens,
+    reserved_cost_usd_micros = reserved_cost_usd_micros + excluded.reserved_cost_usd_micros,
+    unreported = unreported + excluded.unreported";
 const DELETE_EVENTS: &str = "DELETE FROM events WHERE run = ?1";
 const DELETE_RUN: &str = "DELETE FROM runs WHERE no = ?1";
 // A notice that is still to be delivered outlives its run.
@@ -108,7 +117,12 @@ impl Group<'_> {
                 ":name": row.name, ":key": row.key, ":labels": columns::labels(row), ":what": row.what,
                 ":phase": row.phase, ":tokens": row.tokens.cast_signed(),
                 ":cost_usd_micros": row.cost_usd_micros.cast_signed(), ":max_turns": row.max_turns,
-                ":trigger": row.trigger, ":parent": row.parent.as_ref().map(RunId::as_str),
+                ":trigger": row.trigger, ":parent": row.parent.as_ref().map(RunId::as_str), ":summary": row.summary,
+                ":task": row.task,
+                ":known": row.known, ":reserved_tokens": row.reserved_tokens.cast_signed(),
+                ":reserved_cost_usd_micros": row.reserved_cost_usd_micros.cast_signed(),
+                ":worked_ms": row.worked_ms.map(u64::cast_signed),
+                ":unreported": row.unreported.map(u64::cast_signed),
             },
         )?;
         self.sql(|db| Ok(db.last_insert_rowid()))
@@ -134,6 +148,14 @@ impl Group<'_> {
                 row.phase,
                 row.tokens.cast_signed(),
                 row.cost_usd_micros.cast_signed(),
+                row.summary,
+                row.task,
+                row.max_turns,
+                row.known,
+                row.reserved_tokens.cast_signed(),
+                row.reserved_cost_usd_micros.cast_signed(),
+                row.worked_ms.map(u64::cast_signed),
+                row.unreported.map(u64::cast_signed),
             ])
         })?;
         if row.is_open != found.is_open {
@@ -147,7 +169,8 @@ impl Group<'_> {
             let body = columns::body(&event.fact).map_err(|error| Error::Io(error.to_string()))?;
             let (seq, at, epoch) =
                 (event.seq.cast_signed(), columns::time(event.at), append.epoch.cast_signed());
-            let values = params![no, seq, at, event.fact.kind(), epoch, body];
+            let number = self.take_event_number();
+            let values = params![number, no, seq, at, event.fact.kind(), epoch, body];
             self.frequent(INSERT_EVENT, |insert| insert.execute(values))?;
         }
         Ok(())
@@ -164,13 +187,22 @@ impl Group<'_> {
     }
 
     fn charge(&self, append: &Append) -> Result<(), Error> {
-        let Entry { day, amount } = append.spent;
-        if amount.is_nothing() {
+        let Entry { slot, used } = append.spent;
+        if used.is_nothing() {
             return Ok(());
         }
-        let (tokens, cost) = (amount.tokens.cast_signed(), amount.cost_usd_micros.cast_signed());
+        let Used { amount, reserved, unreported } = used;
         let labels = columns::labels(&append.row);
-        let values = (append.run.as_str(), day.cast_signed(), labels, tokens, cost);
+        let values = (
+            append.run.as_str(),
+            slot.cast_signed(),
+            labels,
+            amount.tokens.cast_signed(),
+            amount.cost_usd_micros.cast_signed(),
+            reserved.tokens.cast_signed(),
+            reserved.cost_usd_micros.cast_signed(),
+            unreported.cast_signed(),
+        );
         self.execute(UPSERT_LEDGER, values)
     }
 
@@ -179,6 +211,7 @@ impl Group<'_> {
         let found = self.find(run)?;
         rules::check_removal(run, found.as_ref().map(|found| found.is_open), how)?;
         if let Some(Found { no, .. }) = found {
+            self.keep_last_event()?;
             self.execute(DELETE_EVENTS, [no])?;
             self.execute(DELETE_RUN, [no])?;
             self.execute(DELETE_TOLD, [run.as_str()])?;

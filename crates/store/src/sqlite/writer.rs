@@ -3,6 +3,7 @@
 //! Takes whatever is waiting, writes it in one transaction and answers every caller once that is durable.
 //! While the disk is busy with one group the next one gathers, so no caller ever waits for a group to fill.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
@@ -19,6 +20,9 @@ use crate::{Depth, Error};
 
 /// Jobs that one transaction takes at most.
 const GROUP: usize = 1024;
+
+/// How often a commit is repeated whose sync was interrupted.
+const MOST_INTERRUPTED: u32 = 16;
 
 pub(super) struct Writer {
     path: PathBuf,
@@ -150,6 +154,25 @@ impl Open {
     /// One answer for each job if they are durable. A refused job has written nothing, so it stands in no
     /// other's way. If one of several cannot be written, each is written on its own, and only that one fails.
     fn commit(&self, jobs: &[WriteJob]) -> Result<Vec<Result<u64, Error>>, Error> {
+        for _ in 0..MOST_INTERRUPTED {
+            match self.commit_once(jobs) {
+                // SQLite does not repeat a sync that a signal interrupted. Nothing of the transaction is in the journal then.
+                Err(Error::Io(_)) if self.was_interrupted() => {}
+                answer => return answer,
+            }
+        }
+        self.commit_once(jobs)
+    }
+
+    /// True if the last call to the system that failed was interrupted.
+    fn was_interrupted(&self) -> bool {
+        #[expect(unsafe_code, reason = "rusqlite has no other way to the error of the system")]
+        // SAFETY: the connection is open for as long as it is borrowed, and only a number is read.
+        let errno = unsafe { rusqlite::ffi::sqlite3_system_errno(self.connection.handle()) };
+        io::Error::from_raw_os_error(errno).kind() == io::ErrorKind::Interrupted
+    }
+
+    fn commit_once(&self, jobs: &[WriteJob]) -> Result<Vec<Result<u64, Error>>, Error> {
         match self.transact(jobs, Apart::No) {
             Err(Stopped::ByJob(_)) if jobs.len() > 1 => {
                 self.transact(jobs, Apart::Yes).map_err(Stopped::into_error)

@@ -13,44 +13,33 @@ pub struct AgentRow {
     pub activity: Activity,
 }
 
-/// What the live attempt of a driven agent is at, by its own events. What is not known is left out. Texts are one line
+/// What the live attempt of a driven agent is at, by its own events. What is not known is null. Texts are one line
 /// each, cut, and without anything that a terminal obeys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Activity {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The tool that runs now: of several the one that was started last.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolNow>,
     /// How many tools run now.
-    #[serde(skip_serializing_if = "is_zero")]
     pub tools: u32,
     /// How much of the agent's work goes on beside the turn.
-    #[serde(skip_serializing_if = "is_zero")]
     pub background: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextNow>,
     /// What the turn has used so far, earlier attempts at it included. It is not known whole if an attempt did not say
     /// all of it yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_usage: Option<Usage>,
     /// The agent tries something again by itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retrying: Option<RetryNow>,
     /// A limit of the provider that has not passed, by the provider's word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitNow>,
     /// The question that is open.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<QuestionNow>,
     /// Why the events cannot be read, or why no more of them are written. Then no tool is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// So many bytes of the events are not in this: lines that are damaged or too long, or more of them than are read
     /// at once.
-    #[serde(skip_serializing_if = "is_none")]
     pub unread_bytes: u64,
 }
 
@@ -69,10 +58,10 @@ pub struct ToolNow {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ContextNow {
     pub used: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub window: Option<u64>,
     /// From 0 to 1, where the window is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub fill: Option<f64>,
 }
 
@@ -80,12 +69,12 @@ pub struct ContextNow {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RetryNow {
     pub attempt: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub most: Option<u32>,
     pub why: String,
     pub since: String,
     /// When it tries again, if the agent has said that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub until: Option<String>,
 }
 
@@ -100,7 +89,7 @@ pub struct LimitNow {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QuestionNow {
     /// The tool that it wants to use; `None` for a question of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub tool: Option<String>,
     pub text: String,
     pub since: String,

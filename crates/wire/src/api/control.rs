@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::shim::EnvVar;
+
 /// `POST /v1/runs/{run}/stop`
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -12,6 +14,9 @@ pub struct StopRun {
     /// Chosen by the client: the same id is the same order. Made by the daemon when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// With all of its children, and with theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tree: bool,
 }
 
 /// `POST /v1/runs/{run}/pause` and `POST /v1/runs/{run}/resume`; the body may be left out.
@@ -26,6 +31,45 @@ pub struct OrderRun {
     /// the daemon finds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// With all of its children, and with theirs. A resume takes their pauses back; what is blocked stays blocked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tree: bool,
+}
+
+/// `POST /v1/runs/{run}/raise`: more room for a run that goes on or was exhausted.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct RaiseRun {
+    /// Chosen by the client: the same id is the same order. Made by the daemon when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<More>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<More>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd_micros: Option<More>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_timeout_ms: Option<More>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_timeout_ms: Option<More>,
+    /// The environment that an exhausted run goes on with: its own was removed when it ended. A run that goes on keeps
+    /// the one it has.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
+    pub env: Vec<EnvVar>,
+    /// What of it was set with `--env`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
+    pub env_set: Vec<EnvVar>,
+}
+
+/// A limit to come: `{"to": 30}`, or `{"by": 10}` more than it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum More {
+    To(u64),
+    By(u64),
 }
 
 /// `POST /v1/runs/{run}/messages`: for the next turn; a run that rests for a message wakes.

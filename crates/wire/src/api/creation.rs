@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::OsText;
 use crate::shim::{EnvVar, Window};
 
 /// `POST /v1/runs`
@@ -77,6 +78,124 @@ pub struct CreateRun {
     /// For an agent that is driven, in place of what the file says.
     #[serde(default, skip_serializing_if = "AskedDriving::is_nothing")]
     pub driving: AskedDriving,
+    /// When it may start; at once when absent.
+    #[serde(default, skip_serializing_if = "AskedStart::is_nothing")]
+    pub start: AskedStart,
+    /// The queue that it waits in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<AskedQueue>,
+    /// What the command reads from its standard input, up to 16 MiB: a text, or `{"hex": "…"}` for bytes that are not
+    /// UTF-8. Each attempt reads it from the first byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub stdin: Option<OsText>,
+    /// What holds for the run and those below it, and what its key stands for below its parent.
+    #[serde(default, skip_serializing_if = "AskedTree::is_nothing")]
+    pub tree: AskedTree,
+}
+
+/// What a run and those below it may have together; its tokens and its money are those of `limits`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AskedTree {
+    /// Turns of all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u64>,
+    /// Runs below it, however deep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_runs: Option<u64>,
+    /// Levels of runs below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u64>,
+    /// Children of one run that go on at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_width: Option<u64>,
+    /// What becomes of its children when it ends: `leave`, `stop` or `wait`; `leave` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<String>,
+    /// How many runs are made under its key if they fail; 3 when absent. Only of a child with a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
+    /// What is done if the end of the run under its key was not observed: `doubt` refuses with `in_doubt`, `again` makes
+    /// another, `keep` takes that end as the result. Only of a child with a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+}
+
+impl AskedTree {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The most that a run is given as its standard input, in bytes.
+pub const LARGEST_STDIN: usize = 16 << 20;
+
+/// What a run waits for before its first step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AskedStart {
+    /// So long after it was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// At this time: RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// Until this run has completed: its id, the start of it, or its name. If it ends otherwise, the new run fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// However the run of `after` ends.
+    #[serde(skip_serializing_if = "is_false")]
+    pub after_any: bool,
+}
+
+impl AskedStart {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// A queue, by its name: of its runs, so many work at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AskedQueue {
+    pub name: String,
+    /// As many as a run of the queue has last asked for when absent, or 1, or what `concurrency.per_label` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+}
+
+/// `POST /v1/runs/{run}/rerun`: the same again, as another run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RerunRun {
+    /// Of the new run, chosen by the client, so that asking again after a lost answer makes no second run.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The environment of the command, whole: that of the first run is gone with its end.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
+    pub env: Vec<EnvVar>,
+    /// What of it was set with `--env`.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
+    pub env_set: Vec<EnvVar>,
+    /// Instead of the first run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// Instead of the first run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The loop file as it is now, instead of the text that the first run was made of. Its limits hold, and not those
+    /// of the first run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowFile>,
 }
 
 /// What a loop file says of an agent that is driven, as the command line has it.
@@ -111,7 +230,7 @@ pub struct WorkflowFile {
     pub text: String,
 }
 
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AskedLimits {
     #[serde(default)]
@@ -137,6 +256,15 @@ pub struct Created {
     /// What is odd about the request and does not keep the run from being made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Why it does not start at once, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<super::WaitingView>,
+    /// What ends the run and its turns, on one line; only of a loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<String>,
+    /// Of a child: what its parent knows of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<super::ChildView>,
 }
 
 #[cfg(test)]

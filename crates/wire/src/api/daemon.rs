@@ -36,6 +36,19 @@ pub struct DaemonStatus {
     /// What the service manager makes of it, as the client finds it; a daemon does not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceStatus>,
+    /// The operator's file, as the client finds it; a daemon does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<ConfigStatus>,
+}
+
+/// The operator's settings as a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ConfigStatus {
+    pub path: String,
+    /// Without a file, defaults hold.
+    pub exists: bool,
+    pub valid: bool,
 }
 
 /// The journal that the daemon serves, and what it has forgotten of the runs on disk.
@@ -127,6 +140,9 @@ pub struct GcReport {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GcItem {
     pub run: String,
+    /// What the run is called, if it has a name.
+    #[serde(default)]
+    pub name: Option<String>,
     pub why: String,
     pub bytes: u64,
     /// True for what is kept although its time has come: a person has to look.

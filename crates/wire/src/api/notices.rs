@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use outlast_words::{Exit, ReasonCode, StateName, Word};
 
+use super::Usage;
+
 /// What every sink is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -33,6 +35,65 @@ pub struct NoticeData {
     pub turn: u32,
     /// The last lines of output.
     pub output_tail: String,
+    /// What the run has spent until then; `known` is false if some of it was not reported. Absent, as all that
+    /// follows, from notices of before there was this.
+    #[serde(default)]
+    pub usage: Option<Usage>,
+    /// From the run's first start until then.
+    #[serde(default)]
+    pub duration_ms: Option<u64>,
+    /// The machine that the run is on.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// What a person is asked, while the run waits for an answer.
+    #[serde(default)]
+    pub question: Option<String>,
+    /// The directory that the run was started in. A command of `--notify cmd:COMMAND` runs there.
+    #[serde(default)]
+    pub dir: Option<String>,
+    /// The question that is open, for an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<NoticeAsks>,
+    /// Only for a sink with `actions`: each reader of the notice can press them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<NoticeLinks>,
+}
+
+/// A question as a notice names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NoticeAsks {
+    /// The number of the event that asks: what an answer names.
+    pub seq: u64,
+    /// `approval`, `permission`, `question` or `block`.
+    pub kind: String,
+}
+
+/// Where a person answers from a notice. An address shows what it would do; a POST to it does it, once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NoticeLinks {
+    /// Absent for a question that no yes and no answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deny: Option<String>,
+    /// The run's page, for which a browser needs a session.
+    pub open: String,
+}
+
+/// What the link of a notice is about.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LinkView {
+    pub run: String,
+    pub name: Option<String>,
+    /// `approve` or `deny`.
+    pub decision: String,
+    /// What is asked, while it is open.
+    pub question: Option<String>,
+    /// Why the link does nothing more: who answered, and what.
+    pub over: Option<String>,
 }
 
 /// Many notices, told as one.
@@ -78,11 +139,21 @@ pub struct SinkRow {
     pub disabled_at: Option<String>,
 }
 
+impl SinkRow {
+    /// True of a sink that a run named by its address, and config.toml does not know.
+    pub fn is_address(&self) -> bool {
+        self.name == "desktop" || self.name.contains(':')
+    }
+}
+
 /// Asks for a sink by its name or address.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NamedSink {
     pub sink: String,
+    /// Where a command that is tested by its address runs; the root when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
 }
 
 /// What became of a test notice.

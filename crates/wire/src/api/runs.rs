@@ -8,7 +8,7 @@ use outlast_words::{
     BlockReason, Exit, Health, ReasonCode, StateName, Survivor, TroubleCode, Word,
 };
 
-/// One row of `GET /v1/runs`, the newest first.
+/// One row of `GET /v1/runs`, the newest first. Every row has every key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunRow {
@@ -21,12 +21,36 @@ pub struct RunRow {
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub health: Word<Health>,
     /// Since when, and why, while the run goes on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub health_since: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub health_why: Option<String>,
+    /// When it came into its state; told while the run goes on.
+    #[serde(default)]
+    pub changed_at: Option<String>,
+    /// When it goes on by itself, or the next of its limits is reached.
+    #[serde(default)]
+    pub wake_at: Option<String>,
+    /// Asked to rest: it rests, or will after the turn it is at.
+    #[serde(default)]
+    pub paused: bool,
+    /// The time that it has worked, without its rests; absent for one that ended before this was kept.
+    #[serde(default)]
+    pub worked_ms: Option<u64>,
+    /// Failed attempts of this turn, of at most [`Self::max_attempts`].
+    #[serde(default)]
+    pub attempts_failed: u32,
+    /// How often a turn is attempted; told while the run goes on.
+    #[serde(default)]
+    pub max_attempts: Option<u32>,
+    /// Attempts in a row that were silent for too long.
+    #[serde(default)]
+    pub stalls: u32,
     /// The command or the task, on one line.
     pub what: String,
+    /// What the next turn is asked to do, as [`RunView::task`] has it; cut. A command has none.
+    #[serde(default)]
+    pub task: Option<String>,
     pub turn: u32,
     pub attempt: u32,
     pub created_at: String,
@@ -39,31 +63,52 @@ pub struct RunRow {
     /// Something the daemon cannot do for this run just now, and why.
     pub trouble: Option<Trouble>,
     /// What it is at while it goes on; see [`RunView::phase`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub phase: Option<String>,
-    /// The last line that it wrote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What a person is asked, until it is answered; cut.
+    #[serde(default)]
+    pub question: Option<String>,
+    /// What the last turn that was committed said; cut. [`RunView::summary`] has all of it.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// The last line that it wrote. `GET /v1/runs` tells it of open runs, `GET /v1/watch` of all.
+    #[serde(default)]
     pub last_line: Option<String>,
     /// Of a loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub max_turns: Option<u32>,
-    /// This and the tokens are left out where there are none.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     pub cost_usd: f64,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub tokens: u64,
-    /// The run that started it. Told by `GET /v1/watch` only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// False if an attempt did not report all that it used: then the two are an upper bound at best.
+    #[serde(default = "yes")]
+    pub known: bool,
+    /// How much of the money and of the tokens was not reported, and is held for what was not.
+    #[serde(default)]
+    pub unreported_usd: f64,
+    #[serde(default)]
+    pub unreported_tokens: u64,
+    /// How many attempts did not report all that they used, of a run whose agent could. With no ceiling nothing is held
+    /// for them, and what they used is unknown.
+    #[serde(default)]
+    pub unreported_attempts: u64,
+    /// The run that started it.
+    #[serde(default)]
     pub parent: Option<String>,
     /// What made it, if it was no person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub trigger: Option<String>,
     /// The number of the event that an answer or a resume would answer, while the run is blocked or paused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub asks_seq: Option<u64>,
     /// What its agent is at, while an agent is driven.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub agent: Option<super::AgentRow>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn is_nothing(cost_usd: &f64) -> bool {
@@ -80,6 +125,9 @@ fn is_zero(tokens: &u64) -> bool {
 pub struct RunView {
     pub id: String,
     pub name: Option<String>,
+    /// How it can be named on a command line: by its name if that means this run now, else by its id.
+    #[serde(default)]
+    pub called: Option<String>,
     pub key: Option<String>,
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub state: Word<StateName>,
@@ -108,6 +156,12 @@ pub struct RunView {
     pub ended_at: Option<String>,
     pub last_progress_at: Option<String>,
     pub wake_at: Option<String>,
+    /// Why it does not go on, while it waits for a budget or for a slot.
+    #[serde(default)]
+    pub waiting: Option<WaitingView>,
+    /// How long it worked so far: time at rest is not counted.
+    #[serde(default)]
+    pub worked_ms: Option<u64>,
     #[cfg_attr(feature = "openapi", schema(value_type = Option<super::schemas::Exit>))]
     pub exit: Option<Exit>,
     pub usage: Usage,
@@ -117,6 +171,9 @@ pub struct RunView {
     pub parent: Option<String>,
     pub root: String,
     pub children: Vec<String>,
+    /// What it and those below it share, of a run that has children or a budget for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<super::PotsView>,
     pub labels: BTreeMap<String, String>,
     /// Of the command, while it lives.
     pub pid: Option<u32>,
@@ -158,6 +215,15 @@ pub struct RunView {
     /// Of the workspace: `inplace`, `dir` or `worktree`.
     #[serde(default)]
     pub strategy: String,
+    /// Of a worktree: the branch that it is on.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// What its turns changed; `None` if it has no snapshots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<super::SnapshotsView>,
+    /// Of a fork: where it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<super::ForkedFrom>,
     #[serde(default)]
     pub paused: bool,
     /// The last line that it wrote.
@@ -169,6 +235,10 @@ pub struct RunView {
     /// What made it, if it was no person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<super::OriginView>,
+    /// Of an exhausted run: what `outlast raise` gives it to go on with, such as `--max-turns +10`, within the operator's
+    /// ceilings. Absent if no raise would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_room: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,8 +312,33 @@ pub struct Usage {
     pub output_tokens: u64,
     pub cached_tokens: u64,
     pub cost_usd: f64,
-    /// False if an attempt spent without saying how much.
+    /// False if an attempt did not report all that it used: then the figures are an upper bound at best.
     pub known: bool,
+    /// How much of the money and of the tokens was not reported, and is held for what was not; left out if nothing is.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub unreported_usd: f64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreported_tokens: u64,
+    /// How many attempts did not report all that they used, of a run whose agent could; left out if none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreported_attempts: u64,
+}
+
+/// Why a run that wants to go on does not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WaitingView {
+    /// `budget` or `slot`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub cause: Word<ReasonCode>,
+    /// For people: `today's budget is spent ($50.00 of $50.00)`.
+    pub reason: String,
+    /// When it goes on by itself, if that is known.
+    pub until: Option<String>,
+    /// The time zone in which a day of the budget ends.
+    pub tz: Option<String>,
+    /// What of the config holds it: `[budgets.day]`.
+    pub setting: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

@@ -22,6 +22,10 @@ pub struct AddTrigger {
     /// What happens to occurrences of a schedule at which no daemon was there; `once` when absent.
     #[serde(default)]
     pub missed: Option<Missed>,
+    /// Replaces a trigger of this name and kind, if there is one. What had come to it stays; a webhook without a new
+    /// secret keeps its old one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replace: bool,
     /// What each run is. Its task may speak of `item` as a loop file's prompt may.
     pub run: CreateRun,
 }
@@ -89,7 +93,7 @@ pub enum When {
     /// Five fields, or `@hourly` and its like.
     Cron(String),
     EveryMs(u64),
-    /// RFC 3339, or a local time in the zone.
+    /// RFC 3339, or a local time in the zone; a time of day alone is the next one.
     At(String),
 }
 
@@ -123,12 +127,30 @@ pub struct TriggerAdded {
     /// True if this order had added it before.
     #[serde(default)]
     pub existed: bool,
+    /// True if a trigger of that name was there and is replaced.
+    #[serde(default)]
+    pub replaced: bool,
+}
+
+/// Where a webhook's deliveries are sent to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HookAddress {
+    /// The whole address; absent while the daemon listens on no TCP address.
+    pub url: Option<String>,
+    /// The unix socket, on which `http://localhost/hooks/NAME` always works.
+    pub socket: String,
+    /// Why there is no `url`.
+    pub problem: Option<String>,
+    /// The config file, whose `listen.address` makes one.
+    pub config: String,
 }
 
 /// `POST /v1/triggers/{name}/pause` and `/resume`, whose body may be left out; the query of
 /// `DELETE /v1/triggers/{name}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct OrderTrigger {
     /// Chosen by the client: the same id is the same order. Made by the daemon when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,7 +197,14 @@ pub struct TriggerView {
     /// Deliveries that the filter turned away since the daemon started.
     #[serde(default)]
     pub filtered: u64,
+    /// What is wrong now. A delivery that was refused is forgotten here once a later one has made a run.
     pub trouble: Option<Trouble>,
+    /// The newest delivery of which no run can be made, also if later ones have made runs.
+    #[serde(default)]
+    pub refusal: Option<Trouble>,
+    /// Of a webhook.
+    #[serde(default)]
+    pub hook: Option<HookAddress>,
     /// The command or the task, on one line.
     pub what: String,
 }
@@ -202,9 +231,15 @@ pub struct TriggerRan {
     pub occurrence: String,
     /// The run's id.
     pub run: String,
+    /// The run's name, unless it was removed since.
+    #[serde(default)]
+    pub name: Option<String>,
     /// True if it was made before.
     #[serde(default)]
     pub existed: bool,
+    /// What is odd and was done anyway.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// `GET /v1/next`: the next times of a schedule.

@@ -48,7 +48,7 @@ pub fn ace(source: &Source<'_>) -> Result<Imported, Vec<Problem>> {
                     &format!("not of the kind that {ours} is"),
                 ));
             }
-            None => missing.push(unmapped(&path, node.line, "has no key of ours")),
+            None => missing.push(unmapped(&path, node.line, "no equivalent in Outlast")),
         }
     }
     Ok(assemble(&front, &document, missing))

@@ -39,7 +39,7 @@ fn line(key: &str, node: &Node, depth: usize) -> String {
 fn is_block(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
     let is_plain = |any: char| any == '\n' || any == '\t' || !any.is_control();
-    text.trim_end_matches('\n').contains('\n')
+    text.contains('\n')
         && !text.ends_with("\n\n")
         && !first.is_empty()
         && !first.starts_with([' ', '\t'])

@@ -60,7 +60,7 @@ fn unmapped(key: &str, line: usize, why: &str) -> Unmapped {
 
 /// Front matter and the prompt to the letter; a prompt that we could not render is told of.
 fn assemble(front: &Front, document: &Document<'_>, mut missing: Vec<Unmapped>) -> Imported {
-    if let Err(problem) = crate::template::check(document.prompt) {
+    for problem in crate::template::problems(document.prompt) {
         let line =
             problem.line.map_or(document.prompt_line, |line| line + document.prompt_line - 1);
         let why = format!("the prompt has to be changed by hand: {}", problem.message);

@@ -3,6 +3,7 @@
 use super::{Front, Imported, Unmapped, assemble, leaves, read, unmapped};
 use crate::node::{Node, Value};
 use crate::problem::Problem;
+use crate::settle::symphony::MAX_TURNS;
 use crate::source::Source;
 
 /// Keys that mean the same under another name.
@@ -36,6 +37,10 @@ pub fn symphony(source: &Source<'_>) -> Result<Imported, Vec<Problem>> {
     // Its hooks expect an empty directory of their own.
     if root.get("workspace.root").is_none() {
         front.put("workspace.strategy", text("dir"));
+    }
+    // What it does without a limit of turns is not what we do.
+    if root.get("agent.max_turns").is_none() {
+        front.put("agent.max_turns", Node { line: 1, value: Value::Whole(MAX_TURNS.into()) });
     }
     for (path, node) in leaves(&root, "") {
         match key(&path) {
@@ -87,6 +92,6 @@ fn why(path: &str) -> &'static str {
         "codex" => "handed to the agent by Symphony; this version does not",
         "server" | "observability" => "outlast has a screen and an API of its own",
         "worker" => "runs stay on this machine",
-        _ => "not a key that is known",
+        _ => "unknown key",
     }
 }

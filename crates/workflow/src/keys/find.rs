@@ -39,25 +39,99 @@ fn rest<'k>(key: &'k str, path: &str) -> Option<&'k str> {
     Some(rest)
 }
 
-/// The names that may stand right below this path.
+/// The row of a length of time that a file gives under the name without `_ms`.
+pub(crate) fn time<'t>(table: &'t [Key], path: &str) -> Option<&'t Key> {
+    if lookup(table, path).is_some_and(|key| !key.path.ends_with('*')) {
+        return None;
+    }
+    lookup(table, &format!("{path}_ms")).filter(|key| key.is_time())
+}
+
+/// The names that may stand right below this path. A length of time goes by the name that takes a unit.
 pub(crate) fn names<'t>(table: &'t [Key], path: &str) -> Vec<&'t str> {
-    let mut names: Vec<&str> = below(table, path).filter_map(|key| child(key.path, path)).collect();
+    let name = |key: &'t Key| {
+        let name = child(key.path, path)?;
+        Some(if key.is_time() { name.strip_suffix("_ms").unwrap_or(name) } else { name })
+    };
+    let mut names: Vec<&str> = below(table, path).filter_map(name).collect();
     names.dedup();
     names
 }
 
-/// A known key that an unknown one may have been meant to be: spelt almost alike in the same place, or of
-/// the same name elsewhere.
+/// A known key that an unknown one may have been meant to be: spelt almost alike in the same place, a part of a
+/// name there, or of the same name elsewhere. `maxTurns` and `max-turns` are `max_turns`.
 pub(crate) fn nearest(table: &[Key], path: &str) -> Option<String> {
     let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
-    let siblings = below(table, parent).filter_map(|key| child(key.path, parent));
-    let alike = siblings.map(|known| (distance(known, name), known)).min();
-    match alike {
-        Some((far, known)) if far <= 2.min(name.chars().count() / 3) => {
-            Some(if parent.is_empty() { known.to_owned() } else { format!("{parent}.{known}") })
-        }
-        _ => elsewhere(table, name),
+    let name = &snake(name);
+    let siblings = || names(table, parent).into_iter().filter(|known| *known != "*");
+    let in_ms = below(table, parent).filter_map(|key| child(key.path, parent));
+    if let Some(known) = alike(name, siblings().chain(in_ms)) {
+        return Some(join(parent, known));
     }
+    let longer: Vec<String> = siblings()
+        .filter(|known| !parent.is_empty() && is_part(name, known))
+        .map(|known| join(parent, known))
+        .collect();
+    if !longer.is_empty() {
+        return Some(longer.join(" or "));
+    }
+    let limits = if parent.is_empty() { limits(table, name) } else { Vec::new() };
+    if limits.is_empty() { elsewhere(table, name) } else { Some(limits.join(" or ")) }
+}
+
+/// The limits that a name at the top of a file may have been meant to be: their own name, or a part of one.
+fn limits(table: &[Key], name: &str) -> Vec<String> {
+    let known: Vec<String> = names(table, "limits")
+        .into_iter()
+        .map(|known| join("limits", known))
+        .chain(lookup(table, "agent.max_turns").map(|key| key.path.to_owned()))
+        .collect();
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let exact: Vec<String> = known.iter().filter(|path| last(path) == name).cloned().collect();
+    if !exact.is_empty() {
+        return exact;
+    }
+    known.into_iter().filter(|path| is_part(name, &last(path))).collect()
+}
+
+/// A name as our keys are written: `max_turns` of `maxTurns` or `max-turns`.
+fn snake(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len());
+    for char in name.chars() {
+        match char {
+            '-' => snake.push('_'),
+            upper if upper.is_ascii_uppercase() => {
+                if !snake.is_empty() && !snake.ends_with('_') {
+                    snake.push('_');
+                }
+                snake.push(upper.to_ascii_lowercase());
+            }
+            other => snake.push(other),
+        }
+    }
+    snake
+}
+
+/// The one of these that is spelt almost like a name.
+pub(crate) fn alike<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let (far, known) = known.map(|known| (distance(known, name), known)).min()?;
+    (far <= 2.min(name.chars().count() / 3)).then_some(known)
+}
+
+/// True if a name lacks the first or the last words of a known one: `max_cost`, `timeout`.
+fn is_part(name: &str, known: &str) -> bool {
+    let rest = known.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
+    let start = known.strip_suffix(name).is_some_and(|start| start.ends_with('_'));
+    name.len() > 3 && (rest || start)
+}
+
+pub(crate) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// What a path stands in; the whole file is empty.
+pub(crate) fn parent(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(parent, _)| parent)
 }
 
 /// The segment of a path right below a parent.
@@ -68,8 +142,13 @@ fn child<'p>(path: &'p str, parent: &str) -> Option<&'p str> {
 }
 
 fn elsewhere(table: &[Key], name: &str) -> Option<String> {
-    let same = table.iter().find(|key| key.path.rsplit('.').next() == Some(name));
-    same.map(|key| key.path.to_owned())
+    let called = |key: &&Key| {
+        let last = key.path.rsplit('.').next();
+        let short = last.filter(|_| key.is_time()).and_then(|last| last.strip_suffix("_ms"));
+        last == Some(name) || short == Some(name)
+    };
+    let path = table.iter().find(called)?.path;
+    Some(if path.ends_with(name) { path } else { path.strip_suffix("_ms")? }.to_owned())
 }
 
 /// How many letters have to be put in, taken out or changed.
@@ -101,6 +180,18 @@ mod tests {
         assert_eq!(meant("limits.max_turns").as_deref(), Some("agent.max_turns"));
         assert_eq!(meant("tools[].nam").as_deref(), Some("tools[].name"));
         assert_eq!(meant("weather"), None);
+        assert_eq!(meant("check").as_deref(), Some("checks"));
+        assert_eq!(meant("limits.stall_windw").as_deref(), Some("limits.stall_window"));
+        assert_eq!(meant("limits.max_cost").as_deref(), Some("limits.max_cost_usd"));
+        assert_eq!(
+            meant("limits.timeout").as_deref(),
+            Some("limits.turn_timeout or limits.run_timeout")
+        );
+        assert_eq!(meant("agent.stall_window").as_deref(), Some("limits.stall_window"));
+        assert_eq!(meant("maxTurns").as_deref(), Some("agent.max_turns"));
+        assert_eq!(meant("max-cost").as_deref(), Some("limits.max_cost_usd"));
+        let timeouts = "limits.turn_timeout or limits.run_timeout";
+        assert_eq!(meant("timeout").as_deref(), Some(timeouts));
     }
 
     #[test]

@@ -10,7 +10,9 @@ mod workflow;
 pub(crate) use config::CONFIG;
 #[cfg(test)]
 pub(crate) use config::TROUBLES;
-pub(crate) use find::{below, below_any, is_section, lookup, names, nearest};
+pub(crate) use find::{
+    alike, below, below_any, is_section, join, lookup, names, nearest, parent, time,
+};
 pub(crate) use workflow::WORKFLOW;
 
 pub(crate) struct Key {
@@ -21,6 +23,15 @@ pub(crate) struct Key {
     pub(crate) default: &'static str,
     pub(crate) about: &'static str,
     pub(crate) effect: Effect,
+}
+
+impl Key {
+    /// True for a length of time that has a second name, without `_ms`, which takes `10m`.
+    pub(crate) fn is_time(&self) -> bool {
+        self.path.ends_with("_ms")
+            && matches!(self.kind, Kind::Millis | Kind::Timeout)
+            && self.effect == Effect::Acts
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +80,37 @@ pub(crate) enum Kind {
     Match,
     Matches,
     Any,
+}
+
+/// A key as a manual lists it.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyLine {
+    pub path: &'static str,
+    /// In words; empty where there is none.
+    pub default: &'static str,
+    pub about: &'static str,
+    /// The words that it may be; empty if it may be more.
+    pub words: &'static [&'static str],
+}
+
+/// The keys of a loop file that have an effect.
+pub fn workflow_keys() -> impl Iterator<Item = KeyLine> {
+    WORKFLOW.iter().filter(|key| key.effect == Effect::Acts).map(KeyLine::of)
+}
+
+/// The keys of the operator's config.toml that have an effect.
+pub fn config_keys() -> impl Iterator<Item = KeyLine> {
+    CONFIG.iter().filter(|key| key.effect == Effect::Acts).map(KeyLine::of)
+}
+
+impl KeyLine {
+    fn of(key: &Key) -> Self {
+        let words = match key.kind {
+            Kind::Word(words) | Kind::WordOrMap(words) => words,
+            _ => &[],
+        };
+        Self { path: key.path, default: key.default, about: key.about, words }
+    }
 }
 
 const fn key(path: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {

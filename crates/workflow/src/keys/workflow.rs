@@ -54,7 +54,12 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "a new conversation after so many turns of the old one",
     ),
     key("agent.args", Kind::Texts, "", "arguments that the agent's program gets after ours"),
-    key("agent.max_turns", Kind::Count, "20", "turns of the whole run; 0 is no limit"),
+    key(
+        "agent.max_turns",
+        Kind::Count,
+        "off, 20 in a file of Symphony's",
+        "turns of the whole run; 0 is no limit",
+    ),
     key(
         "agent.model_class",
         Kind::Word(&["frontier", "small_local"]),
@@ -127,7 +132,31 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "forever",
         "a blocked run has not ended: its workspace is always kept",
     ),
-    idle("workspace.snapshot", Kind::Flag, "", "snapshots of the workspace at each commit"),
+    key(
+        "workspace.snapshot",
+        Kind::WordOrMap(&["auto", "on", "off"]),
+        "auto: on in a workspace of the run's own and in a repository",
+        "snapshots of the workspace before the first turn and after each",
+    ),
+    key("workspace.snapshot.max_file", Kind::Any, "50MB", "larger files are left out"),
+    key(
+        "workspace.snapshot.max_total",
+        Kind::Any,
+        "2GB",
+        "what all snapshots of a run may add; no more are made beyond",
+    ),
+    key(
+        "workspace.snapshot.exclude",
+        Kind::Texts,
+        "",
+        "patterns of files that are left out, as in .gitignore",
+    ),
+    key(
+        "workspace.snapshot.store",
+        Kind::Word(&["auto", "own"]),
+        "auto: the repository around the workspace",
+        "own keeps snapshots out of the repository, in the run's directory",
+    ),
     key(
         "hooks.after_create",
         Kind::Text,
@@ -154,7 +183,7 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "off for exec, 1800000 for file, else 300000",
         "silence of one attempt; 0 is off",
     ),
-    key("limits.run_timeout_ms", Kind::Millis, "7200000", "the whole run; 0 is off"),
+    key("limits.run_timeout_ms", Kind::Millis, "off", "the whole run; 0 is off"),
     key("limits.max_attempts", Kind::Count, "5", "tries at one turn; 0 is no limit"),
     key(
         "limits.max_stall_restarts",
@@ -177,6 +206,12 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "the wait after a first failure; it doubles",
     ),
     key("retry.max_backoff_ms", Kind::Millis, "300000", "the longest wait"),
+    key(
+        "retry.workspace",
+        Kind::Word(&["keep", "restore"]),
+        "keep",
+        "restore puts the workspace back before the next attempt at a turn",
+    ),
     key("output.emit_to", Kind::Texts, "log", "sinks that hear of the run"),
     key(
         "output.silent_unless_blocked",

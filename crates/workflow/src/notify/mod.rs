@@ -31,6 +31,8 @@ pub struct Sink {
     pub when_present: WhenPresent,
     /// Whether a storm of notices is told as one.
     pub coalesce: bool,
+    /// Whether a question's notice carries links that answer it: each reader of the notice can press them.
+    pub actions: bool,
     /// For all that one delivery takes.
     pub timeout_ms: u64,
 }
@@ -139,7 +141,7 @@ impl Sink {
     pub fn new(way: Way) -> Self {
         let coalesce = way.is_for_people();
         let (level, when_present) = (Level::All, WhenPresent::Mute);
-        Self { way, level, when_present, coalesce, timeout_ms: TIMEOUT_MS }
+        Self { way, level, when_present, coalesce, actions: false, timeout_ms: TIMEOUT_MS }
     }
 
     /// The sink that an address says: `cmd:COMMAND`, `webhook:URL`, `run:RUN`, …; `None` if `text` is no address
@@ -164,7 +166,7 @@ impl Sink {
             "slack" => url(rest).map(|url| Way::Slack { url }),
             "discord" => url(rest).map(|url| Way::Discord { url }),
             other => Err(format!(
-                "{other:?} is not a kind of address; cmd:COMMAND, webhook:URL, ntfy:URL, desktop and run:RUN are"
+                "{other:?} is not a kind of address; use cmd:COMMAND, webhook:URL, ntfy:URL, slack:URL, discord:URL, desktop or run:RUN"
             )),
         };
         Some(way.map(Self::new))

@@ -71,7 +71,7 @@ type Read<T> = Result<T, Box<Problem>>;
 impl Table<'_> {
     fn sink(&self) -> Read<Sink> {
         self.check_name()?;
-        let kind = self.needs("kind", "how it is told")?;
+        let kind = self.needs("kind", "how notices are delivered")?;
         self.check_files()?;
         let way = self.way(kind)?;
         self.check_unused(kind)?;
@@ -88,6 +88,7 @@ impl Table<'_> {
                 _ => WhenPresent::Mute,
             },
             coalesce: self.get("coalesce").and_then(Node::flag).unwrap_or(usual.coalesce),
+            actions: self.get("actions").and_then(Node::flag).unwrap_or(usual.actions),
             timeout_ms: self.timeout_ms(usual.timeout_ms)?,
             way: usual.way,
         })
@@ -100,8 +101,7 @@ impl Table<'_> {
         if !name.is_empty() && name.chars().all(is_plain) && !is_taken {
             return Ok(());
         }
-        let why =
-            if is_taken { "is a sink that there always is" } else { "is not a name for a sink" };
+        let why = if is_taken { "is a name of Outlast" } else { "is not a name for a sink" };
         let problem = Problem::new(Code::BadValue, self.file, format!("{name:?} {why}"));
         let problem = problem.at(self.entry.node.line).key("sinks");
         Err(Box::new(problem.hint("letters, digits, `-` and `_`")))
@@ -155,7 +155,7 @@ impl Table<'_> {
     }
 
     fn url(&self) -> Read<Secret> {
-        let secret = Secret::read(self.needs("url", "where it is")?);
+        let secret = Secret::read(self.needs("url", "where to deliver")?);
         if let Secret::Given(url) = &secret {
             check_url(url).map_err(|why| self.wrong("url", why))?;
         }
@@ -221,10 +221,10 @@ impl Table<'_> {
         let Some(ms) = self.get("timeout_ms").and_then(Node::whole) else { return Ok(usual) };
         match u64::try_from(ms) {
             Ok(ms) if ms <= LONGEST_TIMEOUT_MS => Ok(ms),
-            _ => {
-                Err(self
-                    .wrong("timeout_ms", format!("must be at most {LONGEST_TIMEOUT_MS}, got {ms}")))
-            }
+            _ => Err(self.wrong(
+                "timeout_ms",
+                format!("must be at most {LONGEST_TIMEOUT_MS} (1m), got {ms}"),
+            )),
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
         let problems = match parsed {
             Ok((config, warnings)) if warnings.is_empty() => return Ok(config),
             Ok((_, warnings)) => warnings,
-            Err(problems) => problems,
+            Err(refused) => refused.errors,
         };
         Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     }
@@ -328,11 +328,11 @@ mod tests {
         let wrong = [
             (
                 "[sinks.a]\nlevel = \"all\"\n",
-                "config.toml:1: sinks.a.kind: is missing: how it is told",
+                "config.toml:1: sinks.a.kind: is missing: how notices are delivered",
             ),
             (
                 "[sinks.a]\nkind = \"webhook\"\n",
-                "config.toml:1: sinks.a.url: is missing: where it is",
+                "config.toml:1: sinks.a.url: is missing: where to deliver",
             ),
             (
                 "[sinks.a]\nkind = \"webhook\"\nurl = \"s3cret\"\n",
@@ -352,7 +352,7 @@ mod tests {
             ),
             (
                 "[sinks.log]\nkind = \"desktop\"\n",
-                "config.toml:1: sinks: \"log\" is a sink that there always is",
+                "config.toml:1: sinks: \"log\" is a name of Outlast",
             ),
             (
                 "[sinks.a]\nkind = \"desktop\"\nlevel = \"loud\"\n",
@@ -360,11 +360,11 @@ mod tests {
             ),
             (
                 "[sinks.a]\nkind = \"desktop\"\nurgent = 1\n",
-                "config.toml:3: sinks.a.urgent: is not a key that is known here",
+                "config.toml:3: sinks.a.urgent: unknown key",
             ),
             (
                 "[sinks.a]\nkind = \"cmd\"\ncommand = \"x\"\ntimeout_ms = 99999999\n",
-                "config.toml:4: sinks.a.timeout_ms: must be at most 60000, got 99999999",
+                "config.toml:4: sinks.a.timeout_ms: must be at most 60000 (1m), got 99999999",
             ),
             (
                 "[sinks.a]\nkind = \"slack\"\nurl = \"file:url\"\n",

@@ -9,7 +9,7 @@ use super::sheet::Sheet;
 use super::{Origin, symphony};
 use crate::agents::AgentTable;
 use crate::node::{Node, Value};
-use crate::problem::Code;
+use crate::problem::{Code, Problem};
 
 pub(super) fn kind(sheet: &mut Sheet<'_>) -> String {
     let key = "agent.kind";
@@ -48,6 +48,9 @@ pub(super) fn agent(sheet: &mut Sheet<'_>, kind: String) -> Agent {
     if is_blank && is_runnable(&kind) && !knows_its_own {
         let message = format!("an agent of kind {kind} needs a command");
         let problem = sheet.problem(Code::MissingCommand, "agent.command", message);
+        let place = sheet.given("agent.command").or(sheet.given("agent.kind"));
+        let line = place.or(sheet.given("agent")).map(|node| node.line);
+        let problem = Problem { line, ..problem };
         sheet.errors.push(problem.hint("give it in the file, or on the command line after --"));
     }
     match declared(sheet, &kind).filter(|_| is_blank) {

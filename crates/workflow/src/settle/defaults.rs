@@ -25,13 +25,14 @@ pub(super) const ENV: [&str; 9] =
     ["PATH", "HOME", "USER", "LANG", "LC_*", "TERM", "SHELL", "TMPDIR", "XDG_*"];
 
 impl Defaults {
-    /// Of a loop whose agent may be silent for so long.
+    /// Of a loop whose agent may be silent for so long. Its time and its turns have no limit: it is made for nights, and
+    /// money, tokens, silence, tries and turns without progress bound it.
     pub(super) fn of_loop(stall_window_ms: Option<u64>) -> Self {
         Self {
             turn_timeout_ms: Some(HOUR_MS),
             stall_window_ms,
-            run_timeout_ms: Some(2 * HOUR_MS),
-            max_turns: Some(20),
+            run_timeout_ms: None,
+            max_turns: None,
             max_attempts: Some(5),
             max_stall_restarts: Some(3),
             no_progress_turns: Some(3),
@@ -44,7 +45,7 @@ impl Defaults {
             turn_timeout_ms: None,
             stall_window_ms: None,
             run_timeout_ms: None,
-            max_turns: Some(20),
+            max_turns: None,
             max_attempts: Some(1),
             max_stall_restarts: None,
             no_progress_turns: Some(3),
@@ -58,6 +59,7 @@ mod tests {
 
     use super::*;
     use crate::keys::{WORKFLOW, lookup};
+    use crate::settle::symphony::MAX_TURNS;
 
     #[test]
     fn the_words_about_defaults_are_the_defaults() {
@@ -69,17 +71,18 @@ mod tests {
             ("retry.initial_backoff_ms", Some(INITIAL_BACKOFF_MS)),
             ("retry.max_backoff_ms", Some(MAX_BACKOFF_MS)),
             ("agent.max_retry_backoff_ms", Some(MAX_BACKOFF_MS)),
-            ("agent.max_turns", of_loop.max_turns),
             ("limits.turn_timeout_ms", of_loop.turn_timeout_ms),
             ("limits.run_timeout_ms", of_loop.run_timeout_ms),
             ("limits.max_attempts", of_loop.max_attempts),
             ("limits.max_stall_restarts", of_loop.max_stall_restarts),
             ("limits.no_progress_turns", of_loop.no_progress_turns),
         ] {
-            let words = default.map(|default| default.to_string());
+            let words = default.map_or("off".to_owned(), |default| default.to_string());
             let key = lookup(WORKFLOW, key).expect("a key");
-            assert_eq!(Some(key.default), words.as_deref(), "{}", key.path);
+            assert_eq!(key.default, words, "{}", key.path);
         }
+        let turns = lookup(WORKFLOW, "agent.max_turns").map(|key| key.default);
+        assert_eq!(turns, Some(format!("off, {MAX_TURNS} in a file of Symphony's").as_str()));
         let env = lookup(WORKFLOW, "agent.env").map(|key| key.default.to_owned());
         assert_eq!(env, Some(ENV.join(" ")));
     }

@@ -4,11 +4,11 @@ use outlast_engine::{Limits, Retry};
 
 use super::defaults::{Defaults, INITIAL_BACKOFF_MS, MAX_BACKOFF_MS};
 use super::sheet::Sheet;
-use super::{Origin, symphony};
+use super::{AskedSpend, Origin, symphony};
 use crate::config::Ceiling;
 use crate::money;
 use crate::problem::{Code, Problem};
-use crate::values;
+use crate::{times, values};
 
 pub(super) fn limits(sheet: &mut Sheet<'_>, defaults: &Defaults) -> Limits {
     let flags = sheet.overrides;
@@ -31,6 +31,14 @@ pub(super) fn limits(sheet: &mut Sheet<'_>, defaults: &Defaults) -> Limits {
         no_progress_turns: Ask::new("limits.no_progress_turns", None)
             .or(defaults.no_progress_turns)
             .count(sheet),
+    }
+}
+
+pub(super) fn asked(sheet: &Sheet<'_>) -> AskedSpend {
+    let flags = sheet.overrides;
+    AskedSpend {
+        tokens: flags.max_tokens.is_some() || sheet.given("limits.max_tokens").is_some(),
+        money: flags.max_cost_usd_micros.is_some() || sheet.given("limits.max_cost_usd").is_some(),
     }
 }
 
@@ -96,22 +104,34 @@ struct Ask<'a> {
 #[derive(Clone, Copy)]
 enum Unit {
     Plain,
+    Millis,
     Dollars,
 }
 
 impl Unit {
-    fn shown(self, value: Option<u64>) -> String {
+    /// As a file in the units of this program has it.
+    fn noted(self, value: Option<u64>) -> String {
         match (value, self) {
             (None | Some(0), _) => "off".to_owned(),
-            (Some(value), Self::Plain) => value.to_string(),
+            (Some(value), Self::Plain | Self::Millis) => value.to_string(),
             (Some(value), Self::Dollars) => money::exact(value),
+        }
+    }
+
+    /// As people read it.
+    fn shown(self, value: u64) -> String {
+        match self {
+            Self::Plain => value.to_string(),
+            Self::Millis => times::shown(value),
+            Self::Dollars => money::shown(value),
         }
     }
 }
 
 impl<'a> Ask<'a> {
     fn new(key: &'a str, flag: Option<u64>) -> Self {
-        Self { key, said_as: key, flag, default: None, unit: Unit::Plain }
+        let unit = if key.ends_with("_ms") { Unit::Millis } else { Unit::Plain };
+        Self { key, said_as: key, flag, default: None, unit }
     }
 
     fn or(self, default: Option<u64>) -> Self {
@@ -150,16 +170,16 @@ impl<'a> Ask<'a> {
             }
             (None, _) => (self.default, Origin::Default),
         };
-        sheet.note(self.key, self.unit.shown(value), origin);
+        sheet.note(self.key, self.unit.noted(value), origin);
         value
     }
 
     fn too_high(&self, sheet: &Sheet<'_>, value: u64, origin: Origin, ceiling: Ceiling) -> Problem {
         let asked = match value {
             0 => "is switched off, and".to_owned(),
-            value => format!("{} is too much:", self.unit.shown(Some(value))),
+            value => format!("{} is too much:", self.unit.shown(value)),
         };
-        let most = self.unit.shown(Some(ceiling.most));
+        let most = self.unit.shown(ceiling.most);
         let message = format!(
             "{asked} the operator's ceiling is {most} ({}:{})",
             sheet.config.file, ceiling.line

@@ -5,11 +5,14 @@
 mod agent;
 mod defaults;
 mod driving;
+mod envelope;
 mod limits;
 mod output;
 mod paths;
+mod program;
 mod sheet;
-mod symphony;
+mod snapshots;
+pub(crate) mod symphony;
 mod tools;
 mod workspace;
 
@@ -22,15 +25,20 @@ use outlast_engine::{
 use sha2::{Digest, Sha256};
 
 use crate::config::Config;
-use crate::keys::WORKFLOW;
+use crate::keys::{Key, WORKFLOW, lookup};
 use crate::node::{Node, Value};
 use crate::problem::{Code, Problem};
+use crate::refused::Refused;
 use crate::source::{self, Document, FRONT_LINE, Source};
-use crate::{template, verify, yaml};
+use crate::verify::Unknown;
+use crate::{template, times, verify, yaml};
 use defaults::Defaults;
 use sheet::Sheet;
 
 pub use defaults::{CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
+pub use envelope::envelope;
+pub use program::{Look, missing_program};
+pub use snapshots::{AskedSnapshots, SnapshotMode};
 pub use symphony::Tracker;
 
 /// What the command line asked for; `None` leaves it to the file. 0 is off, as in the file.
@@ -77,9 +85,12 @@ pub struct Effective {
     /// Absolute; `None` for `inplace`.
     pub root: Option<PathBuf>,
     pub retain: Retain,
+    pub snapshots: AskedSnapshots,
     pub hooks: Hooks,
     pub checks: Checks,
     pub limits: Limits,
+    /// Which of the limits of spend the file or a flag asked for; the others are the operator's ceilings.
+    pub asked: AskedSpend,
     pub retry: Retry,
     pub output: OutputPolicy,
     pub tools: Vec<Tool>,
@@ -89,6 +100,13 @@ pub struct Effective {
     pub workflow: Option<Workflow>,
     /// Kept for readers of trackers; nothing follows from it here.
     pub tracker: Option<Tracker>,
+}
+
+/// Which limits of spend were asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AskedSpend {
+    pub tokens: bool,
+    pub money: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +122,18 @@ pub struct Explained {
     pub key: String,
     pub value: String,
     pub origin: Origin,
+}
+
+impl Explained {
+    /// The key and the value for people: a length of time under the name that takes its unit.
+    pub fn shown(&self) -> (&str, String) {
+        let is_time = lookup(WORKFLOW, &self.key).is_some_and(Key::is_time);
+        match (self.key.strip_suffix("_ms"), self.value.parse()) {
+            (Some(name), Ok(ms)) if is_time => (name, times::shown(ms)),
+            (Some(name), Err(_)) if is_time => (name, self.value.clone()),
+            _ => (&self.key, self.value.clone()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,14 +154,13 @@ pub enum Origin {
 
 impl Loaded {
     /// The same, unless a key is unknown.
-    pub fn strict(self) -> Result<Self, Vec<Problem>> {
-        let unknown: Vec<_> = self
-            .warnings
-            .iter()
-            .filter(|problem| problem.code == Code::UnknownKey)
-            .cloned()
-            .collect();
-        if unknown.is_empty() { Ok(self) } else { Err(unknown) }
+    pub fn strict(self) -> Result<Self, Refused> {
+        let is_error = |problem: &Problem| problem.code == Code::UnknownKey;
+        if !self.warnings.iter().any(is_error) {
+            return Ok(self);
+        }
+        let (errors, warnings) = self.warnings.into_iter().partition(is_error);
+        Err(Refused::new(errors, warnings))
     }
 }
 
@@ -141,17 +170,21 @@ pub fn load(
     config: &Config,
     overrides: &Overrides,
     around: &Surroundings<'_>,
-) -> Result<Loaded, Vec<Problem>> {
+) -> Result<Loaded, Refused> {
     let file = workflow.file();
-    let document = source::split(workflow).map_err(|problem| vec![problem])?;
-    let front = front_matter(&file, &document).map_err(|problem| vec![problem])?;
-    let found = verify::verify(&file, &front, WORKFLOW);
-    let mut sheet = Sheet::new(&file, &front, config, overrides, found);
-    if let Err(problem) = template::check(document.prompt) {
+    let document = source::split(workflow)?;
+    let written = front_matter(&file, &document)?;
+    let found = verify::verify(&file, &written, WORKFLOW, unknown);
+    let front = times::in_ms(&written, WORKFLOW);
+    let mut sheet = Sheet::new(&file, (&front, &written), config, overrides, found);
+    for problem in template::problems(document.prompt) {
         sheet.errors.push(in_file(problem, &file, document.prompt_line));
     }
     let kind = agent::kind(&mut sheet);
-    let defaults = Defaults::of_loop(agent::stall_window_ms(&sheet, &kind));
+    let mut defaults = Defaults::of_loop(agent::stall_window_ms(&sheet, &kind));
+    if symphony::is_symphony(&sheet) {
+        defaults.max_turns = Some(symphony::MAX_TURNS.into());
+    }
     let (strategy, root) = workspace::place(&mut sheet, workflow.path, around);
     let effective = Effective {
         env: Some(agent::env(&mut sheet, &kind)),
@@ -161,14 +194,15 @@ pub fn load(
         tracker: symphony::tracker(&mut sheet, around),
         ..settled(&mut sheet, kind, &defaults)
     };
+    snapshots::check(&mut sheet, &effective.snapshots, strategy, effective.on_interrupt);
     sheet.finish(effective)
 }
 
 /// What a command without a file amounts to. The root of a workspace other than `inplace` is the caller's.
-pub fn plain(config: &Config, overrides: &Overrides) -> Result<Loaded, Vec<Problem>> {
+pub fn plain(config: &Config, overrides: &Overrides) -> Result<Loaded, Refused> {
     let nothing = Node::empty_map();
-    let mut sheet =
-        Sheet::new("command line", &nothing, config, overrides, verify::Findings::default());
+    let found = verify::Findings::default();
+    let mut sheet = Sheet::new("command line", (&nothing, &nothing), config, overrides, found);
     let kind = agent::kind(&mut sheet);
     // An agent that speaks a protocol goes on with its conversation; a command may have done its work.
     let is_driven = agent::is_driven(&sheet, &kind);
@@ -178,10 +212,49 @@ pub fn plain(config: &Config, overrides: &Overrides) -> Result<Loaded, Vec<Probl
     };
     let mut effective = settled(&mut sheet, kind, &defaults);
     effective.strategy = overrides.workspace.unwrap_or_default();
+    // A single command has one turn, and nothing to go back to.
+    effective.snapshots.mode = SnapshotMode::Off;
     if !is_driven {
         effective.on_interrupt = OnInterrupt::Fail;
     }
     sheet.finish(effective)
+}
+
+/// The sections that are ours. Files for Symphony have the first three, too.
+pub(crate) const OURS: [&str; 10] = [
+    "agent",
+    "workspace",
+    "hooks",
+    "limits",
+    "checks",
+    "tools",
+    "output",
+    "retry",
+    "approvals",
+    "queue",
+];
+
+/// A key that is spelt wrong in a section of ours would leave a run without a limit or a check. Other programs may
+/// have keys of their own elsewhere, and Symphony in the sections that it shares with us.
+fn unknown(root: &Node, path: &str, meant: Option<&str>) -> Unknown {
+    let section = |path: &str| {
+        let name = path.split(['.', '[']).next().unwrap_or(path);
+        OURS.iter().position(|ours| *ours == name)
+    };
+    let is_error = match (section(path), meant) {
+        (Some(0..3), None) => !symphony::is_written_for_it(root),
+        (Some(_), _) => true,
+        (None, Some(_)) if path.contains('.') => false,
+        (None, Some(meant)) if !meant.contains('.') => {
+            section(meant).is_some() || meant == "on_interrupt"
+        }
+        // A limit or a check that stands outside of its section.
+        (None, Some(meant)) => {
+            ["limits.", "checks.", "agent.max_turns"].iter().any(|it| meant.starts_with(it))
+        }
+        (None, None) => false,
+    };
+    if is_error { Unknown::Error } else { Unknown::Warning }
 }
 
 /// What does not depend on where the file is.
@@ -195,9 +268,11 @@ fn settled(sheet: &mut Sheet<'_>, kind: String, defaults: &Defaults) -> Effectiv
         strategy: Strategy::default(),
         root: None,
         retain: workspace::retain(sheet),
+        snapshots: snapshots::snapshots(sheet),
         hooks: workspace::hooks(sheet),
         checks: workspace::checks(sheet),
         limits: limits::limits(sheet, defaults),
+        asked: limits::asked(sheet),
         retry: limits::retry(sheet, defaults),
         output: output::policy(sheet),
         tools: tools::tools(sheet),
@@ -223,15 +298,15 @@ pub fn runnable(effective: &Effective) -> Result<(), Problem> {
 
 pub(crate) fn front_matter(file: &str, document: &Document<'_>) -> Result<Node, Problem> {
     let Some(text) = document.front else { return Ok(Node::empty_map()) };
-    let mut node = yaml::parse(text).map_err(|found| {
-        Problem::new(
-            Code::WorkflowParseError,
-            file,
-            format_args!("the front matter is not YAML: {}", found.message),
-        )
-        .at(found.line + FRONT_LINE - 1)
+    let node = yaml::parse_below(FRONT_LINE - 1, text).map_err(|found| {
+        let message = format_args!("the front matter is not YAML: {}", found.message);
+        let problem = Problem::new(Code::WorkflowParseError, file, message).at(found.line);
+        let line = text.lines().nth(found.line.saturating_sub(FRONT_LINE)).unwrap_or_default();
+        match line.trim_start_matches(' ').starts_with('\t') {
+            true => problem.hint("indent with spaces: YAML takes no tabs"),
+            false => problem,
+        }
     })?;
-    move_down(&mut node, FRONT_LINE - 1);
     match node.value {
         Value::Null => Ok(Node::empty_map()),
         Value::Map(_) => Ok(node),
@@ -242,17 +317,6 @@ pub(crate) fn front_matter(file: &str, document: &Document<'_>) -> Result<Node, 
         )
         .at(node.line)
         .hint("write it as `key: value` lines")),
-    }
-}
-
-fn move_down(node: &mut Node, lines: usize) {
-    node.line += lines;
-    match &mut node.value {
-        Value::List(items) => items.iter_mut().for_each(|item| move_down(item, lines)),
-        Value::Map(entries) => {
-            entries.iter_mut().for_each(|entry| move_down(&mut entry.node, lines));
-        }
-        _ => {}
     }
 }
 

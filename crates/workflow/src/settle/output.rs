@@ -60,19 +60,17 @@ pub(super) fn on_interrupt(sheet: &mut Sheet<'_>) -> OnInterrupt {
         sheet.note(key, "resume", Origin::Default);
         return OnInterrupt::Resume;
     };
-    if word == "restore" {
-        let message = "restore needs snapshots of the workspace, which this version does not make";
-        let problem = sheet.problem(Code::NeedsSnapshots, key, message).at(line);
-        sheet
-            .errors
-            .push(problem.hint("resume goes on from the workspace as it is; block asks a person"));
-    }
     sheet.note(key, word, Origin::Workflow { line });
-    if word == "block" { OnInterrupt::Block } else { OnInterrupt::Resume }
+    match word {
+        "block" => OnInterrupt::Block,
+        "restore" => OnInterrupt::Restore,
+        _ => OnInterrupt::Resume,
+    }
 }
 
 pub(super) fn queue(sheet: &mut Sheet<'_>) -> Queue {
-    Queue { priority: priority(sheet), most_of_workflow: most_of_workflow(sheet) }
+    let (priority, most_of_workflow) = (priority(sheet), most_of_workflow(sheet));
+    Queue { priority, most_of_workflow, ..Queue::default() }
 }
 
 fn priority(sheet: &mut Sheet<'_>) -> i32 {

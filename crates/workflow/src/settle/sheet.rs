@@ -6,6 +6,8 @@ use super::{Effective, Explained, Loaded, Origin, Overrides};
 use crate::config::Config;
 use crate::node::Node;
 use crate::problem::{Code, Problem};
+use crate::refused::{self, Refused};
+use crate::times;
 use crate::verify::Findings;
 
 pub(super) struct Sheet<'a> {
@@ -14,20 +16,23 @@ pub(super) struct Sheet<'a> {
     pub(super) overrides: &'a Overrides,
     pub(super) errors: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
+    /// Every length of time is in milliseconds here.
     root: &'a Node,
+    /// As a person wrote it.
+    written: &'a Node,
     explained: Vec<Explained>,
 }
 
 impl<'a> Sheet<'a> {
     pub(super) fn new(
         file: &'a str,
-        root: &'a Node,
+        (root, written): (&'a Node, &'a Node),
         config: &'a Config,
         overrides: &'a Overrides,
         found: Findings,
     ) -> Self {
         let Findings { errors, warnings } = found;
-        Self { file, config, overrides, errors, warnings, root, explained: Vec::new() }
+        Self { file, config, overrides, errors, warnings, root, written, explained: Vec::new() }
     }
 
     /// What the file says of a key. It may be of the wrong type, which was told before.
@@ -55,10 +60,16 @@ impl<'a> Sheet<'a> {
         self.explained.push(Explained { key: key.to_owned(), value, origin });
     }
 
-    pub(super) fn finish(self, effective: Effective) -> Result<Loaded, Vec<Problem>> {
-        let Self { mut errors, mut warnings, explained, .. } = self;
-        errors.sort_by_key(|problem| problem.line);
-        warnings.sort_by_key(|problem| problem.line);
-        if errors.is_empty() { Ok(Loaded { effective, warnings, explained }) } else { Err(errors) }
+    pub(super) fn finish(self, effective: Effective) -> Result<Loaded, Refused> {
+        let Self { errors, warnings, explained, written, .. } = self;
+        let as_written = |problems: Vec<Problem>| -> Vec<Problem> {
+            problems.into_iter().map(|problem| times::as_written(problem, written)).collect()
+        };
+        let (errors, mut warnings) = (as_written(errors), as_written(warnings));
+        if !errors.is_empty() {
+            return Err(Refused::new(errors, warnings));
+        }
+        refused::sort(&mut warnings);
+        Ok(Loaded { effective, warnings, explained })
     }
 }

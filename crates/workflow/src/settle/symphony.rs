@@ -12,6 +12,8 @@ use crate::problem::Code;
 pub(super) const KIND: &str = "codex";
 pub(super) const COMMAND: &str = "codex app-server";
 pub(super) const WORKSPACES: &str = "symphony_workspaces";
+/// What Symphony lets a run have if its file names no limit of turns.
+pub(crate) const MAX_TURNS: u32 = 20;
 const STALL_TIMEOUT_MS: i64 = 300_000;
 
 /// Where issues come from, for readers of trackers.
@@ -27,6 +29,12 @@ pub struct Tracker {
 
 pub(super) fn is_symphony(sheet: &Sheet<'_>) -> bool {
     let has = |key| sheet.given(key).is_some();
+    !has("agent.kind") && (has("codex") || has("tracker"))
+}
+
+/// The same of a whole front matter.
+pub(super) fn is_written_for_it(root: &Node) -> bool {
+    let has = |key| root.get(key).is_some();
     !has("agent.kind") && (has("codex") || has("tracker"))
 }
 

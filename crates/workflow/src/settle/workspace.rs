@@ -9,7 +9,7 @@ use super::sheet::Sheet;
 use super::{Origin, Surroundings, paths, symphony};
 use crate::node::Node;
 use crate::problem::{Code, Problem};
-use crate::values;
+use crate::{times, values};
 
 /// The strategy, and the root that it needs.
 pub(super) fn place(
@@ -127,12 +127,13 @@ fn hook_timeout_ms(sheet: &mut Sheet<'_>) -> u64 {
     let ceiling = sheet.config.ceilings.get("hooks_timeout_ms");
     let (value, origin) = match (sheet.whole(key), ceiling) {
         (Some((value, line)), Some(ceiling)) if value > ceiling.most => {
+            let (asked, most) = (times::shown(value), times::shown(ceiling.most));
             let message = format!(
-                "{value} is too much: the operator's ceiling is {} ({}:{})",
-                ceiling.most, sheet.config.file, ceiling.line
+                "{asked} is too much: the operator's ceiling is {most} ({}:{})",
+                sheet.config.file, ceiling.line
             );
             let problem = sheet.problem(Code::CeilingExceeded, key, message).at(line);
-            sheet.errors.push(problem.hint(format_args!("ask for at most {}", ceiling.most)));
+            sheet.errors.push(problem.hint(format_args!("ask for at most {most}")));
             (ceiling.most, Origin::Ceiling { line: ceiling.line })
         }
         (Some((value, line)), _) => (value, Origin::Workflow { line }),

@@ -4,6 +4,7 @@
 //! wherever it stands, with its line, and so that Liquid is never handed what it does not expect (it panics on
 //! some of that). Then by Liquid, which renders it within a budget of bytes and steps.
 
+mod example;
 mod language;
 mod meter;
 mod names;
@@ -19,6 +20,7 @@ use liquid::Template;
 
 use crate::problem::Code;
 pub use crate::problem::Problem;
+pub use example::{example_item, put};
 use meter::Meter;
 use tags::Bounded;
 pub use variables::{
@@ -36,9 +38,24 @@ pub const OVER_BUDGET: Code = Code::TemplateBudgetExceeded;
 /// What problems call the template when no file is named.
 const FILE: &str = "prompt";
 
-/// Whether a template can be rendered at all, whatever the turn: it reads, and with a little of everything it
-/// stays within what a rendering may cost.
+/// Whether a template can be rendered at all, whatever the turn.
 pub fn check(text: &str) -> Result<(), Problem> {
+    problems(text).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Why a template cannot be rendered, whatever the turn: every name and filter that there is not, or else the first
+/// place where it does not read, or costs more than a rendering may with a little of everything.
+pub fn problems(text: &str) -> Vec<Problem> {
+    match scan::scan(text) {
+        Ok(pieces) => match names::problems(&pieces) {
+            none if none.is_empty() => tried(text).err().into_iter().collect(),
+            problems => problems,
+        },
+        Err(problem) => vec![problem],
+    }
+}
+
+fn tried(text: &str) -> Result<(), Problem> {
     compile(text)?;
     [Variables::default(), Variables::sample()].iter().try_for_each(|variables| {
         match render_within(text, variables, LARGEST_PROMPT) {
@@ -106,7 +123,9 @@ fn letters(mut bytes: Vec<u8>) -> String {
 
 fn compile(text: &str) -> Result<(Template, Arc<Meter>), Problem> {
     let pieces = scan::scan(text)?;
-    names::check(&pieces)?;
+    if let Some(problem) = names::problems(&pieces).into_iter().next() {
+        return Err(problem);
+    }
     let meter = Arc::default();
     let parser = language::parser(&meter).map_err(|error| {
         Problem::new(Code::TemplateParseError, FILE, summary(&error.to_string()).0)

@@ -6,6 +6,7 @@ use super::scan::{Kind, Piece, parse_error};
 use super::shape::Shape;
 use super::tokens::{Path, Step, Token, tokens};
 use super::variables::NAMES;
+use crate::keys::alike;
 use crate::problem::{Code, Problem};
 
 /// Liquid's, without those whose arithmetic can panic.
@@ -60,9 +61,10 @@ pub(super) const FILTERS: [&str; 45] = [
 /// How often the ranges of loops in loops may go round, all told.
 const MOST_ROUNDS: i64 = 10_000;
 
-pub(super) fn check(pieces: &[Piece<'_>]) -> Result<(), Problem> {
+/// Everything that is wrong with the pieces, in their order.
+pub(super) fn problems(pieces: &[Piece<'_>]) -> Vec<Problem> {
     let mut names = Names { assigned: BTreeMap::new(), loops: Vec::new() };
-    pieces.iter().try_for_each(|piece| names.piece(piece))
+    pieces.iter().flat_map(|piece| names.piece(piece)).collect()
 }
 
 struct Names<'t> {
@@ -77,17 +79,39 @@ struct Loop<'t> {
 }
 
 impl<'t> Names<'t> {
-    fn piece(&mut self, piece: &Piece<'t>) -> Result<(), Problem> {
+    fn piece(&mut self, piece: &Piece<'t>) -> Vec<Problem> {
         let line = piece.line;
         match piece.kind {
-            Kind::Output(inner) => {
-                let tokens = tokens(inner, line)?;
-                if tokens.is_empty() {
-                    return Err(parse_error(line, "there is nothing between {{ and }}"));
+            Kind::Output(inner) => match tokens(inner, line) {
+                Ok(none) if none.is_empty() => {
+                    vec![parse_error(line, "there is nothing between {{ and }}")]
                 }
-                self.expression(&tokens, line).map(|_| ())
+                Ok(tokens) => self.faults(&tokens, line),
+                Err(problem) => vec![problem],
+            },
+            Kind::Tag { name, rest } => match self.tag(name, rest, line) {
+                Ok(()) => Vec::new(),
+                Err(problem) => {
+                    self.assume(name, rest, line);
+                    vec![problem]
+                }
+            },
+        }
+    }
+
+    /// Takes a tag that is wrong for one that defines its name, so that nothing else seems wrong because of it.
+    fn assume(&mut self, tag: &str, rest: &'t str, line: usize) {
+        let tokens = tokens(rest, line).unwrap_or_default();
+        let name = match tokens.first() {
+            Some(Token::Path(name)) => name.root,
+            Some(Token::Symbol(_) | Token::Text | Token::Number(_)) | None => "",
+        };
+        match tag {
+            "for" | "tablerow" => self.loops.push(Loop { name, item: Shape::Any, rounds: 1 }),
+            "assign" | "capture" | "increment" | "decrement" => {
+                self.assigned.insert(name, Shape::Any);
             }
-            Kind::Tag { name, rest } => self.tag(name, rest, line),
+            _ => {}
         }
     }
 
@@ -225,25 +249,28 @@ impl<'t> Names<'t> {
         if let [Token::Path(path)] = tokens {
             return self.path(path, line);
         }
+        self.faults(tokens, line).into_iter().next().map_or(Ok(Shape::Any), Err)
+    }
+
+    /// Everything that is wrong with values and filters in a row.
+    fn faults(&self, tokens: &[Token<'t>], line: usize) -> Vec<Problem> {
+        let mut faults = Vec::new();
         for (n, token) in tokens.iter().enumerate() {
             let before = n.checked_sub(1).map(|before| &tokens[before]);
-            match (before, token) {
-                (Some(Token::Symbol("|")), Token::Path(filter)) => known_filter(filter, line)?,
+            let found = match (before, token) {
+                (Some(Token::Symbol("|")), Token::Path(filter)) => known_filter(filter, line),
                 (Some(Token::Symbol("|")), _) => {
-                    return Err(parse_error(line, "a filter's name is missing after |"));
+                    Err(parse_error(line, "a filter's name is missing after |"))
                 }
-                (_, Token::Path(_)) if is_argument_name(tokens, n) => {}
-                (_, token) => {
-                    self.value(token, line)?;
-                }
-            }
+                (_, Token::Path(_)) if is_argument_name(tokens, n) => Ok(()),
+                (_, token) => self.value(token, line),
+            };
+            faults.extend(found.err());
         }
-        match tokens.last() {
-            Some(Token::Symbol(symbol)) => {
-                Err(parse_error(line, format_args!("a value is missing after {symbol}")))
-            }
-            _ => Ok(Shape::Any),
+        if let (Some(Token::Symbol(symbol)), true) = (tokens.last(), faults.is_empty()) {
+            faults.push(parse_error(line, format_args!("a value is missing after {symbol}")));
         }
+        faults
     }
 
     fn value(&self, token: &Token<'t>, line: usize) -> Result<(), Problem> {
@@ -310,9 +337,11 @@ fn known_filter(filter: &Path<'_>, line: usize) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!("there is no filter {}", filter.root);
-    Err(Problem::new(Code::TemplateRenderError, "prompt", message)
-        .at(line)
-        .hint(format_args!("filters are {}", FILTERS.join(", "))))
+    let problem = Problem::new(Code::TemplateRenderError, "prompt", message).at(line);
+    Err(match alike(filter.root, FILTERS.into_iter()) {
+        Some(known) => problem.hint(format_args!("did you mean {known}?")),
+        None => problem.hint(format_args!("filters are {}", FILTERS.join(", "))),
+    })
 }
 
 fn unknown(name: &str, below: &str, shape: Shape, line: usize) -> Problem {
@@ -321,9 +350,10 @@ fn unknown(name: &str, below: &str, shape: Shape, line: usize) -> Problem {
         _ => (format!("there is no {name} in {below}"), shape.names()),
     };
     let problem = Problem::new(Code::TemplateRenderError, "prompt", message).at(line);
-    match names.is_empty() {
-        true => problem,
-        false => problem.hint(format_args!("there are {}", names.join(", "))),
+    match alike(name, names.iter().copied()) {
+        _ if names.is_empty() => problem,
+        Some(known) => problem.hint(format_args!("did you mean {known}?")),
+        None => problem.hint(format_args!("there are {}", names.join(", "))),
     }
 }
 

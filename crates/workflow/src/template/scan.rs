@@ -111,7 +111,7 @@ impl Piece<'_> {
 }
 
 fn unclosed(name: &str, line: usize) -> Problem {
-    parse_error(line, format!("{name} is never closed"))
+    parse_error(line, format!("{{% {name} %}} is never closed"))
         .hint(format_args!("close it with {{% end{name} %}}"))
 }
 

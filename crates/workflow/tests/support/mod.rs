@@ -31,7 +31,8 @@ pub(crate) fn load_with(
         temp_dir: Path::new("/tmp"),
         default_root: Path::new("/state/workspaces"),
     };
-    load(&Source { path: Path::new("/repo/WORKFLOW.md"), text }, config, overrides, &around)
+    let source = Source { path: Path::new("/repo/WORKFLOW.md"), text };
+    load(&source, config, overrides, &around).map_err(|refused| refused.errors)
 }
 
 pub(crate) fn loaded(text: &str) -> Loaded {

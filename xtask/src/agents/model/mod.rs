@@ -183,8 +183,11 @@ impl Shared {
             Part::Step(step @ Step::Answer { .. }) => Some(step.clone()),
             _ => None,
         };
+        let is_hidden = matches!(&answer, Some(Step::Answer { tool: Some(tool), .. }) if reply::is_hidden(tool, &request.tools));
         let played = play(stream, number, &request, part);
-        if let (Err(_), Some(turn), Some(answer)) = (&played, turn, answer) {
+        // A tool that has to be looked for first is used with the next request.
+        let is_to_come = played.is_err() || is_hidden;
+        if let (true, Some(turn), Some(answer)) = (is_to_come, turn, answer) {
             let mut script = self.script.lock().expect("no holder of the script panics");
             script.give_back(turn, answer);
         }
@@ -210,15 +213,13 @@ fn play(
 ) -> io::Result<(Fate, Tokens)> {
     let nothing = Tokens::default();
     let mut refuse = |status: u16, left: Option<Duration>, told: Told| {
-        // Never told earlier than it is, and in whole seconds.
-        let in_s = left.map(|left| left.as_secs() + 1);
+        // Whole seconds, both rounded up: a client that waits until then never comes too early.
+        let (now, in_s) = (since_1970().as_secs() + 1, left.map(|left| left.as_secs() + 1));
         let reset = match told {
             Told::Nothing => None,
-            Told::AnHour => Some(Reset::new(since_1970().as_secs(), None, 3600)),
-            Told::OneWindow => in_s.map(|in_s| Reset::new(since_1970().as_secs(), None, in_s)),
-            Told::TwoWindows => {
-                in_s.map(|in_s| Reset::new(since_1970().as_secs(), Some(in_s / 3), in_s))
-            }
+            Told::AnHour => Some(Reset::new(now, None, 3600)),
+            Told::OneWindow => in_s.map(|in_s| Reset::new(now, None, in_s)),
+            Told::TwoWindows => in_s.map(|in_s| Reset::new(now, Some(in_s / 3), in_s)),
         };
         let is_quota = left.is_some();
         let refusal = refusal::refusal(request.dialect, status, is_quota, reset);

@@ -9,6 +9,9 @@ const SHELLS: [&str; 6] =
     ["Bash", "bash", "shell_command", "exec_command", "shell", "run_shell_command"];
 const WRITERS: [&str; 3] = ["Write", "write", "write_file"];
 
+/// The tool of Codex that finds others.
+const SEARCH: &str = "tool_search";
+
 /// Characters in one piece of streamed text.
 const PIECE: usize = 24;
 
@@ -23,6 +26,7 @@ pub(super) struct Reply<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Call {
     pub(super) name: String,
+    pub(super) namespace: Option<String>,
     /// Text for a tool without a schema.
     pub(super) input: Value,
 }
@@ -33,6 +37,21 @@ pub(super) struct Event {
     pub(super) data: String,
     /// True for a piece of the text.
     pub(super) is_text: bool,
+}
+
+/// True if the model has to look for this tool before it can use it.
+pub(super) fn is_hidden(tool: &Tool, offered: &[Offered]) -> bool {
+    let can_search = offered.iter().any(|tool| tool.name == SEARCH);
+    matches!(tool, Tool::Ours { name, .. } if find_ours(name, offered).is_none()) && can_search
+}
+
+/// A tool of our server, however the agent calls it.
+fn find_ours<'a>(name: &str, offered: &'a [Offered]) -> Option<&'a Offered> {
+    offered.iter().find(|tool| {
+        let is_within = tool.namespace.as_deref().is_some_and(|it| it.contains("outlast"));
+        let before = tool.name.strip_suffix(name);
+        before.is_some_and(|before| before.contains("outlast") || (is_within && before.is_empty()))
+    })
 }
 
 /// Fits a tool to what the agent offers.
@@ -47,17 +66,32 @@ pub(super) fn call(tool: &Tool, offered: &[Offered]) -> Call {
                 let has = |key: &&str| writer.schema["properties"].get(*key).is_some();
                 let key = ["file_path", "filePath", "path"].into_iter().find(has);
                 let input = json!({ key.unwrap_or("file_path"): path, "content": content });
-                Call { name: writer.name.clone(), input }
+                Call { name: writer.name.clone(), namespace: None, input }
             }
             None => match find(&["apply_patch"]) {
                 Some(patcher) => {
                     let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
                     let patch =
                         format!("*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch\n");
-                    Call { name: patcher.name.clone(), input: Value::String(patch) }
+                    Call {
+                        name: patcher.name.clone(),
+                        namespace: None,
+                        input: Value::String(patch),
+                    }
                 }
                 None => call(&Tool::Shell(format!("printf '%s' '{content}' > '{path}'")), offered),
             },
+        },
+        Tool::Ours { name, input } => match find_ours(name, offered) {
+            Some(found) => Call {
+                name: found.name.clone(),
+                namespace: found.namespace.clone(),
+                input: input.clone(),
+            },
+            None => {
+                let (query, name) = (json!({ "query": name, "limit": 8 }), SEARCH.to_owned());
+                Call { name, namespace: None, input: query }
+            }
         },
         Tool::Background(line) => {
             let mut call = call(&Tool::Shell(line.clone()), offered);
@@ -66,7 +100,8 @@ pub(super) fn call(tool: &Tool, offered: &[Offered]) -> Call {
         }
         Tool::Shell(line) => {
             let Some(shell) = find(&SHELLS) else {
-                return Call { name: SHELLS[0].to_owned(), input: json!({ "command": line }) };
+                let (name, input) = (SHELLS[0].to_owned(), json!({ "command": line }));
+                return Call { name, namespace: None, input };
             };
             let properties = &shell.schema["properties"];
             let key = if properties.get("cmd").is_some() { "cmd" } else { "command" };
@@ -77,7 +112,7 @@ pub(super) fn call(tool: &Tool, offered: &[Offered]) -> Call {
             if needs.is_some_and(|needs| needs.contains(&json!("description"))) {
                 input["description"] = json!("scripted");
             }
-            Call { name: shell.name.clone(), input }
+            Call { name: shell.name.clone(), namespace: None, input }
         }
     }
 }
@@ -178,12 +213,19 @@ impl Reply<'_> {
             let (id, call_id) = (self.id("fc"), self.id("call"));
             let mut item = json!({ "id": id, "call_id": call_id, "name": call.name });
             match &call.input {
+                query if call.name == SEARCH => {
+                    item = json!({ "id": self.id("fc"), "call_id": self.id("call"), "type": "tool_search_call",
+                        "status": "completed", "execution": "client", "arguments": query });
+                }
                 Value::String(text) => {
                     (item["type"], item["input"]) = (json!("custom_tool_call"), json!(text));
                 }
                 input => {
                     let arguments = json!(input.to_string());
                     (item["type"], item["arguments"]) = (json!("function_call"), arguments);
+                    if let Some(namespace) = &call.namespace {
+                        item["namespace"] = json!(namespace);
+                    }
                 }
             }
             item
@@ -323,7 +365,7 @@ mod tests {
     use super::*;
 
     fn offered(name: &str, schema: Value) -> Vec<Offered> {
-        vec![Offered { name: name.to_owned(), schema }]
+        vec![Offered { name: name.to_owned(), namespace: None, schema }]
     }
 
     #[test]

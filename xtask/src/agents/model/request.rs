@@ -33,6 +33,8 @@ impl Dialect {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Offered {
     pub(super) name: String,
+    /// The namespace that it is in.
+    pub(super) namespace: Option<String>,
     /// JSON Schema of its input.
     pub(super) schema: Value,
 }
@@ -84,7 +86,8 @@ impl Request {
 
 /// The prompts of the loop files name their turn.
 pub(crate) fn turn_of(prompt: &str) -> Option<usize> {
-    prompt.rsplit_once("Turn ")?.1.split_once(" of the work")?.0.parse().ok()
+    let number = |at: usize| prompt[at..].split_once(" of the work")?.0.parse().ok();
+    prompt.rmatch_indices("Turn ").find_map(|(at, word)| number(at + word.len()))
 }
 
 /// Which attempt at its turn a prompt is of: its note says so, unless it is the first.
@@ -118,8 +121,12 @@ fn plain(text: &str) -> Option<String> {
     Some(left.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
+/// What the request itself offers, and what searches for tools have found: Codex shows tools of servers only then.
 fn offered(body: &Value) -> Vec<Offered> {
-    let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let list = |of: &Value| of["tools"].as_array().cloned().unwrap_or_default();
+    let input = body["input"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let found = input.iter().filter(|item| item["type"] == "tool_search_output").flat_map(list);
+    let tools: Vec<Value> = list(body).into_iter().chain(found).collect();
     tools.iter().flat_map(of_entry).collect()
 }
 
@@ -127,7 +134,9 @@ fn offered(body: &Value) -> Vec<Offered> {
 fn of_entry(entry: &Value) -> Vec<Offered> {
     for list in ["functionDeclarations", "tools"] {
         if let Some(tools) = entry[list].as_array() {
-            return tools.iter().flat_map(of_entry).collect();
+            let namespace = entry["name"].as_str().map(str::to_owned);
+            let within = tools.iter().flat_map(of_entry);
+            return within.map(|tool| Offered { namespace: namespace.clone(), ..tool }).collect();
         }
     }
     let function = entry.get("function").unwrap_or(entry);
@@ -137,7 +146,7 @@ fn of_entry(entry: &Value) -> Vec<Offered> {
         .find_map(|key| function.get(*key))
         .cloned()
         .unwrap_or(Value::Null);
-    vec![Offered { name: name.to_owned(), schema }]
+    vec![Offered { name: name.to_owned(), namespace: None, schema }]
 }
 
 #[cfg(test)]
@@ -167,7 +176,7 @@ mod tests {
     fn a_prompt_says_its_turn_and_its_note_the_attempt() {
         let first = "Turn 3 of the work.";
         assert_eq!((turn_of(first), attempt_of(first)), (Some(3), 1));
-        let second = "Turn 3 of the work.\n\nThis is the same run, turn 3, attempt 2. Go on.";
+        let second = "Turn 3 of the work.\n\nThis is the same run, turn 3, attempt 2. Go on. Turn 2 ended so.";
         assert_eq!((turn_of(second), attempt_of(second)), (Some(3), 2));
         assert_eq!(turn_of("Say hello."), None);
     }

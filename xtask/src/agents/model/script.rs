@@ -39,6 +39,11 @@ pub(crate) enum Tool {
         path: String,
         content: String,
     },
+    /// A tool of our MCP server, by its own name.
+    Ours {
+        name: &'static str,
+        input: serde_json::Value,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -31,7 +31,9 @@ use serde_json::{Value, json};
 
 use super::event::{End, Event, Trouble, TroubleKind};
 use super::json::{at, brief, line, object, text, whole, yes};
-use super::{Act, Adapter, Capabilities, Cost, Decision, Driven, Heard, Launch, Transport, Turn};
+use super::{
+    Act, Adapter, Capabilities, Cost, Decision, Driven, Heard, Launch, McpServer, Transport, Turn,
+};
 use agent::{Agent, Steering};
 use codex_thread::CodexThread;
 use questions::Asked;
@@ -80,6 +82,9 @@ fn launch(turn: &Turn) -> Launch {
         argv.extend(turn.args.iter().cloned());
     }
     let names = |program: &str| turn.command.iter().any(|word| word.contains(program));
+    if names("gemini") {
+        argv.extend(gemini_resumes(turn));
+    }
     let mut env = Vec::new();
     if names("opencode") {
         env.push(agent::opencode_asks());
@@ -88,6 +93,11 @@ fn launch(turn: &Turn) -> Launch {
         env.push(agent::claude_suggests_nothing());
     }
     Launch { argv, env, transport: Transport::Lines }
+}
+
+/// What keeps Gemini from deleting the session that it is about to load.
+pub(super) fn gemini_resumes(turn: &Turn) -> Vec<String> {
+    turn.session.iter().flat_map(|id| ["--resume".to_owned(), id.clone()]).collect()
 }
 
 pub(super) struct Acp {
@@ -227,7 +237,8 @@ impl Acp {
             }
         };
         self.is_loaded = method == "session/load";
-        let mut params = json!({ "cwd": self.turn.dir, "mcpServers": [] });
+        let servers: Vec<Value> = self.turn.mcp.iter().map(McpServer::for_acp).collect();
+        let mut params = json!({ "cwd": self.turn.dir, "mcpServers": servers });
         if let Some(session) = &self.turn.session {
             params["sessionId"] = json!(session);
         }
@@ -408,6 +419,15 @@ impl Adapter for Acp {
             }
             Heard::Answer { .. } | Heard::Pushed(_) => Vec::new(),
         }
+    }
+
+    /// Gemini says on standard error that it does not know the session that it was started with, and exits.
+    fn hear_stderr(&mut self, line: &[u8]) -> Vec<Act> {
+        if self.stage == Stage::Opening && line.starts_with(b"Error resuming session") {
+            let words = String::from_utf8_lossy(line).into_owned();
+            return self.over(failed(TroubleKind::CannotResume, words));
+        }
+        Vec::new()
     }
 
     fn steer(&mut self, message: u64, words: &str) -> Option<Vec<Act>> {

@@ -261,6 +261,19 @@ fn a_session_is_resumed_if_the_agent_can_and_else_loaded() {
 }
 
 #[test]
+fn gemini_is_started_with_its_session_and_one_that_it_has_lost_cannot_be_resumed() {
+    let resumed = Turn { session: Some("s1".to_owned()), command: Vec::new(), ..turn() };
+    let mut talking = Talking::with("gemini", resumed);
+    assert_eq!(talking.adapter.launch().argv, ["gemini", "--acp", "--resume", "s1"]);
+    let other = talking.adapter.hear_stderr(b"YOLO mode is enabled");
+    assert_eq!(other, []);
+    let acts = talking.adapter.hear_stderr(b"Error resuming session: Invalid session identifier");
+    talking.did(acts);
+    assert_eq!(talking.trouble(), TroubleKind::CannotResume);
+    assert_eq!(talking.adapter.hear(Heard::End), []);
+}
+
+#[test]
 fn why_a_session_cannot_be_resumed_is_typed() {
     let why = |error: Value| {
         let mut talking = Talking::with("acp", Turn { session: Some("s1".to_owned()), ..turn() });
@@ -425,7 +438,7 @@ fn a_turn_that_ends_at_a_refusal_is_no_success() {
                     (TroubleKind::Cancelled, ENDS_AT_NO)
                 );
             }
-            End::Interrupted => panic!("it has ended"),
+            End::Interrupted | End::NeverStarted { .. } => panic!("it has ended"),
         }
     }
 }

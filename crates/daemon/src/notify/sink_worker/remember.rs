@@ -86,7 +86,7 @@ impl SinkWorker {
         let failures = health.as_ref().map_or(0, |health| health.failures).saturating_add(1);
         let next_at = backoff::next_at(now, failures, retry_after_ms, chance());
         if failures == 1 || failures.is_multiple_of(10) {
-            tracing::warn!(sink = shown(&self.sink), failures, why, "sink cannot be told");
+            tracing::warn!(sink = shown(&self.sink), failures, why, "delivery to the sink fails");
         }
         let problem = why.clone();
         self.write(Change::Failed { sink, ids: ids.clone(), at: now, next_at, problem }).await?;

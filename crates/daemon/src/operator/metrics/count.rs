@@ -1,18 +1,31 @@
 //! How each event counts. Pure: what the journal has taken in, what to add out.
 
 use outlast_engine::{
-    Charge, Event, Fact, Outcome, Run, State, StateName, Time, TurnOutcome, WaitCause, WaitWord,
+    Charge, Event, Fact, Outcome, Run, State, StateName, Time, TurnOutcome, Unreported, WaitCause,
+    WaitWord,
 };
 
 /// What one event adds up to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Count {
-    Turn { outcome: &'static str },
-    TurnTook { ms: u64 },
-    Spent { charge: Charge },
+    Turn {
+        outcome: &'static str,
+    },
+    TurnTook {
+        ms: u64,
+    },
+    Spent {
+        charge: Charge,
+    },
+    /// An attempt did not report all that it used, and its agent could have.
+    Unreported,
     LimitWait,
-    LimitWaited { ms: u64 },
-    Restart { reason: &'static str },
+    LimitWaited {
+        ms: u64,
+    },
+    Restart {
+        reason: &'static str,
+    },
     Stall,
 }
 
@@ -31,6 +44,7 @@ struct Tally {
     /// True while that attempt's turn is neither committed nor tried again.
     is_open: bool,
     limited_since: Option<Time>,
+    unreported: Unreported,
 }
 
 impl Tally {
@@ -47,6 +61,7 @@ impl Tally {
                 State::Waiting { cause: WaitCause::RateLimit, since, .. } => Some(since),
                 _ => None,
             },
+            unreported: run.spec.unreported(),
         }
     }
 
@@ -67,7 +82,11 @@ impl Tally {
                 self.ended = Some((outcome.word(), event.at));
                 let stall = matches!(outcome, Outcome::Stalled { .. }).then_some(Count::Stall);
                 let spent = charge.map(|charge| Count::Spent { charge });
-                stall.into_iter().chain(spent).collect()
+                let is_unreported = charge.is_none_or(|charge| !charge.known)
+                    && self.started.is_some()
+                    && self.unreported.is_reserved();
+                let unreported = is_unreported.then_some(Count::Unreported);
+                stall.into_iter().chain(spent).chain(unreported).collect()
             }
             Fact::TurnCommitted { outcome, .. } => {
                 self.is_open = false;

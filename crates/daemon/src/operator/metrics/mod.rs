@@ -8,7 +8,7 @@ mod count;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
-use outlast_engine::{Charge, Event, Run};
+use outlast_engine::{Charge, Event, Reserved, Run};
 use outlast_store::Census;
 use outlast_wire::version;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -61,6 +61,11 @@ struct OfTokens {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfAgent {
+    agent: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfCost {
     agent: String,
     model: &'static str,
@@ -79,7 +84,9 @@ pub(crate) struct Metrics {
     turns: Family<OfTurn, Counter>,
     turn_seconds: Histogram,
     tokens: Family<OfTokens, Counter>,
+    unreported_tokens: Family<OfAgent, Counter>,
     cost_usd: Family<OfCost, Dollars>,
+    unreported: Family<OfAgent, Counter>,
     limit_waits: Counter,
     limit_wait_seconds: Seconds,
     restarts: Family<OfRestart, Counter>,
@@ -92,8 +99,8 @@ pub(crate) struct Sight {
     pub(crate) census: Vec<Census>,
     pub(crate) queue_depth: usize,
     pub(crate) notices_pending: u64,
-    /// What is left of each, by its name: 1 is all of it.
-    pub(crate) budgets: Vec<(String, f64)>,
+    /// What is left of each, by its name, and how much of it is held for what was not reported: 1 is all of it.
+    pub(crate) budgets: Vec<(String, f64, f64)>,
 }
 
 /// The gauges of a [`Sight`].
@@ -103,6 +110,7 @@ struct Now {
     queue_depth: Gauge,
     notices_pending: Gauge,
     budgets: Family<OfBudget, Share>,
+    unreported: Family<OfBudget, Share>,
 }
 
 impl Default for Metrics {
@@ -112,6 +120,7 @@ impl Default for Metrics {
         let turns = Family::default();
         let turn_seconds = Histogram::new(TURN_SECONDS);
         let (tokens, cost_usd) = (Family::default(), Family::default());
+        let (unreported, unreported_tokens) = (Family::default(), Family::default());
         let (limit_waits, limit_wait_seconds) = (Counter::default(), Seconds::default());
         let (restarts, stalls) = (Family::default(), Counter::default());
         registry.register("build", "This build", Info::new([("version", version::BUILD)]));
@@ -127,14 +136,33 @@ impl Default for Metrics {
             "What is left of a budget that runs share",
             now.budgets.clone(),
         );
+        registry.register(
+            "budget_unreported_ratio",
+            "How much of a budget is held for attempts that did not report",
+            now.unreported.clone(),
+        );
         registry.register("turns", "Turns committed", turns.clone());
         registry.register(
             "turn_duration_seconds",
             "How long the attempt ran that a turn was committed from",
             turn_seconds.clone(),
         );
-        registry.register("tokens", "Tokens charged, reservations among them", tokens.clone());
-        registry.register("cost_usd", "US dollars charged", cost_usd.clone());
+        registry.register("tokens", "Tokens that were reported", tokens.clone());
+        registry.register(
+            "unreported_tokens",
+            "Tokens that are held for attempts that did not report",
+            unreported_tokens.clone(),
+        );
+        registry.register(
+            "cost_usd",
+            "US dollars charged; estimated are those that are held for attempts that did not report",
+            cost_usd.clone(),
+        );
+        registry.register(
+            "unreported_attempts",
+            "Attempts that did not report all that they used",
+            unreported.clone(),
+        );
         registry.register("limit_waits", "Waits for a rate limit", limit_waits.clone());
         registry.register(
             "limit_wait_seconds",
@@ -154,7 +182,9 @@ impl Default for Metrics {
             turns,
             turn_seconds,
             tokens,
+            unreported_tokens,
             cost_usd,
+            unreported,
             limit_waits,
             limit_wait_seconds,
             restarts,
@@ -178,6 +208,9 @@ impl Metrics {
             }
             Count::TurnTook { ms } => self.turn_seconds.observe(seconds(*ms)),
             Count::Spent { charge } => self.spend(&agent(), charge),
+            Count::Unreported => {
+                self.unreported.get_or_create(&OfAgent { agent: agent() }).inc();
+            }
             Count::LimitWait => drop(self.limit_waits.inc()),
             Count::LimitWaited { ms } => drop(self.limit_wait_seconds.inc_by(seconds(*ms))),
             Count::Restart { reason } => {
@@ -188,19 +221,30 @@ impl Metrics {
     }
 
     fn spend(&self, agent: &str, charge: &Charge) {
+        let Reserved { tokens, cost_usd_micros } = charge.reserved();
         let kinds = [
-            ("input", charge.input_tokens),
-            ("output", charge.output_tokens),
+            // What is reserved stands with what was read.
+            ("input", charge.input_tokens.saturating_sub(tokens)),
+            (
+                "output",
+                charge.output_tokens.saturating_sub(tokens.saturating_sub(charge.input_tokens)),
+            ),
             ("cached", charge.cached_tokens),
         ];
         for (r#type, count) in kinds.into_iter().filter(|(_, count)| *count > 0) {
             let labels = OfTokens { agent: agent.to_owned(), model: UNKNOWN, r#type };
             self.tokens.get_or_create(&labels).inc_by(count);
         }
-        if charge.cost_usd_micros > 0 {
-            let labels =
-                OfCost { agent: agent.to_owned(), model: UNKNOWN, estimated: !charge.known };
-            self.cost_usd.get_or_create(&labels).inc_by(view::usd(charge.cost_usd_micros));
+        if tokens > 0 {
+            let labels = OfAgent { agent: agent.to_owned() };
+            self.unreported_tokens.get_or_create(&labels).inc_by(tokens);
+        }
+        let reported = charge.cost_usd_micros.saturating_sub(cost_usd_micros);
+        for (micros, estimated) in [(reported, false), (cost_usd_micros, true)] {
+            if micros > 0 {
+                let labels = OfCost { agent: agent.to_owned(), model: UNKNOWN, estimated };
+                self.cost_usd.get_or_create(&labels).inc_by(view::usd(micros));
+            }
         }
     }
 
@@ -216,8 +260,11 @@ impl Metrics {
         now.queue_depth.set(i64::try_from(sight.queue_depth).unwrap_or(i64::MAX));
         now.notices_pending.set(i64::try_from(sight.notices_pending).unwrap_or(i64::MAX));
         now.budgets.clear();
-        for (budget, left) in &sight.budgets {
-            now.budgets.get_or_create(&OfBudget { budget: budget.clone() }).set(*left);
+        now.unreported.clear();
+        for (budget, left, unreported) in &sight.budgets {
+            let labels = OfBudget { budget: budget.clone() };
+            now.budgets.get_or_create(&labels).set(*left);
+            now.unreported.get_or_create(&labels).set(*unreported);
         }
         let mut page = String::new();
         text::encode(&mut page, &self.registry).expect("a string takes every text");
@@ -242,6 +289,7 @@ mod tests {
             input_tokens: 7,
             output_tokens: 5,
             cost_usd_micros: 2_500_000,
+            reserved: Some(Reserved { tokens: 4, cost_usd_micros: 2_000_000 }),
             ..Charge::default()
         };
         let metrics = Metrics::default();
@@ -249,6 +297,7 @@ mod tests {
             Count::Turn { outcome: "meaningful_completion" },
             Count::TurnTook { ms: 3500 },
             Count::Spent { charge },
+            Count::Unreported,
         ] {
             metrics.add("exec", &count);
         }
@@ -256,9 +305,12 @@ mod tests {
         for line in [
             r#"outlast_turns_total{agent="exec",outcome="meaningful_completion"} 1"#,
             "outlast_turn_duration_seconds_sum 3.5",
-            r#"outlast_tokens_total{agent="exec",model="unknown",type="input"} 7"#,
+            r#"outlast_tokens_total{agent="exec",model="unknown",type="input"} 3"#,
             r#"outlast_tokens_total{agent="exec",model="unknown",type="output"} 5"#,
-            r#"outlast_cost_usd_total{agent="exec",model="unknown",estimated="true"} 2.5"#,
+            r#"outlast_unreported_tokens_total{agent="exec"} 4"#,
+            r#"outlast_cost_usd_total{agent="exec",model="unknown",estimated="false"} 0.5"#,
+            r#"outlast_cost_usd_total{agent="exec",model="unknown",estimated="true"} 2.0"#,
+            r#"outlast_unreported_attempts_total{agent="exec"} 1"#,
         ] {
             assert!(page.lines().any(|it| it == line), "no {line} in\n{page}");
         }
@@ -271,13 +323,14 @@ mod tests {
             census: vec![Census { state, agent: agent.map(str::to_owned), runs: 2 }],
             queue_depth,
             notices_pending: 5,
-            budgets: vec![("day".to_owned(), 0.25)],
+            budgets: vec![("day".to_owned(), 0.25, 0.5)],
         };
         let page = metrics.render(&sight(StateName::Running, Some("exec"), 3));
         assert!(page.contains("outlast_runs{state=\"running\",agent=\"exec\"} 2\n"), "{page}");
         assert!(page.contains("outlast_queue_depth 3\n"), "{page}");
         assert!(page.contains("outlast_notices_pending 5\n"), "{page}");
         assert!(page.contains("outlast_budget_remaining_ratio{budget=\"day\"} 0.25\n"), "{page}");
+        assert!(page.contains("outlast_budget_unreported_ratio{budget=\"day\"} 0.5\n"), "{page}");
         let page = metrics.render(&sight(StateName::Blocked, None, 0));
         assert!(page.contains("outlast_runs{state=\"blocked\",agent=\"unknown\"} 2\n"), "{page}");
         assert!(!page.contains("running"), "{page}");

@@ -30,7 +30,7 @@ pub(super) fn program(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
             Level::Warning,
             "daemon",
             format!("{} is another program than the one this daemon runs", supervisor.ground.exe.display()),
-            Some("after an upgrade: `outlast daemon restart`; runs and waiting commands go on meanwhile"),
+            Some("after an upgrade, restart it; runs keep running meanwhile:\noutlast daemon restart"),
         ));
     }
     let handles = supervisor.handles();
@@ -73,7 +73,7 @@ pub(super) fn secrets(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     }
     let message =
         "values of secret variables are kept and shown as they are, for runs that start now";
-    let hint = "`secrets.redact = false` in config.toml says so; without it they are hidden";
+    let hint = "secrets.redact = false in config.toml says so; without it they are hidden";
     vec![finding(Level::Warning, "secrets", message, Some(hint))]
 }
 
@@ -81,7 +81,7 @@ pub(super) fn listener(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     use listen::ListenerStatus;
 
     let found = match supervisor.operator.listening.status() {
-        ListenerStatus::Off => return Vec::new(),
+        ListenerStatus::Off => return unheard_webhooks(supervisor),
         ListenerStatus::On { address, is_remote: false } => {
             finding(Level::Ok, "listener", format!("probes are answered on http://{address}"), None)
         }
@@ -104,6 +104,21 @@ pub(super) fn listener(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
         ),
     };
     vec![found]
+}
+
+/// Webhooks that no sender on another machine can reach, since nothing listens.
+fn unheard_webhooks(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
+    let webhooks = supervisor.triggers.table.webhooks();
+    if webhooks.is_empty() {
+        return Vec::new();
+    }
+    let (count, names) = (webhooks.len(), webhooks.join(", "));
+    let message = match count {
+        1 => format!("trigger {names} is a webhook, and nothing listens on TCP"),
+        count => format!("{count} triggers are webhooks, and nothing listens on TCP: {names}"),
+    };
+    let hint = "set address = \"127.0.0.1:7070\" in [listen]:\noutlast config edit";
+    vec![finding(Level::Warning, "listener", message, Some(hint))]
 }
 
 /// Pings and traces. Sinks have their place here, too.
@@ -133,7 +148,7 @@ fn traces(supervisor: &Supervisor) -> Option<Finding> {
             Level::Warning,
             "otlp",
             "the config names a collector, and this build sends no traces",
-            Some("build it with `--features otlp`"),
+            Some("build it with --features otlp"),
         )
     })
 }

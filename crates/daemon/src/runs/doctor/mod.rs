@@ -1,7 +1,9 @@
 //! What is wrong, if something is: the journal, the runs that cannot be read, the disk, and what is around them.
 
 mod around;
+mod kept;
 mod stale;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ const LOW_BYTES: u64 = 256 << 20;
 /// So many triggers that are in trouble are told one by one, of which so many are looked at together.
 const MOST_TROUBLED: usize = 20;
 const TRIGGERS_PAGE: usize = 256;
-const TROUBLED_HINT: &str = "`outlast schedule ls` and `outlast trigger ls` show all of them";
+const TROUBLED_HINT: &str = "outlast trigger ls";
 
 /// So many directories that the journal does not know are told one by one.
 const MOST_STRAYS: usize = 20;
@@ -41,14 +43,16 @@ pub(crate) fn examine(supervisor: &Arc<Supervisor>) -> DoctorReport {
 type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;
 
 /// Who looks, in the order in which it is told. Each says nothing where there is nothing to look at.
-const EXAMINERS: [Examiner; 16] = [
+const EXAMINERS: [Examiner; 18] = [
     runs,
     storm,
     pause_all,
     stale::runs,
+    waiting::runs,
     custody,
     lineage,
     leftovers,
+    kept::snapshots,
     config,
     around::secrets,
     sinks,
@@ -119,8 +123,9 @@ fn journal(supervisor: &Supervisor) -> Vec<Finding> {
         let message = "every journal replays and agrees with its row";
         return vec![finding(Level::Ok, "journal", message, None)];
     }
-    let hint =
-        Some("the others are not touched by it; `outlast rm` removes a run that cannot be read");
+    let hint = Some(
+        "the others are not touched by it; a run that cannot be read can be removed, by name:\noutlast rm RUN",
+    );
     problems
         .into_iter()
         .map(|problem| match problem.run {
@@ -142,7 +147,7 @@ fn custody(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
             "{} holds what a daemon had open when its journal was replaced",
             copy.display()
         );
-        let hint = "to serve it: `outlast daemon stop`, move outlast.db and its -wal away, and the copy to outlast.db; otherwise remove it";
+        let hint = "remove it; or, to serve it, stop the daemon, move outlast.db and its -wal away, and the copy to outlast.db:\noutlast daemon stop";
         finding(Level::Warning, "journal", message, Some(hint))
     });
     mended.chain(copies).chain(set_aside(supervisor)).collect()
@@ -170,38 +175,43 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = quarantined
         .iter()
         .map(|(id, trouble)| {
-            let hint = Some(if trouble.code == recovery::BEHIND {
-                "`outlast recover` takes it on to where its directory is"
+            let hint = if trouble.code == recovery::BEHIND {
+                format!("take it on to where its directory is:\noutlast recover {id}")
             } else {
-                "it is left alone and read again later; `outlast rm` removes it"
-            });
+                format!("it is left alone and read again later; to remove it:\noutlast rm {id}")
+            };
             finding(
                 Level::Problem,
                 "run",
                 format!("{id} is in quarantine: {}", trouble.message),
-                hint,
+                Some(&hint),
             )
         })
         .collect();
     for (id, handle) in supervisor.handles() {
         let snapshot = handle.snapshot.borrow();
         if let Some(trouble) = &snapshot.trouble {
-            let hint = (trouble.code == Code::Unreadable)
-                .then_some("`outlast stop` ends what is left of it, `outlast rm` then removes it");
+            let hint = (trouble.code == Code::Unreadable).then(|| {
+                format!(
+                    "end what is left of it, then remove it:\noutlast stop {id}\noutlast rm {id}"
+                )
+            });
             findings.push(finding(
                 Level::Problem,
                 "run",
                 format!("{id}: {} since {}: {}", trouble.code, trouble.since, trouble.message),
-                hint,
+                hint.as_deref(),
             ));
         }
         if snapshot.run.is_orphaned() {
-            let hint = Some("its output and exit cannot be seen any more; `outlast stop` ends it");
+            let hint = format!(
+                "its output and exit cannot be seen any more; to end it:\noutlast stop {id}"
+            );
             findings.push(finding(
                 Level::Warning,
                 "run",
                 format!("{id} has lost its shim and its process is alive"),
-                hint,
+                Some(&hint),
             ));
         }
         let left = snapshot.run.survivors().len();
@@ -210,7 +220,7 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
                 Level::Warning,
                 "run",
                 format!("{id} has ended and {left} of its processes are alive"),
-                Some("`outlast stop` ends them"),
+                Some(&format!("outlast stop {id}")),
             ));
         }
     }
@@ -221,7 +231,7 @@ fn runs(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
 fn storm(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let Some(Holding { until, why, runs }) = supervisor.holding() else { return Vec::new() };
     let message = format!("nothing is resumed until {until}, {runs} waiting: {why}");
-    let hint = "`outlast daemon logs` may say why; `outlast daemon stop` and `start` end the wait";
+    let hint = "read why, or end the wait:\noutlast daemon logs\noutlast daemon restart";
     vec![finding(Level::Problem, "daemon", message, Some(hint))]
 }
 
@@ -230,7 +240,7 @@ fn pause_all(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let Some(since) = supervisor.held_since() else { return Vec::new() };
     let by = supervisor.held_by().map(|by| format!(", by {by}")).unwrap_or_default();
     let message = format!("everything is paused since {}{by}", crate::view::rfc3339(since));
-    let hint = Some("`outlast resume --all` lets it go on");
+    let hint = Some("outlast resume --all");
     vec![finding(Level::Warning, "hold", message, hint)]
 }
 
@@ -240,10 +250,18 @@ fn config(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let holds = supervisor.config();
     let problems = supervisor.ground.settings.problems();
     let hint = match holds {
-        Ok(_) => Some("the last good one holds until this is right"),
-        Err(_) => Some("no run can be started until this is right; those that run go on"),
+        Ok(_) => "the last valid settings hold until it is fixed:\noutlast config check",
+        Err(_) => {
+            "no run can be started until it is fixed, and live runs keep running:\noutlast config check"
+        }
     };
-    let wrong = problems.iter().map(|it| finding(Level::Problem, "config", it.to_string(), hint));
+    let wrong = problems.iter().map(|it| {
+        let hint = it.hint.as_ref().map_or(hint.to_owned(), |own| {
+            let between = if own.ends_with('?') { "" } else { ";" };
+            format!("{own}{between} {hint}")
+        });
+        finding(Level::Problem, "config", it.to_string(), Some(&hint))
+    });
     let warnings = supervisor.ground.settings.warnings();
     let odd = warnings
         .iter()
@@ -256,7 +274,7 @@ fn lineage(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     let Some(broken) = supervisor.ground.lineage.broken() else { return Vec::new() };
     let since = crate::view::rfc3339(Time(broken.at_ms));
     let message = format!("{} (noticed {since})", broken.what);
-    let hint = "`outlast recover --dry-run` shows what the run directories still prove";
+    let hint = "list what the run directories still prove:\noutlast recover --dry-run";
     vec![finding(Level::Problem, "journal", message, Some(hint))]
 }
 
@@ -272,13 +290,13 @@ fn leftovers(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
     }
     let strays = supervisor.strays.all();
     let of = |(id, stray): (&RunId, &Stray)| {
-        let hint = format!("`outlast recover {id}` rebuilds it, `outlast rm {id}` removes it");
+        let hint = format!("rebuild it, or remove it:\noutlast recover {id}\noutlast rm {id}");
         finding(Level::Problem, "run", format!("{id}: {}", stray.trouble.message), Some(&hint))
     };
     let mut findings: Vec<Finding> = strays.iter().take(MOST_STRAYS).map(of).collect();
     if strays.len() > MOST_STRAYS {
         let message = format!("the journal does not know {} directories in all", strays.len());
-        let hint = Some("`outlast recover` rebuilds what their files prove");
+        let hint = Some("rebuild what their files prove:\noutlast recover");
         findings.push(finding(Level::Problem, "run", message, hint));
     }
     findings
@@ -289,7 +307,7 @@ fn disk(supervisor: &Arc<Supervisor>) -> Vec<Finding> {
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let (level, hint) = if free < LOW_BYTES {
-                (Level::Warning, Some("`outlast gc` removes old runs"))
+                (Level::Warning, Some("remove old runs:\noutlast gc"))
             } else {
                 (Level::Ok, None)
             };

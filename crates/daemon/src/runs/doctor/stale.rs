@@ -32,11 +32,11 @@ fn stale(run: &Run, now: Time) -> Option<Finding> {
     match &run.state {
         State::Blocked { .. } if rests_ms >= PATIENCE_MS => told(
             format!("{} has waited for a person for {days} days ({})", run.id, run.why.reason_code),
-            "`outlast show` says for what; answer it, resume it, or stop it",
+            &format!("answer it, resume it, or stop it:\noutlast show {}", run.id),
         ),
         State::Waiting { cause, until: None, .. } if rests_ms >= PATIENCE_MS => told(
             format!("{} has waited for {days} days ({})", run.id, cause.written().word()),
-            "`outlast send` or `outlast resume` sets it going, `outlast stop` ends it",
+            &format!("resume it, or stop it:\noutlast resume {0}\noutlast stop {0}", run.id),
         ),
         State::Blocked { .. } | State::Waiting { .. } | State::Queued | State::Ended { .. } => None,
         State::Preparing | State::Running | State::Verifying | State::Finishing { .. } => {
@@ -52,7 +52,7 @@ fn stale(run: &Run, now: Time) -> Option<Finding> {
                     Level::Problem,
                     "run",
                     message,
-                    Some("`outlast stop` ends it; please report this"),
+                    Some(&format!("please report this; to end it:\noutlast stop {}", run.id)),
                 )
             })
         }

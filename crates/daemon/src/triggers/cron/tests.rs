@@ -46,13 +46,13 @@ fn what_is_no_expression_is_refused_with_the_field_that_is_wrong() {
         ("", "a cron expression has 5 fields, and \"\" has 0"),
         ("0 0 * * * *", "a cron expression has 5 fields, and \"0 0 * * * *\" has 6"),
         ("60 * * * *", "the minute goes from 0 to 59, not to 60"),
-        ("* 5-2 * * *", "\"5-2\" is no range for the hour"),
+        ("* 5-2 * * *", "\"5-2\" is not a range for the hour"),
         ("* * 0 * *", "the day of the month goes from 1 to 31, not to 0"),
-        ("* * * foo *", "\"foo\" is no value for the month"),
-        ("*/0 * * * *", "\"*/0\" is no range for the minute"),
-        ("1,,2 * * * *", "\"\" is no value for the minute"),
-        ("+5 * * * *", "\"+5\" is no value for the minute"),
-        ("@sometimes", "\"@sometimes\" is no name of a schedule"),
+        ("* * * foo *", "\"foo\" is not a value for the month"),
+        ("*/0 * * * *", "\"*/0\" is not a range for the minute"),
+        ("1,,2 * * * *", "\"\" is not a value for the minute"),
+        ("+5 * * * *", "\"+5\" is not a value for the minute"),
+        ("@sometimes", "\"@sometimes\" is not the name of a schedule"),
     ];
     for (cron, expected) in cases {
         assert_eq!(Cron::parse(cron).expect_err("it is wrong").to_string(), expected);

@@ -42,7 +42,7 @@ fn a_moment_comes_once_in_the_zone_it_was_written_for() {
     assert_eq!(schedule.next_after(Time(0)), Some(nine));
     assert_eq!(schedule.next_after(nine), None);
     let found = schedule.admit(Missed::Once, Time(0), Time(nine.0 + 5), 100);
-    assert_eq!(found, Admission { due: vec![nine], skipped: 0, cursor: nine });
+    assert_eq!(found, Admission { due: vec![nine], skipped: 0, last_missed: None, cursor: nine });
     assert_eq!(schedule.admit(Missed::Once, nine, Time(nine.0 + DAY), 100).due, []);
     assert!(once("2026-12-01T08:00:00Z").is_ok() && once("2026-12-01 09:00:30").is_ok());
     assert_eq!(once("tomorrow").expect_err("no time"), Code::BadSchedule);
@@ -59,7 +59,7 @@ fn what_cannot_be_a_schedule_is_refused_with_a_hint() {
     let never = (Code::BadSchedule, "\"0 0 31 4 *\" never happens".to_owned());
     assert_eq!(refused(cron("0 0 31 4 *"), None), never);
     assert_eq!(refused(cron("x"), None).0, Code::BadSchedule);
-    let nowhere = (Code::BadTimeZone, "there is no time zone \"Mars/Base\"".to_owned());
+    let nowhere = (Code::BadTimeZone, "unknown time zone \"Mars/Base\"".to_owned());
     assert_eq!(refused(cron("@daily"), Some("Mars/Base")), nowhere);
     assert_eq!(refused(When::EveryMs(10), None).0, Code::BadSchedule);
 }
@@ -74,8 +74,14 @@ fn missed_policies_hold_after_a_week_off() {
     let last = at("2026-04-01T12:00:00Z");
     let of = |missed| schedule.admit(missed, cursor, now, MOST_CAUGHT_UP);
     let week = 7 * 24 * 12;
-    assert_eq!(of(Missed::Skip), Admission { due: Vec::new(), skipped: week, cursor: last });
-    assert_eq!(of(Missed::Once), Admission { due: vec![last], skipped: week - 1, cursor: last });
+    assert_eq!(
+        of(Missed::Skip),
+        Admission { due: Vec::new(), skipped: week, last_missed: Some(last), cursor: last }
+    );
+    assert_eq!(
+        of(Missed::Once),
+        Admission { due: vec![last], skipped: week - 1, last_missed: Some(last), cursor: last }
+    );
     let all = of(Missed::All);
     assert_eq!((all.due.len(), all.skipped, all.cursor), (100, week - 100, last));
     assert_eq!(all.due.last(), Some(&last));
@@ -87,6 +93,7 @@ fn missed_policies_hold_after_a_week_off() {
     for missed in [Missed::Skip, Missed::Once] {
         let found = on_time(missed);
         assert_eq!((found.due, found.skipped), (vec![last], week - 1), "{missed:?}");
+        assert_eq!(found.last_missed, Some(Time(last.0 - 5 * MINUTE)), "the one before");
     }
     // A year of seconds takes no year to count.
     let seconds = every(1000).admit(Missed::All, Time(1_000_000), Time(365 * DAY), 100);
@@ -102,7 +109,7 @@ fn a_clock_set_back_makes_nothing_due_twice() {
     let mut cursor = first.cursor;
     for back in [1, 5 * MINUTE, HOUR, DAY] {
         let found = schedule.admit(Missed::All, cursor, Time(now.0 - back), 100);
-        assert_eq!(found, Admission { due: Vec::new(), skipped: 0, cursor });
+        assert_eq!(found, Admission { due: Vec::new(), skipped: 0, last_missed: None, cursor });
         cursor = found.cursor;
     }
     let next = schedule.admit(Missed::All, cursor, Time(now.0 + 5 * MINUTE), 100);

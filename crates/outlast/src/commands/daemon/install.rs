@@ -1,29 +1,30 @@
 //! `outlast daemon install`: have a service manager start the daemon by itself.
 //!
-//! A failed install is reported and does not fail the command: the daemon also works without a service.
+//! An install that did not achieve what it says exits with 1, and says what to do instead.
 
 use outlast_wire::api::ServiceStatus;
 
 use crate::args::DaemonInstall;
-use crate::service::{self, Linger, Preview};
+use crate::service::{self, Linger, Preview, With};
 use crate::world::World;
 use crate::{Answer, output};
 
 pub(crate) async fn install(world: &World, args: DaemonInstall) -> Answer {
+    let with = if args.web { With::Page } else { With::Nothing };
     if args.print {
-        return output::print(&service::preview(world, args.manager)?.text).map(|()| 0);
+        return output::print(&service::preview(world, args.manager, with)?.text).map(|()| 0);
     }
     if args.dry_run {
-        return preview(&service::preview(world, args.manager)?, args.json);
+        return preview(&service::preview(world, args.manager, with)?, args.json);
     }
     let linger = if args.linger { Linger::Enable } else { Linger::Explain };
-    let status = service::install(world, args.manager, linger).await;
+    let status = service::install(world, args.manager, linger, with).await;
     if args.json {
         output::print_json(&status)?;
     } else {
         tell(&status)?;
     }
-    Ok(u8::from(args.strict && !status.installed))
+    Ok(u8::from(!status.installed))
 }
 
 fn preview(preview: &Preview, json: bool) -> Answer {
@@ -42,7 +43,7 @@ fn preview(preview: &Preview, json: bool) -> Answer {
 
 fn tell(status: &ServiceStatus) -> Result<(), outlast_client::problem::Problem> {
     match &status.problem {
-        None => output::print_line(&installed(status))?,
+        None => output::say(&installed(status))?,
         Some(problem) => output::tell(&format!("outlast: the service is not installed: {problem}")),
     }
     tell_hints(status);
@@ -60,6 +61,6 @@ fn installed(status: &ServiceStatus) -> String {
 
 pub(super) fn tell_hints(status: &ServiceStatus) {
     for hint in &status.hints {
-        output::tell(&format!("hint: {hint}"));
+        output::tell_hint(hint);
     }
 }

@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
+use outlast_client::ask::Ask;
 use outlast_client::autostart;
 use outlast_client::connect::meet;
+use outlast_client::connection::{Connection, Failed};
 use outlast_client::problem::Problem;
 use outlast_home::lock::{self, Lock};
 use outlast_wire::api::{DaemonStatus, Mode};
@@ -32,8 +34,7 @@ pub(crate) async fn restart(world: &World, json: bool) -> Answer {
         return Err(silent());
     }
     let before = ask_status(&mut connection).await?;
-    drop(connection);
-    match (autostart::replace(&world.client).await, before.mode) {
+    match (replace(world, connection).await, before.mode) {
         (Ok(()), _) => {}
         // It has looked at the journal and found nothing in its way but the manager.
         (Err(problem), Some(Mode::Service)) if problem.is(Code::MakesNoRoom) => {
@@ -45,9 +46,22 @@ pub(crate) async fn restart(world: &World, json: bool) -> Answer {
     if json {
         output::print_json(&after)?;
     } else {
-        output::print_line(&told(&before, &after))?;
+        output::say(&told(&before, &after))?;
     }
     Ok(0)
+}
+
+/// Starts the successor; inside a run the daemon does that, so that the successor is no process of the run.
+async fn replace(world: &World, mut connection: Connection) -> Result<(), Problem> {
+    if !world.client.is_in_run_of_home() {
+        drop(connection);
+        return autostart::replace(&world.client).await;
+    }
+    match connection.fetch(&Ask::post("/v1/daemon/restart", &serde_json::json!({}))).await {
+        // It may be gone before its answer is through.
+        Ok(_) | Err(Failed::Lost(_)) => Ok(()),
+        Err(Failed::Answered(problem)) => Err(problem),
+    }
 }
 
 /// The daemon that answers, once it is another.
@@ -63,7 +77,7 @@ async fn successor(world: &World, before: Option<u32>) -> Result<DaemonStatus, P
         sleep(PAUSE).await;
     }
     Err(Problem::unreachable("it was replaced, and its successor does not answer")
-        .hint("outlast daemon logs --tail 50 has its last words"))
+        .hint("read its last words:\noutlast daemon logs --tail 50"))
 }
 
 fn told(before: &DaemonStatus, after: &DaemonStatus) -> String {
@@ -76,6 +90,7 @@ fn told(before: &DaemonStatus, after: &DaemonStatus) -> String {
 }
 
 fn silent() -> Problem {
-    Problem::unreachable("it holds the lock and does not answer")
-        .hint("outlast daemon stop ends it, also if it hangs; then outlast daemon start")
+    Problem::unreachable("it holds the lock and does not answer").hint(
+        "end it, also if it hangs, then start another:\noutlast daemon stop\noutlast daemon start",
+    )
 }

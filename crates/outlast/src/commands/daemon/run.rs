@@ -68,7 +68,10 @@ fn tell_start(said: OwnedFd) {
     match autostart::read_line(line.trim_end()) {
         Said::Ready => output::tell("outlast: the daemon is ready"),
         Said::Error(info) => {
-            errors::report(&Problem::Told { info, exit: UNREACHABLE }, Errors::ForPeople);
+            errors::report(
+                &Problem::Told { info: Box::new(info), exit: UNREACHABLE },
+                Errors::ForPeople,
+            );
         }
         Said::Nothing if read.is_ok() => {}
         Said::Nothing => output::tell("outlast: the daemon did not say how its start went"),
@@ -104,10 +107,15 @@ fn detach(layout: &Layout) -> io::Result<()> {
 fn open_log(layout: &Layout) -> io::Result<File> {
     outlast_home::directory::private_dir(&layout.state)?;
     let log = layout.daemon_log();
-    match OpenOptions::new().append(true).create(true).mode(0o600).open(log) {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    match outlast_home::regular::open_with(&mut options, &log) {
         // What is in its place is set aside by the daemon, which then has a log of its own.
         Err(error)
-            if matches!(error.kind(), ErrorKind::IsADirectory | ErrorKind::PermissionDenied) =>
+            if matches!(
+                error.kind(),
+                ErrorKind::IsADirectory | ErrorKind::PermissionDenied | ErrorKind::InvalidInput
+            ) =>
         {
             OpenOptions::new().append(true).open("/dev/null")
         }
@@ -119,11 +127,12 @@ fn open_log(layout: &Layout) -> io::Result<File> {
 fn told(ready: OwnedFd, layout: &Layout, error: &io::Error) -> Problem {
     let message = format!("cannot use {}: {error}", layout.state.display());
     let hint = Some("check who owns it and whether the disk is full".to_owned());
-    let info = ErrorInfo { code: Code::StateUnusable.into(), message, hint, run: None };
+    let (code, problems) = (Code::StateUnusable.into(), Vec::new());
+    let info = ErrorInfo { code, message, hint, run: None, problems };
     let json = serde_json::to_string(&info).expect("an error is plain data");
     // If they are gone too, the exit code is all there is.
     drop(File::from(ready).write_all(format!("error {json}\n").as_bytes()));
-    Problem::Told { info, exit: UNREACHABLE }
+    Problem::Told { info: Box::new(info), exit: UNREACHABLE }
 }
 
 fn cannot(error: &io::Error) -> Problem {

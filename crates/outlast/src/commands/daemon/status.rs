@@ -12,6 +12,7 @@ use outlast_wire::api::{DaemonStatus, Holding, Mode, ServiceStatus};
 use super::{Heard, ask_status, does_answer};
 use crate::args::DaemonStatus as DaemonStatusArgs;
 use crate::builds;
+use crate::commands::config;
 use crate::output::printable;
 use crate::output::time::both;
 use crate::service;
@@ -30,11 +31,13 @@ pub(crate) async fn status(world: &World, args: &DaemonStatusArgs) -> Answer {
     let service = service::status(world, args.manager).await;
     if args.json {
         status.service = Some(service);
+        status.config = Some(config::status(world)?);
         output::print_json(&status)?;
     } else if status.running {
-        output::print(&(page(&status, world.now()) + &service_page(&service)))?;
+        let config = format!("{:<11}{}\n", "config", config::state(world)?);
+        output::print(&(page(&status, world.now()) + &config + &service_page(&service)))?;
     } else {
-        output::print_line(&absence(layout))?;
+        output::say(&absence(layout))?;
         if service.installed || (service.unit.is_some() && service.problem.is_some()) {
             output::print(&service_page(&service))?;
         }
@@ -64,6 +67,7 @@ fn absent(layout: &Layout) -> DaemonStatus {
         service: None,
         held_since: None,
         held_by: None,
+        config: None,
     }
 }
 
@@ -90,7 +94,6 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
         ("pid", text(status.pid.map(|pid| pid.to_string()))),
         ("version", text(status.version.clone())),
         ("build", text(status.build.clone())),
-        ("epoch", text(status.epoch.map(|epoch| epoch.to_string()))),
         ("started", text(status.started_at.as_deref().map(|at| both(at, now)))),
         ("home", status.home.clone()),
         ("socket", status.socket.clone()),
@@ -99,7 +102,7 @@ fn page(status: &DaemonStatus, now: Timestamp) -> String {
     ];
     let holding = status.holding.as_ref().map(|holding| {
         let Holding { until, why, runs } = holding;
-        ("holding", format!("goes on {}, {runs} waiting: {why}", both(until, now)))
+        ("holding", format!("resumes runs {}, {runs} waiting: {why}", both(until, now)))
     });
     let held = status.held_since.as_deref().map(|since| {
         let by = status.held_by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();

@@ -1,16 +1,18 @@
 //! `outlast daemon stop`: ask the daemon to go, and return when it has gone. One that does not answer is ended by
 //! a signal to the process that holds the lock.
 
-use std::time::Duration;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
 
 use outlast_client::ask::Ask;
 use outlast_client::connect::meet;
 use outlast_client::connection::{Connection, Failed};
 use outlast_client::problem::Problem;
 use outlast_home::holder;
-use outlast_home::layout::Layout;
+use outlast_home::layout::{FOR_ALL, FOR_ALL_LATER, Layout};
 use outlast_home::lock::{self, Lock};
 use outlast_home::process::Sent;
+use outlast_home::regular;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
@@ -23,6 +25,12 @@ const LONGEST: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// What a person has to know of the time without a daemon.
+const WITHOUT: &str = "\
+commands that run keep running, but loops take no next turn,
+schedules do not start and notices are not sent until it is back:
+  outlast daemon start";
+
 pub(crate) async fn stop(world: &World) -> Answer {
     let layout = world.client.layout()?;
     let said = match meet(&world.client).await? {
@@ -32,13 +40,13 @@ pub(crate) async fn stop(world: &World) -> Answer {
         },
         None => match lock::probe(&layout.daemon_lock()) {
             Lock::Free => {
-                stay_down(layout)?;
+                stay_down_later(layout)?;
                 "not running".to_owned()
             }
             Lock::Held => end_by_signal(layout).await?,
         },
     };
-    output::print_line(&said).map(|()| 0)
+    output::say(&said).map(|()| 0)
 }
 
 async fn ask_to_stop(mut connection: Connection, layout: &Layout) -> Result<String, Problem> {
@@ -49,7 +57,7 @@ async fn ask_to_stop(mut connection: Connection, layout: &Layout) -> Result<Stri
         Err(Failed::Answered(problem)) => return Err(problem),
     }
     match gone(layout, asked, LONGEST).await {
-        Gone::Free => Ok("stopped; runs go on without it".to_owned()),
+        Gone::Free => Ok(format!("stopped; {WITHOUT}")),
         Gone::To(other) => Ok(replaced(other)),
         Gone::No => {
             let seconds = LONGEST.as_secs();
@@ -80,7 +88,7 @@ async fn end_by_signal(layout: &Layout) -> Result<String, Problem> {
         }
         match gone(layout, Some(pid), GRACE).await {
             Gone::Free => {
-                return Ok(format!("stopped by {name}: pid {pid}, {why}; runs go on without it"));
+                return Ok(format!("stopped by {name}: pid {pid}, {why}; {WITHOUT}"));
             }
             Gone::To(other) => return Ok(replaced(other)),
             Gone::No => {}
@@ -89,7 +97,7 @@ async fn end_by_signal(layout: &Layout) -> Result<String, Problem> {
     Err(Problem::unreachable(format_args!(
         "pid {pid} was sent SIGKILL, and its lock is still held"
     ))
-    .hint(format_args!("fuser {} says by which process", layout.daemon_lock().display())))
+    .hint(format_args!("find out by which process:\nfuser {}", layout.daemon_lock().display())))
 }
 
 enum Gone {
@@ -119,14 +127,39 @@ async fn gone(layout: &Layout, asked: Option<u32>, within: Duration) -> Gone {
 }
 
 fn replaced(other: u32) -> String {
-    format!("stopped; the daemon that waited for its place has it now, pid {other}")
+    format!("stopped; another daemon was started meanwhile, pid {other}")
 }
 
-/// A daemon that died may be about to be started again by a shim; it was just asked not to be.
+/// A daemon that lives is told by the marker before it is told by a signal, so that no shim starts another.
 fn stay_down(layout: &Layout) -> Result<(), Problem> {
+    mark(layout, FOR_ALL, None)
+}
+
+/// A daemon that died may be about to be started again by a shim; it was just asked not to be. The marker says that it
+/// was dead by then; that of an earlier stop keeps its time.
+fn stay_down_later(layout: &Layout) -> Result<(), Problem> {
     let marker = layout.stopped_marker();
-    match std::fs::File::create(&marker) {
-        Ok(_) => Ok(()),
+    match regular::read(&marker) {
+        Ok(content) if content == FOR_ALL_LATER.as_bytes() => Ok(()),
+        Ok(_) => {
+            let stopped_at = std::fs::metadata(&marker).and_then(|it| it.modified()).ok();
+            mark(layout, FOR_ALL, stopped_at)
+        }
+        Err(_) => mark(layout, FOR_ALL_LATER, None),
+    }
+}
+
+fn mark(layout: &Layout, content: &str, at: Option<SystemTime>) -> Result<(), Problem> {
+    let marker = layout.stopped_marker();
+    let write = || {
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        let mut file = regular::open_with(&mut options, &marker)?;
+        file.write_all(content.as_bytes())?;
+        at.map_or(Ok(()), |at| file.set_modified(at))
+    };
+    match write() {
+        Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => {
             Err(Problem::unreachable(format_args!("cannot write {}: {error}", marker.display())))
@@ -140,7 +173,7 @@ fn deaf(layout: &Layout) -> Problem {
     let problem =
         Problem::unreachable("it holds the lock, does not answer, and cannot be signalled");
     match pid {
-        Some(pid) => problem.hint(format_args!("if pid {pid} is an outlast daemon: kill {pid}")),
+        Some(pid) => problem.hint(format_args!("if pid {pid} is an outlast daemon:\nkill {pid}")),
         None => problem.hint(format_args!("its log is {}", layout.daemon_log().display())),
     }
 }

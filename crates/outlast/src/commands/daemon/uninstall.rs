@@ -1,4 +1,6 @@
-//! `outlast daemon uninstall`: the service goes, the runs stay.
+//! `outlast daemon uninstall`: the service goes, the runs stay. What was not achieved exits with 1.
+
+use outlast_wire::api::ServiceStatus;
 
 use super::install::tell_hints;
 use crate::args::DaemonUninstall;
@@ -10,7 +12,7 @@ pub(crate) async fn uninstall(world: &World, args: DaemonUninstall) -> Answer {
     let status = service::uninstall(world, args.manager).await;
     if args.json {
         output::print_json(&status)?;
-        return Ok(0);
+        return Ok(exit(&status));
     }
     match &status.problem {
         Some(problem) => {
@@ -22,5 +24,10 @@ pub(crate) async fn uninstall(world: &World, args: DaemonUninstall) -> Answer {
         )?,
     }
     tell_hints(&status);
-    Ok(0)
+    Ok(exit(&status))
+}
+
+/// What was not done is no success.
+fn exit(status: &ServiceStatus) -> u8 {
+    u8::from(status.problem.is_some())
 }

@@ -67,7 +67,7 @@ fn directory(subject: &str, path: &Path) -> Finding {
         let hint = format!("chmod 700 {shown}");
         return problem(subject, format!("{shown} is open to others (mode {mode:o})"), &hint);
     }
-    ok(subject, format!("{shown} is ours alone"))
+    ok(subject, format!("{shown} is private (0700)"))
 }
 
 fn socket_path(layout: &Layout) -> Finding {
@@ -106,8 +106,10 @@ pub(super) fn config(layout: &Layout) -> Vec<Finding> {
     match loop_file::config(layout) {
         Ok((_, odd)) => odd.iter().map(|it| warning("config", it.to_string(), &hint(it))).collect(),
         Err(wrong) => {
-            let hint = "no run can be started until this is right";
-            wrong.iter().map(|it| problem("config", it.to_string(), hint)).collect()
+            let until = "no run can be started until it is fixed:\noutlast config check";
+            let errors = wrong.errors.iter().map(|it| problem("config", it.to_string(), until));
+            let odd = wrong.warnings.iter().map(|it| warning("config", it.to_string(), &hint(it)));
+            errors.chain(odd).collect()
         }
     }
 }
@@ -117,7 +119,7 @@ pub(super) fn space(state: &Path) -> Option<Finding> {
     let Ok(system) = rustix::fs::statvfs(existing) else { return None };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     let message = format!("{} free at {}", figures::bytes(free), existing.display());
-    let hint = "make room; outlast gc removes runs that are no longer kept";
+    let hint = "make room; to remove runs that are no longer kept:\noutlast gc";
     Some(match free {
         ..NO_SPACE => problem("disk", message, hint),
         NO_SPACE..LITTLE_SPACE => warning("disk", message, hint),
@@ -135,7 +137,7 @@ pub(super) fn no_daemon(layout: &Layout, lock: Lock, now: Timestamp) -> Finding 
         return problem(
             "daemon",
             format!("a daemon holds the lock and does not answer{why}{who}"),
-            "outlast daemon stop ends it, also if it hangs, and runs go on; outlast daemon logs has its last words",
+            "read its last words; or end it, also if it hangs, and runs keep running:\noutlast daemon logs\noutlast daemon stop",
         );
     }
     match absence::absence(layout) {
@@ -152,7 +154,7 @@ pub(super) fn no_daemon(layout: &Layout, lock: Lock, now: Timestamp) -> Finding 
 pub(super) fn was_down(absence: &Absence, now: Timestamp) -> Finding {
     let since = both(&absence.since.to_string(), now);
     let message = format!("it was not asked to stop, and its last sign of life was {since}");
-    warning("daemon", message, "outlast daemon logs --tail 50 shows its last words")
+    warning("daemon", message, "read its last words:\noutlast daemon logs --tail 50")
 }
 
 fn who(holder: &Holder, now: Timestamp) -> String {
@@ -174,7 +176,7 @@ pub(super) fn problem(subject: &str, message: String, hint: &str) -> Finding {
     Finding { level: Level::Problem, subject: subject.to_owned(), message, hint }
 }
 
-fn warning(subject: &str, message: String, hint: &str) -> Finding {
+pub(super) fn warning(subject: &str, message: String, hint: &str) -> Finding {
     let hint = (!hint.is_empty()).then(|| hint.to_owned());
     Finding { level: Level::Warning, subject: subject.to_owned(), message, hint }
 }

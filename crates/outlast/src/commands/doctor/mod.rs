@@ -12,15 +12,16 @@ use outlast_client::world::Autostart;
 use outlast_client::{absence, autostart};
 use outlast_home::layout::Layout;
 use outlast_home::lock::{self, Lock};
-use outlast_wire::api::{DaemonStatus, DoctorReport, Finding, Level};
+use outlast_wire::api::{DaemonStatus, DoctorReport, Finding, Level, Mode, TriggerView};
 
 use self::here::problem;
 use crate::args::Doctor;
 use crate::commands::daemon::{Heard, does_answer};
 use crate::output::colour::Colour;
-use crate::output::printable;
+use crate::output::table::Look;
+use crate::output::{figures, lines, printable, time};
 use crate::world::World;
-use crate::{Answer, output};
+use crate::{Answer, output, service};
 
 pub(crate) async fn doctor(world: &World, args: Doctor) -> Answer {
     let layout = world.client.layout()?;
@@ -38,7 +39,8 @@ pub(crate) async fn doctor(world: &World, args: Doctor) -> Answer {
     if args.json {
         output::print_json(&report)?;
     } else {
-        output::print(&page(&report.findings, world.colours()))?;
+        let look = Look { columns: world.columns(), colours: world.colours() };
+        output::print(&page(&report.findings, look))?;
     }
     if let Some(path) = &args.bundle {
         let names = if args.with_names { bundle::Names::Kept } else { bundle::Names::LeftOut };
@@ -79,12 +81,35 @@ async fn ask_daemon(world: &World, layout: &Layout, mut connection: Connection) 
         Ok(report) => report.findings,
         Err(problem) => vec![unanswered(&problem)],
     };
-    if let Ok(DaemonStatus { version: Some(version), build, .. }) =
-        ask(&mut connection, "/v1/daemon").await
-    {
-        findings.extend(here::versions(&version, build.as_deref()));
+    if let Ok(status) = ask::<DaemonStatus>(&mut connection, "/v1/daemon").await {
+        let version = status.version.as_deref();
+        findings.extend(version.and_then(|it| here::versions(it, status.build.as_deref())));
+        let triggers = ask::<Vec<TriggerView>>(&mut connection, "/v1/triggers").await;
+        findings.extend(alone(world, &status, &triggers.unwrap_or_default()).await);
     }
     findings
+}
+
+/// No service manager starts the daemon, and something here relies on a daemon: after a reboot it waits for a person.
+async fn alone(world: &World, status: &DaemonStatus, triggers: &[TriggerView]) -> Option<Finding> {
+    let open = status.runs.map_or(0, |runs| runs.live + runs.resting);
+    let active = triggers.iter().filter(|trigger| !trigger.paused).count();
+    if status.mode == Some(Mode::Service) || (open == 0 && active == 0) {
+        return None;
+    }
+    if service::status(world, None).await.installed {
+        return None;
+    }
+    let open = usize::try_from(open).unwrap_or(usize::MAX);
+    let what = [(active, "trigger"), (open, "open run")]
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| figures::count(*count, word))
+        .collect::<Vec<_>>()
+        .join(" and ");
+    let message =
+        format!("none is installed: after a reboot, {what} will wait for the next outlast command");
+    Some(here::warning("service", message, "outlast daemon install"))
 }
 
 /// One question to a daemon that is there.
@@ -104,26 +129,33 @@ fn unanswered(reason: &Problem) -> Finding {
         Problem::Told { info, .. } => (info.message.clone(), info.hint.clone()),
         Problem::OutputClosed => ("no answer".to_owned(), None),
     };
-    problem("daemon", message, hint.as_deref().unwrap_or("see outlast daemon logs"))
+    problem("daemon", message, hint.as_deref().unwrap_or("outlast daemon logs"))
 }
 
-fn page(findings: &[Finding], colours: bool) -> String {
-    findings.iter().map(|finding| line(finding, colours)).collect()
+/// What needs a look first, the worst of it at the top; the rest is one line.
+fn page(findings: &[Finding], look: Look) -> String {
+    let mut odd: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.level != Level::Ok).collect();
+    odd.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+    let fine = findings.len() - odd.len();
+    let page: String = odd.into_iter().map(|finding| line(finding, look)).collect();
+    let word = Colour::Green.paint(&format!("{:<8}", "ok"), look.colours);
+    format!("{page}{word} {}\n", figures::count(fine, "check"))
 }
 
-fn line(finding: &Finding, colours: bool) -> String {
+fn line(finding: &Finding, look: Look) -> String {
     let (word, colour) = match finding.level {
         Level::Ok => ("ok", Colour::Green),
         Level::Warning => ("warning", Colour::Yellow),
         Level::Problem => ("problem", Colour::Red),
     };
-    let word = colour.paint(&format!("{word:<8}"), colours);
-    let hint = finding
-        .hint
-        .as_ref()
-        .map(|hint| format!("hint: {}\n", printable(hint)))
-        .unwrap_or_default();
-    format!("{word} {}: {}\n{hint}", finding.subject, printable(&finding.message))
+    let hint =
+        finding.hint.as_ref().map(|hint| format!("{}\n", lines::hint(hint))).unwrap_or_default();
+    let message = printable(&time::localised(&finding.message));
+    let text = format!("{word:<8} {}: {message}\n{hint}", finding.subject);
+    let text = lines::fitting(&text, look.columns);
+    let rest = text.strip_prefix(word).unwrap_or_default();
+    format!("{}{rest}", colour.paint(word, look.colours))
 }
 
 #[cfg(test)]
@@ -134,10 +166,10 @@ mod tests {
     fn findings_are_told_with_their_hints() {
         let findings =
             [here::ok("disk", "5.0 GiB free".to_owned()), problem("run", "odd".to_owned(), "look")];
-        insta::assert_snapshot!(page(&findings, false), @r"
-        ok       disk: 5.0 GiB free
+        insta::assert_snapshot!(page(&findings, Look { columns: None, colours: false }), @r"
         problem  run: odd
         hint: look
+        ok       1 check
         ");
     }
 }

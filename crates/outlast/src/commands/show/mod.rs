@@ -1,30 +1,40 @@
-//! `outlast show`: all that is known about a run, or about one of its turns.
+//! `outlast show`: what a person wants to know about a run, on one screen; or all about one of its turns.
 
+mod changes;
 mod transcript;
 mod turn;
+mod turns;
 
 use jiff::Timestamp;
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::follow::output_gone;
-use outlast_client::problem::REFUSED;
+use outlast_client::journal::Event;
+use outlast_client::problem::{Problem, REFUSED};
 use outlast_client::session::{Session, unreadable};
 use outlast_wire::api::{LimitView, Notices, RunView, TurnView, Usage};
 use outlast_wire::shim::Exit;
-use outlast_workflow::duration::short;
+use outlast_wire::words::{Health, ReasonCode, StateName, Word};
+use outlast_workflow::duration::{short, typed};
+use serde_json::value::RawValue;
 
+use self::changes::{changes_of, forked};
 use crate::Answer;
 use crate::args::Show;
 use crate::money::{self, Micros};
+use crate::output::figures::Spend;
 use crate::output::page::{Page, shell_words};
 use crate::output::rest::{next_steps, question};
-use crate::output::state::{Condition, spaced};
-use crate::output::time::{both, ms_between};
-use crate::output::{self, agent, colour, figures};
+use crate::output::state::{Condition, exit_words, spaced};
+use crate::output::table::Look;
+use crate::output::time::{both, ms_between, relative};
+use crate::output::{self, agent, called, colour, figures, waiting};
+use crate::turns::Turns;
 use crate::world::World;
 
 pub(crate) async fn show(world: &World, args: Show) -> Answer {
     let rest = args.turn.map(|turn| format!("/turns/{turn}")).unwrap_or_default();
-    let body = Session::new(&world.client).fetch(&Ask::get(&run_path(&args.run, &rest))).await?;
+    let mut session = Session::new(&world.client);
+    let body = session.fetch(&Ask::get(&run_path(&args.run, &rest))).await?;
     let unreadable = |error| unreadable(&error);
     let turn: Option<TurnView> = match args.turn {
         Some(_) => Some(serde_json::from_slice(&body).map_err(unreadable)?),
@@ -32,10 +42,20 @@ pub(crate) async fn show(world: &World, args: Show) -> Answer {
     };
     match &turn {
         _ if args.json => output::print_line(&String::from_utf8_lossy(&body))?,
-        Some(view) => output::print(&turn::page(view))?,
+        Some(view) => output::print(&turn::page(view, &args.run, world.columns()))?,
         None => {
             let view: RunView = serde_json::from_slice(&body).map_err(unreadable)?;
-            output::print(&page(&view, world.now(), world.colours()))?;
+            let look = Look { columns: world.columns(), colours: world.colours() };
+            let now = world.now();
+            let text = match args.limits {
+                true => limits_page(&view, now, look),
+                false => {
+                    let changes = changes_of(&mut session, &view).await;
+                    let turns = turns_of(&mut session, &view).await?;
+                    page(&view, &turns, changes.as_deref(), now, look)
+                }
+            };
+            output::print(&text)?;
         }
     }
     let gone = turn.as_ref().map(turn::gone).unwrap_or_default();
@@ -47,89 +67,203 @@ pub(crate) async fn show(world: &World, args: Show) -> Answer {
     }
 }
 
-fn page(view: &RunView, now: Timestamp, colours: bool) -> String {
-    let mut page = Page::default();
-    page.line("run", &view.id);
-    page.some("name", view.name.as_deref());
-    let state = colour::of_state(&view.state).paint(&Condition::from(view).words(), colours);
-    page.painted("state", &state);
-    page.some("reason", view.reason.as_deref());
-    page.some("health", health_words(view, now).as_deref());
-    rest(&mut page, view, now);
-    page.some("key", view.key.as_deref());
-    page.some("task", view.task.as_deref());
+/// The turns of a loop, from its events. A run that cannot be read has none to show.
+async fn turns_of(session: &mut Session<'_>, view: &RunView) -> Result<Turns, Problem> {
+    let mut turns = Turns::default();
+    if !is_loop(view) || view.trouble.is_some() {
+        return Ok(turns);
+    }
+    let ask = Ask::get(&run_path(&view.id, "/events"));
+    let events: Vec<Box<RawValue>> = session.call(&ask).await?;
+    for event in events {
+        turns.take(&Event::read(event.get())?);
+    }
+    Ok(turns)
+}
+
+/// A single command has one turn, of which nothing is said.
+fn is_loop(view: &RunView) -> bool {
+    view.workflow.is_some() || view.agent.kind != "exec" || view.turn > 1
+}
+
+fn page(
+    view: &RunView,
+    turns: &Turns,
+    changes: Option<&str>,
+    now: Timestamp,
+    look: Look,
+) -> String {
+    let mut page = Page::fitting(look.columns);
+    head(&mut page, view, now, look);
+    why(&mut page, view, now);
+    steps(&mut page, view);
     work(&mut page, view);
-    standing(&mut page, view);
+    page.some("changes", changes);
+    used(&mut page, view, now);
     agent_now(&mut page, view, now);
-    times(&mut page, view, now);
-    ending(&mut page, view);
-    belonging(&mut page, view);
+    page.some("last line", view.last_line.as_deref());
+    if view.inbox.unread > 0 {
+        page.line("messages", &format!("{} unread", view.inbox.unread));
+    }
+    page.some("notices", notice_words(&view.notices).as_deref());
+    belonging(&mut page, view, now);
+    if let Some(table) = turns::table(turns, now) {
+        let table = table.render(look);
+        let earlier = turns::earlier(turns).map(|words| format!("{words}\n")).unwrap_or_default();
+        page.block(&format!("{earlier}{table}"));
+    }
+    more(&mut page, view);
+    page.text
+}
+
+/// What it is called, and how it is.
+fn head(page: &mut Page, view: &RunView, now: Timestamp, look: Look) {
+    let id = view.name.as_ref().map(|_| format!(" ({})", view.id)).unwrap_or_default();
+    page.line("run", &format!("{}{id}", called(view)));
+    let words = Condition::from(view).at(now).words();
+    let state = colour::of_state(&view.state).paint(&words, look.colours);
+    page.painted("state", &format!("{state}{}", since(view, now)));
+}
+
+/// `, 4m ago`; of a run that goes on, when it started.
+fn since(view: &RunView, now: Timestamp) -> String {
+    let blocked = view.blocked.as_ref().map(|blocked| &blocked.since);
+    let (word, at) = match (&view.ended_at, blocked, &view.started_at) {
+        (Some(ended), _, _) => ("", ended),
+        (None, Some(since), _) => ("", since),
+        (None, None, Some(started)) => ("started ", started),
+        (None, None, None) => ("created ", &view.created_at),
+    };
+    let at = at.parse().map(|at| relative(at, now)).unwrap_or_default();
+    format!(", {word}{at}")
+}
+
+/// Why it is so: each thing once.
+fn why(page: &mut Page, view: &RunView, now: Timestamp) {
+    if let Some(trouble) = &view.trouble {
+        page.line("trouble", &format!("{}, since {}", trouble.message, both(&trouble.since, now)));
+    }
+    let question = question(view).filter(|question| !question.is_empty());
+    let reason = view.reason.as_deref().map(str::trim);
+    match waiting::why(view, now) {
+        Some(why) => page.line("why", &why),
+        None if reason != question && !is_said_by_state(view) => page.some("why", reason),
+        None => {}
+    }
+    page.some("health", health_words(view, now).as_deref());
+    page.some("asks", question.map(|it| cut(it, view)).as_deref());
     if let Some(recovered) = &view.recovered {
         page.line("recovered", &format!("from its directory, {}", both(&recovered.at, now)));
         recovered.missing.iter().for_each(|what| page.line("missing", what));
     }
-    if let Some(trouble) = &view.trouble {
-        page.line("trouble", &format!("{}, since {}", trouble.message, both(&trouble.since, now)));
-    }
-    page.0
 }
 
-/// `silent: no output for 6 minutes, since …`; nothing of a run that is well, or whose trouble is told below.
+/// The reasons that the state has in itself: `failed (exit 7)`, `paused`, `completed`.
+fn is_said_by_state(view: &RunView) -> bool {
+    let code = view.reason_code.as_ref().and_then(Word::known);
+    matches!(view.state.known(), Some(StateName::Completed | StateName::Stopped))
+        || matches!(
+            code,
+            Some(ReasonCode::ExitCode | ReasonCode::Signaled | ReasonCode::Paused) | None
+        )
+}
+
+/// `silent: no output for 6 minutes, since …`; nothing of a run that is well, or whose state says it.
 fn health_words(view: &RunView, now: Timestamp) -> Option<String> {
-    let why = view.health_why.as_deref().filter(|_| view.trouble.is_none())?;
-    let since = view.health_since.as_deref().map(|since| format!(", since {}", both(since, now)));
-    Some(format!("{}: {why}{}", spaced(view.health.as_str()), since.unwrap_or_default()))
+    let is_said = view.blocked.is_some() && view.health == Health::WaitingHuman;
+    let why = view.health_why.as_deref().filter(|_| view.trouble.is_none() && !is_said)?;
+    let since = view.health_since.as_deref().and_then(|since| since.parse().ok());
+    let since = since.map(|since| format!(", since {}", relative(since, now)));
+    let health = match view.health.known() {
+        Some(Health::WaitingHuman) => "needs you".to_owned(),
+        _ => spaced(view.health.as_str()),
+    };
+    Some(format!("{health}: {why}{}", since.unwrap_or_default()))
 }
 
-/// Why it rests, and what to do about it.
-fn rest(page: &mut Page, view: &RunView, now: Timestamp) {
-    if let Some(blocked) = &view.blocked {
-        let words =
-            format!("{}, {}", spaced(blocked.reason_code.as_str()), both(&blocked.since, now));
-        page.line("blocked", &words);
+/// Commands to paste.
+fn steps(page: &mut Page, view: &RunView) {
+    let mut steps = Vec::new();
+    for survivor in &view.survivors {
+        page.line("left", &format!("pid {}: {}", survivor.pid, survivor.command));
     }
-    page.some("question", question(view));
-    for step in next_steps(view) {
-        page.line("next", &step);
+    if !view.survivors.is_empty() {
+        steps.push(format!("kill what is left:\noutlast stop {}", called(view)));
     }
+    steps.extend(next_steps(view));
+    steps.iter().for_each(|step| page.command("do", step));
 }
 
 /// What it was asked to do, and where.
 fn work(page: &mut Page, view: &RunView) {
-    if view.agent.kind != "exec" {
-        page.line("agent", &view.agent.kind);
+    page.some("task", view.task.as_deref().map(output::one_line).as_deref());
+    let command = (!view.agent.command.is_empty()).then(|| command(view));
+    match (view.agent.kind.as_str(), command) {
+        ("exec", command) => page.some("command", command.as_deref()),
+        (kind, Some(command)) => page.line("agent", &format!("{kind}: {command}")),
+        (kind, None) => page.line("agent", kind),
     }
-    if !view.agent.command.is_empty() {
-        page.line("command", &command(view));
-    }
-    if let Some(workflow) = &view.workflow {
-        let sha = workflow.sha256.get(..12).unwrap_or(&workflow.sha256);
-        page.line("workflow", &format!("{} (sha256 {sha}…)", workflow.path));
-    }
-    match view.strategy.as_str() {
-        "" | "inplace" => page.line("directory", &view.workspace),
-        strategy => page.line("directory", &format!("{} ({strategy})", view.workspace)),
-    }
-    if view.priority != 0 {
-        page.line("priority", &view.priority.to_string());
+    page.some("workflow", view.workflow.as_ref().map(|file| file.path.as_str()));
+    let branch = view.branch.as_ref().map(|branch| format!(", branch {branch}"));
+    let dir = match view.strategy.as_str() {
+        "" | "inplace" | "worktree" => view.workspace.clone(),
+        strategy => format!("{} ({strategy})", view.workspace),
+    };
+    page.line("directory", &format!("{dir}{}", branch.unwrap_or_default()));
+    page.some("forked", view.forked_from.as_ref().map(forked).as_deref());
+}
+
+/// `$0.03 of $1.00 · 3k tokens · turn 2/10 · 7s of 2h`; of a command, how long it ran and what it left.
+fn used(page: &mut Page, view: &RunView, now: Timestamp) {
+    let limit = |name: &str| view.limits.get(name).copied();
+    let most = limit("max_cost_usd_micros").map(|limit| Micros(limit.max).dollars());
+    let spend = spend_of(view, most.as_deref());
+    let turn = (is_loop(view) && view.turn > 0).then(|| {
+        let most = limit("max_turns").and_then(|limit| u32::try_from(limit.max).ok());
+        format!("turn {}", figures::turn(view.turn, view.attempt, most))
+    });
+    let tried = (!is_loop(view) && view.attempt > 1).then(|| format!("try {}", view.attempt));
+    let worked = match limit("run_timeout_ms") {
+        Some(LimitView { used, max }) => Some(format!("{} of {}", short(used), typed(max))),
+        None => runtime(view, now).map(short),
+    };
+    let exit = view.exit.filter(|_| !is_loop(view)).map(exit_words);
+    let output = (view.output_bytes > 0 && !is_loop(view))
+        .then(|| format!("{} of output", figures::bytes(view.output_bytes)));
+    let parts = [spend, turn, tried, worked, exit, output];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    page.some("used", (!parts.is_empty()).then(|| parts.join(" · ")).as_deref());
+    if view.restarts.crash + view.restarts.stall > 0 {
+        let restarts = view.restarts;
+        page.line(
+            "restarts",
+            &format!("{} after a crash, {} after a stall", restarts.crash, restarts.stall),
+        );
     }
 }
 
-/// How far it has come.
-fn standing(page: &mut Page, view: &RunView) {
-    let most = view.limits.get("max_turns").map(|limit| format!(" of {}", limit.max));
-    if view.turn > 0 {
-        let most = most.unwrap_or_default();
-        page.line("turn", &format!("{}{most}, attempt {}", view.turn, view.attempt));
+/// `$0.03 of $1.00 · 3k tokens`; `≤ $5.00 of $5.00, not reported`.
+fn spend_of(view: &RunView, most: Option<&str>) -> Option<String> {
+    let spend = Spend::from(&view.usage);
+    let at_most = |is_held: bool| if is_held { "≤ " } else { "" };
+    let money = (spend.cost_usd > 0.0).then(|| {
+        let of = most.map(|most| format!(" of {most}")).unwrap_or_default();
+        let at_most = at_most(spend.unreported_usd > 0.0);
+        format!("{at_most}{}{of}", money::dollars(spend.cost_usd))
+    });
+    let tokens = (spend.tokens > 0).then(|| {
+        format!("{}{}", at_most(spend.unreported_tokens > 0), figures::tokens(spend.tokens))
+    });
+    let figures: Vec<String> = [money, tokens].into_iter().flatten().collect();
+    // Of a plain command, which has nothing to report, nothing is said.
+    let is_over =
+        view.ended_at.is_some() || view.turns_committed > 0 || spend.unreported_attempts > 0;
+    match (figures.is_empty(), spend.mark()) {
+        (true, Some(_)) if is_loop(view) && is_over => Some("spend not reported".to_owned()),
+        (true, _) => None,
+        (false, Some(mark)) => Some(format!("{}, {mark}", figures.join(" · "))),
+        (false, None) => Some(figures.join(" · ")),
     }
-    page.some("phase", view.phase.as_deref());
-    page.some("checkpoint", view.checkpoint.as_deref());
-    page.some("spend", spend_words(&view.usage).as_deref());
-    if view.inbox.unread > 0 {
-        page.line("messages", &format!("{} unread", view.inbox.unread));
-    }
-    page.some("last line", view.last_line.as_deref());
-    page.some("notices", notice_words(&view.notices).as_deref());
 }
 
 /// What a driven agent is at.
@@ -149,7 +283,7 @@ fn agent_now(page: &mut Page, view: &RunView, now: Timestamp) {
         page.line("retries", &agent::retry(retrying, now));
     }
     if let Some(limit) = &activity.limit {
-        page.line("limited", &format!("{}, until {}", limit.why, limit.until));
+        page.line("limited", &format!("{}, until {}", limit.why, both(&limit.until, now)));
     }
     page.some("unreadable", activity.unreadable.as_deref());
     if activity.unread_bytes > 0 {
@@ -174,19 +308,70 @@ fn notice_words(notices: &Notices) -> Option<String> {
 
 /// `$0.42, 15k tokens (12k tokens in, 3k out, 8k cached)`, and that there may be more where an attempt did not report.
 pub(super) fn spend_words(usage: &Usage) -> Option<String> {
-    let total = usage.input_tokens.saturating_add(usage.output_tokens);
+    let spend = Spend::from(usage);
+    let at_most =
+        |is_held: bool, figure: String| if is_held { format!("≤ {figure}") } else { figure };
     let cost = (usage.cost_usd > 0.0).then(|| money::dollars(usage.cost_usd));
-    let tokens = (total > 0).then(|| {
+    let cost = cost.map(|cost| at_most(usage.unreported_usd > 0.0, cost));
+    let tokens = (spend.tokens > 0).then(|| {
         let Usage { input_tokens, output_tokens, cached_tokens, .. } = usage;
+        let total = spend.tokens;
         format!("{total} tokens ({input_tokens} in, {output_tokens} out, {cached_tokens} cached)")
     });
+    let tokens = tokens.map(|tokens| at_most(usage.unreported_tokens > 0, tokens));
     let is_any = cost.is_some() || tokens.is_some();
-    let unknown = (is_any && !usage.known).then(|| "some of it unknown".to_owned());
-    let parts: Vec<String> = [cost, tokens, unknown].into_iter().flatten().collect();
+    let mark = spend.mark().filter(|_| is_any);
+    let parts: Vec<String> = [cost, tokens, mark].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn times(page: &mut Page, view: &RunView, now: Timestamp) {
+/// How long it worked: time at rest is not counted.
+fn runtime(view: &RunView, now: Timestamp) -> Option<u64> {
+    if let Some(worked) = view.worked_ms {
+        return Some(worked);
+    }
+    let until = view.ended_at.as_deref().map_or(Some(now), |ended| ended.parse().ok());
+    ms_between(view.started_at.as_deref()?, until?)
+}
+
+fn belonging(page: &mut Page, view: &RunView, now: Timestamp) {
+    let labels: Vec<String> =
+        view.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    page.some("labels", (!labels.is_empty()).then(|| labels.join(" ")).as_deref());
+    page.some("key", view.key.as_deref());
+    if view.priority != 0 {
+        page.line("priority", &view.priority.to_string());
+    }
+    page.some("parent", view.parent.as_deref());
+    page.some("children", (!view.children.is_empty()).then(|| view.children.join(" ")).as_deref());
+    if let Some(origin) = &view.origin {
+        page.line("trigger", &format!("{}, {}", origin.trigger, origin.occurrence));
+    }
+    if let Some(at) = view.wake_at.as_deref().filter(|_| view.state == StateName::Waiting) {
+        page.line("continues", &both(at, now));
+    }
+    let shim = view.shim_pid.map(|pid| format!(" (shim {pid})")).unwrap_or_default();
+    page.some("pid", view.pid.map(|pid| format!("{pid}{shim}")).as_deref());
+    page.some("scope", view.scope.as_deref());
+}
+
+/// Where there is more of it.
+fn more(page: &mut Page, view: &RunView) {
+    let run = called(view);
+    let turn = (is_loop(view) && view.turn > 0).then(|| format!("--turn {} · ", view.turn));
+    let turn = turn.unwrap_or_default();
+    page.line("more", &format!("outlast show {run} {turn}--limits · --json · logs"));
+}
+
+/// `outlast show --limits`: what a run may use and has used, and every time that is known.
+fn limits_page(view: &RunView, now: Timestamp, look: Look) -> String {
+    let mut page = Page::fitting(look.columns);
+    head(&mut page, view, now, look);
+    for (name, limit) in view.limits.iter().filter(|(name, _)| is_loop(view) || !is_of_turns(name))
+    {
+        page.line("limit", &limit_words(name, *limit, &view.usage));
+    }
+    page.some("spend", spend_words(&view.usage).as_deref());
     let entries = [
         ("created", Some(&view.created_at)),
         ("started", view.started_at.as_ref()),
@@ -198,55 +383,42 @@ fn times(page: &mut Page, view: &RunView, now: Timestamp) {
         page.some(key, at.map(|at| both(at, now)).as_deref());
     }
     page.some("runtime", runtime(view, now).map(short).as_deref());
-}
-
-fn runtime(view: &RunView, now: Timestamp) -> Option<u64> {
-    let until = view.ended_at.as_deref().map_or(Some(now), |ended| ended.parse().ok());
-    ms_between(view.started_at.as_deref()?, until?)
-}
-
-fn ending(page: &mut Page, view: &RunView) {
-    page.some("exit", view.exit.map(exit_value).as_deref());
-    page.some("summary", view.summary.as_deref());
-    let shim = view.shim_pid.map(|pid| format!(" (shim {pid})")).unwrap_or_default();
-    page.some("pid", view.pid.map(|pid| format!("{pid}{shim}")).as_deref());
-    page.some("scope", view.scope.as_deref());
+    if is_loop(view) {
+        page.some("phase", view.phase.as_deref());
+        page.some("checkpoint", view.checkpoint.as_deref());
+    }
     page.line("output", &figures::bytes(view.output_bytes));
-    for survivor in &view.survivors {
-        page.line("survivor", &format!("pid {}: {}", survivor.pid, survivor.command));
+    if let Some(workflow) = &view.workflow {
+        let sha = workflow.sha256.get(..12).unwrap_or(&workflow.sha256);
+        page.line("workflow", &format!("{} (sha256 {sha}…)", workflow.path));
     }
-    if view.restarts.crash + view.restarts.stall > 0 {
-        let restarts = view.restarts;
-        page.line(
-            "restarts",
-            &format!("{} after a crash, {} after a stall", restarts.crash, restarts.stall),
-        );
-    }
+    page.text
 }
 
-fn belonging(page: &mut Page, view: &RunView) {
-    for (name, limit) in &view.limits {
-        page.line("limit", &limit_words(name, *limit));
-    }
-    let labels: Vec<String> =
-        view.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    page.some("labels", (!labels.is_empty()).then(|| labels.join(" ")).as_deref());
-    page.some("parent", view.parent.as_deref());
-    if let Some(origin) = &view.origin {
-        page.line("trigger", &format!("{}, {}", origin.trigger, origin.occurrence));
-    }
-    page.some("children", (!view.children.is_empty()).then(|| view.children.join(" ")).as_deref());
+/// The limits that a single command has and never reaches.
+fn is_of_turns(limit: &str) -> bool {
+    matches!(limit, "max_turns" | "no_progress_turns" | "max_stall_restarts")
 }
 
-fn limit_words(name: &str, LimitView { used, max }: LimitView) -> String {
-    if let Some(name) = name.strip_suffix("_ms") {
-        return format!("{}: {} of {}", spaced(name), short(used), short(max));
+/// What of a limit is used, and that it was not reported where that is so.
+fn limit_words(name: &str, LimitView { used, max }: LimitView, usage: &Usage) -> String {
+    let words = spaced(name.trim_end_matches("_ms").trim_end_matches("_usd_micros"));
+    let held =
+        |is_held: bool| if is_held { ("≤ ", ", not all of it reported") } else { ("", "") };
+    match name {
+        // A limit is shown as it was given.
+        name if name.ends_with("_ms") => format!("{words}: {} of {}", short(used), typed(max)),
+        name if name.ends_with("_usd_micros") => {
+            let (at_most, mark) = held(usage.unreported_usd > 0.0);
+            let (used, max) = (Micros(used).dollars(), Micros(max).dollars());
+            format!("{words}: {at_most}{used} of {max}{mark}")
+        }
+        "max_tokens" => {
+            let (at_most, mark) = held(usage.unreported_tokens > 0);
+            format!("{words}: {at_most}{used} of {max}{mark}")
+        }
+        _ => format!("{words}: {used} of {max}"),
     }
-    if let Some(name) = name.strip_suffix("_usd_micros") {
-        let (used, max) = (Micros(used).dollars(), Micros(max).dollars());
-        return format!("{}: {used} of {max}", spaced(name));
-    }
-    format!("{}: {used} of {max}", spaced(name))
 }
 
 pub(super) fn exit_value(exit: Exit) -> String {
@@ -264,7 +436,21 @@ fn command(view: &RunView) -> String {
             let first = script.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
             format!("{} … ({lines} lines of sh, as in the file)", first.trim())
         }
-        (_, command) => shell_words(command),
+        (_, command) => cut(&shell_words(command), view),
+    }
+}
+
+/// In characters: more than this of one text hides the rest of the page.
+const LONGEST: usize = 2000;
+
+/// The beginning of a text that is too long for a page, and where all of it is.
+fn cut(text: &str, view: &RunView) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => {
+            let size = figures::bytes(text.len() as u64);
+            format!("{}… ({size}; all of it: outlast show {} --json)", &text[..end], called(view))
+        }
+        None => text.to_owned(),
     }
 }
 
@@ -273,17 +459,31 @@ mod tests {
     use super::*;
     use crate::output::sample;
 
+    const WIDE: Look = Look { columns: None, colours: false };
+
     #[test]
     fn limits_have_units() {
         assert_eq!(
-            limit_words("turn_timeout_ms", LimitView { used: 90_000, max: 300_000 }),
+            limit("turn_timeout_ms", 90_000, 300_000, &Usage::default()),
             "turn timeout: 1m 30s of 5m"
         );
         assert_eq!(
-            limit_words("max_cost_usd_micros", LimitView { used: 420_000, max: 5_000_000 }),
-            "max cost: $0.42 of $5.00"
+            limit("stall_window_ms", 0, 1500, &Usage::default()),
+            "stall window: 0ms of 1s500ms"
         );
-        assert_eq!(limit_words("attempts", LimitView { used: 1, max: 4 }), "attempts: 1 of 4");
+        let held = Usage { unreported_usd: 0.4, ..Usage::default() };
+        for (used, usage, expected) in [
+            (420_000, &Usage::default(), "max cost: $0.42 of $5.00"),
+            (25_000, &Usage::default(), "max cost: $0.03 of $5.00"),
+            (420_000, &held, "max cost: ≤ $0.42 of $5.00, not all of it reported"),
+        ] {
+            assert_eq!(limit("max_cost_usd_micros", used, 5_000_000, usage), expected);
+        }
+        assert_eq!(limit("attempts", 1, 4, &Usage::default()), "attempts: 1 of 4");
+    }
+
+    fn limit(name: &str, used: u64, max: u64, usage: &Usage) -> String {
+        limit_words(name, LimitView { used, max }, usage)
     }
 
     #[test]
@@ -307,53 +507,47 @@ mod tests {
         }))
         .expect("a view");
         let now = "2026-11-15T12:00:00Z".parse().expect("a time");
-        insta::assert_snapshot!(page(&view, now, false), @r"
+        insta::assert_snapshot!(page(&view, &Turns::default(), None, now, WIDE), @r"
         run        k3mx7q9w2r5t
-        state      failed (exit 7, +1 survivor)
-        reason     exit code 7
+        state      failed (exit 7, +1 survivor), 2m ago
+        left       pid 12: sleep 9
+        do         kill what is left:
+                   outlast stop k3mx7q9w2r5t
+        do         outlast rerun k3mx7q9w2r5t
         command    sh -c 'exit 7'
         directory  /src
-        turn       1, attempt 1
-        created    3m ago (2026-11-15T11:57:00Z)
-        started    3m ago (2026-11-15T11:57:00Z)
-        ended      2m ago (2026-11-15T11:58:00Z)
-        runtime    1m
-        exit       code 7
-        output     2.0 KiB
-        survivor   pid 12: sleep 9
+        used       1m · exit 7 · 2.0 KiB of output
         restarts   1 after a crash, 0 after a stall
         labels     repo=web
+        more       outlast show k3mx7q9w2r5t --limits · --json · logs
         ");
+    }
+
+    #[test]
+    fn a_text_of_pages_is_cut_and_says_where_the_rest_is() {
+        let view = sample::running_loop();
+        let shown = cut(&"é".repeat(60_000), &view);
+        assert!(shown.starts_with("éé") && shown.chars().count() < LONGEST + 80, "{}", shown.len());
+        assert!(shown.ends_with("é… (117.1 KiB; all of it: outlast show port --json)"), "{shown}");
+        assert_eq!(cut("true", &view), "true");
     }
 
     #[test]
     fn a_loop_says_where_it_stands() {
         let now = "2026-11-15T12:00:00Z".parse().expect("a time");
-        insta::assert_snapshot!(page(&sample::running_loop(), now, false), @r"
-        run        k3mx7q9w2r5t
-        name       port
-        state      running
+        insta::assert_snapshot!(page(&sample::running_loop(), &Turns::default(), None, now, WIDE), @r"
+        run        port (k3mx7q9w2r5t)
+        state      running, started 2m 30s ago
         task       port the parser
         agent      claude
-        workflow   /src/WORKFLOW.md (sha256 9f86d081884c…)
-        directory  /src/.wt/port (worktree)
-        priority   5
-        turn       3 of 20, attempt 1
-        phase      turn 3 attempt 1
-        checkpoint turn 2 committed
-        spend      $0.42, 15400 tokens (12000 in, 3400 out, 8000 cached)
-        messages   2 unread
-        created    3m ago (2026-11-15T11:57:00Z)
-        started    2m 30s ago (2026-11-15T11:57:30Z)
-        progress   1m ago (2026-11-15T11:59:00Z)
-        runtime    2m 30s
-        summary    the lexer is there
-        pid        41 (shim 40)
-        output     2.0 KiB
+        workflow   /src/WORKFLOW.md
+        directory  /src/.wt/port
+        used       $0.42 of $5.00 · 15k tokens · turn 3/20 · 3m of 2h
         restarts   0 after a crash, 1 after a stall
-        limit      max cost: $0.42 of $5.00
-        limit      max turns: 2 of 20
-        limit      run timeout: 3m of 2h
+        messages   2 unread
+        priority   5
+        pid        41 (shim 40)
+        more       outlast show port --turn 3 · --limits · --json · logs
         ");
     }
 
@@ -361,18 +555,15 @@ mod tests {
     fn a_run_that_rests_says_what_to_do() {
         let now = "2026-11-15T12:00:00Z".parse().expect("a time");
         let view = sample::blocked("needs_input", Some("which database?"));
-        let page = page(&view, now, false);
-        let above: String = page.lines().take(9).map(|line| format!("{line}\n")).collect();
+        let page = page(&view, &Turns::default(), None, now, WIDE);
+        let above: String = page.lines().take(6).map(|line| format!("{line}\n")).collect();
         insta::assert_snapshot!(above, @r"
-        run        k3mx7q9w2r5t
-        name       port
-        state      blocked (needs input)
-        reason     it needs a person
-        blocked    needs input, 1m ago (2026-11-15T11:59:00Z)
-        question   which database?
-        next       outlast answer k3mx7q9w2r5t TEXT  answers it
-        next       outlast answer k3mx7q9w2r5t --approve  allows what it asks for; --deny does not
-        task       port the parser
+        run        port (k3mx7q9w2r5t)
+        state      blocked: asks you, 1m ago
+        why        it needs a person
+        asks       which database?
+        do         outlast answer port 'TEXT'
+        do         outlast answer port --approve
         ");
     }
 }

@@ -79,6 +79,7 @@ impl Teller {
                 Decision::Deny { why } => self.say(&format!("  denied: {why}")),
                 Decision::Text { text } => self.say(&format!("  answered: {text}")),
             },
+            Event::Withdrawn { .. } => self.say("  taken back"),
             Event::Took { message } => self.say(&format!("[it has taken message {message}]")),
             Event::NewConversation { why } => {
                 self.say(&format!("[a new conversation begins: {why}]"));
@@ -136,6 +137,9 @@ impl Teller {
             Some(End::Failed { trouble: Trouble { text, .. } }) => {
                 self.say(&format!("[failed: {text}]"));
             }
+            Some(End::NeverStarted { why, .. }) => {
+                self.say(&format!("[the agent could not be started: {why}]"));
+            }
             Some(End::Interrupted) => {
                 self.say("[interrupted: the agent has not said that its turn was over]");
             }
@@ -162,6 +166,7 @@ fn usage(spent: &Spent) -> Usage {
         #[expect(clippy::cast_precision_loss, reason = "for people")]
         cost_usd: spent.cost_usd_micros.unwrap_or(0) as f64 / 1e6,
         known: !spent.is_floor && spent.cost_usd_micros.is_some(),
+        ..Usage::default()
     }
 }
 
@@ -199,7 +204,7 @@ mod tests {
         [overloaded; tries again in 500ms (1 of 10)]
         ? Bash: rm -r build
           denied: no
-        [spent 104 tokens (100 in, 4 out, 0 cached), some of it unknown]
+        [spent 104 tokens (100 in, 4 out, 0 cached), not all of it reported]
         It is built.
         [completed]
         ");

@@ -10,26 +10,39 @@ use super::{exit_value, spend_words, transcript};
 use crate::output::figures;
 use crate::output::page::{Page, shell_words};
 use crate::output::state::spaced;
+use crate::output::time::local;
 
-pub(super) fn page(view: &TurnView) -> String {
-    let mut page = Page::default();
-    page.line("run", &view.run);
+/// `typed` is what the person calls the run.
+pub(super) fn page(view: &TurnView, typed: &str, columns: Option<usize>) -> String {
+    let mut page = Page::fitting(columns);
+    let is_name = !view.run.starts_with(typed);
+    let id = if is_name { format!(" ({})", view.run) } else { String::new() };
+    page.line("run", &format!("{}{id}", if is_name { typed } else { &view.run }));
     page.line("turn", &view.turn.to_string());
     match &view.committed {
         Some(turn) => committed(&mut page, turn),
         None => page.line("status", "not committed"),
+    }
+    if let Some(known) = &view.snapshot {
+        let (files, added, deleted) = (known.files, known.added, known.deleted);
+        let what = format!(
+            "{}, +{added} -{deleted}",
+            figures::count(usize::try_from(files).unwrap_or(usize::MAX), "file")
+        );
+        page.line("changes", &format!("{what}: outlast diff {} {}", view.run, view.turn));
+        known.left_out.iter().for_each(|name| page.line("left out", name));
     }
     if let Some(offered) = &view.tools {
         tools(&mut page, offered);
     }
     view.attempts.iter().for_each(|one| attempt(&mut page, view, one));
     view.errands.iter().for_each(|view| errand(&mut page, view));
-    page.0
+    page.text
 }
 
 fn committed(page: &mut Page, turn: &CommittedView) {
-    page.line("status", &format!("{} ({})", turn.status, spaced(&turn.outcome)));
-    page.line("committed", &format!("{} by attempt {}", turn.at, turn.attempt));
+    page.line("status", &status(turn));
+    page.line("committed", &format!("{} by attempt {}", local(&turn.at), turn.attempt));
     page.some("summary", turn.summary.as_deref().map(str::trim));
     page.some("next task", turn.next_task.as_deref().map(str::trim));
     page.some("spend", turn.usage.as_ref().and_then(spend_words).as_deref());
@@ -38,6 +51,15 @@ fn committed(page: &mut Page, turn: &CommittedView) {
     page.some("workspace", changed);
     for call in &turn.tool_calls {
         page.line("tool call", &call_words(call));
+    }
+}
+
+/// `continue, files changed`
+fn status(turn: &CommittedView) -> String {
+    match (turn.status.as_str(), turn.outcome.as_str()) {
+        ("continue", "meaningful_completion") => "continue, files changed".to_owned(),
+        ("continue", "no_op_success") => "continue, nothing changed".to_owned(),
+        (status, _) => spaced(status),
     }
 }
 
@@ -73,7 +95,7 @@ fn tools(page: &mut Page, offered: &ToolsView) {
 fn attempt(page: &mut Page, turn: &TurnView, view: &AttemptView) {
     page.heading(&format!("attempt {}", view.attempt));
     page.line("outcome", &ending(view.outcome.as_deref(), view.exit));
-    page.some("started", view.started_at.as_deref());
+    page.some("started", view.started_at.as_deref().map(local).as_deref());
     page.some("took", took(view.started_at.as_deref(), view.ended_at.as_deref()).as_deref());
     page.some("spend", view.usage.as_ref().and_then(spend_words).as_deref());
     page.line("output", &figures::bytes(view.output_bytes));
@@ -87,7 +109,7 @@ fn attempt(page: &mut Page, turn: &TurnView, view: &AttemptView) {
     }
     page.text("response", &view.response.as_ref().map(response).unwrap_or_default());
     if !is_told(view) {
-        page.text("output ends with", &view.output_tail);
+        page.verbatim("output ends with", &view.output_tail);
     }
     if view.output_gone {
         page.line("output", "gone from the disk");
@@ -111,13 +133,13 @@ fn errand(page: &mut Page, view: &ErrandView) {
     page.line("command", &shell_words(&view.command));
     page.line("outcome", &ending(view.outcome.as_deref(), view.exit));
     page.some("took", took(view.started_at.as_deref(), view.ended_at.as_deref()).as_deref());
-    page.text("output ends with", &view.output_tail);
+    page.verbatim("output ends with", &view.output_tail);
 }
 
 /// `exited, code 1`
 fn ending(outcome: Option<&str>, exit: Option<Exit>) -> String {
     let exit = exit.map(|exit| format!(", {}", exit_value(exit))).unwrap_or_default();
-    outcome.map_or_else(|| "goes on".to_owned(), |outcome| format!("{}{exit}", spaced(outcome)))
+    outcome.map_or_else(|| "running".to_owned(), |outcome| format!("{}{exit}", spaced(outcome)))
 }
 
 fn took(from: Option<&str>, to: Option<&str>) -> Option<String> {
@@ -178,14 +200,14 @@ mod tests {
                 "refused": [{"call": 2, "name": "rm", "reason_code": "unknown_tool", "why": "there is none"}]}
         }))
         .expect("a turn");
-        insta::assert_snapshot!(page(&view), @r#"
+        insta::assert_snapshot!(page(&view, "k3m", None), @r#"
         run        k3mx7q9w2r5t
         turn       2
-        status     continue (meaningful completion)
-        committed  2026-11-15T11:59:00Z by attempt 2
+        status     continue, files changed
+        committed  2026-11-15 11:59:00 UTC by attempt 2
         summary    the lexer is there
         next task  write the parser
-        spend      $0.10, 1000 tokens (900 in, 100 out, 0 cached), some of it unknown
+        spend      $0.10, 1000 tokens (900 in, 100 out, 0 cached), not all of it reported
         workspace  changed
         tool call  fetch {"url":"x"} (key a1)
         model      small local
@@ -195,7 +217,7 @@ mod tests {
 
         attempt 1
         outcome    stalled, SIGKILL
-        started    2026-11-15T11:57:00Z
+        started    2026-11-15 11:57:00 UTC
         took       1m
         output     10 B
         prompt
@@ -207,7 +229,7 @@ mod tests {
 
         attempt 2
         outcome    exited, code 0
-        started    2026-11-15T11:58:10Z
+        started    2026-11-15 11:58:10 UTC
         took       50s
         output     2.0 KiB
         note
@@ -232,13 +254,13 @@ mod tests {
             json!({"run": "k3m", "turn": 1, "attempts": [{"attempt": 1, "response": "not json"}]}),
         )
         .expect("a turn");
-        insta::assert_snapshot!(page(&view), @r"
+        insta::assert_snapshot!(page(&view, "k3m", None), @r"
         run        k3m
         turn       1
         status     not committed
 
         attempt 1
-        outcome    goes on
+        outcome    running
         output     0 B
         response
           not json

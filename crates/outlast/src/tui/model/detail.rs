@@ -6,7 +6,7 @@ use outlast_wire::words::{StateName, Word};
 
 use super::Followed;
 use super::scrollback::Scrollback;
-use super::turns::Turns;
+use crate::turns::Turns;
 
 #[derive(Debug)]
 pub(crate) struct Detail {

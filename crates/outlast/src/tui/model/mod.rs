@@ -7,7 +7,6 @@ mod line;
 mod list;
 mod press;
 mod scrollback;
-mod turns;
 
 use jiff::Timestamp;
 use outlast_client::follow::Piece;
@@ -17,10 +16,10 @@ use outlast_wire::words::Wants;
 
 use super::keys::Key;
 use crate::output::{one_line, printable, rest};
+pub(crate) use crate::turns::Turn;
 pub(crate) use detail::{Detail, Reading};
 pub(crate) use line::Input;
 pub(crate) use list::{Line, List, Scope, Shape, Sort, group};
-pub(crate) use turns::Turn;
 
 #[derive(Debug)]
 pub(crate) struct Model {

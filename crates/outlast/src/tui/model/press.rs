@@ -4,7 +4,7 @@ use outlast_wire::api::{self, RunRow};
 use outlast_wire::words::ReasonCode;
 
 use super::list::{Scope, Shape, Sort, Step};
-use super::{Effect, Input, Mode, Model, Order, Page, Purpose, What};
+use super::{Effect, Input, Mode, Model, Notice, Order, Page, Purpose, What};
 use crate::output::printable;
 use crate::tui::keys::Key;
 
@@ -108,7 +108,7 @@ impl Model {
     }
 
     /// The run that is open, or chosen.
-    fn subject(&self) -> Option<RunRow> {
+    pub(crate) fn subject(&self) -> Option<RunRow> {
         match &self.page {
             Page::List => self.list.chosen().cloned(),
             Page::Run(detail) => self.list.row(&detail.run).cloned(),
@@ -117,6 +117,11 @@ impl Model {
 
     /// What can be done with a run; `None` if the key is for something else.
     fn act(&mut self, key: &Key, row: &RunRow) -> Option<Vec<Effect>> {
+        if row.state.has_ended() && is_for_live(key, row) {
+            let name = printable(row.name.as_deref().unwrap_or(&row.id));
+            self.notice = Some(Notice { text: format!("{name} has ended"), is_problem: true });
+            return Some(Vec::new());
+        }
         let run = row.id.clone();
         let order = |what| vec![Effect::Order(Order { run: row.id.clone(), what })];
         let seq = row.asks_seq;
@@ -221,5 +226,14 @@ impl Model {
             _ => {}
         }
         Vec::new()
+    }
+}
+
+/// True of a key that does nothing to a run that has ended. What such a run left behind can be stopped.
+fn is_for_live(key: &Key, row: &RunRow) -> bool {
+    match key {
+        Key::Char('s' | 'S') => row.survivors == 0,
+        Key::Char('p' | 'r' | 'A' | 'm') => true,
+        _ => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use outlast_wire::plain::Plain;
+use outlast_wire::plain::{Plain, is_unseen};
 use unicode_width::UnicodeWidthChar;
 
 /// What is kept, of all lines and of each.
@@ -81,7 +81,7 @@ impl Scrollback {
                 (0..TAB - column % TAB).for_each(|_| self.push(' '));
             }
             '\x07' => {}
-            c if c.is_control() => self.push('·'),
+            c if is_unseen(c) => self.push('·'),
             c => self.push(c),
         }
     }

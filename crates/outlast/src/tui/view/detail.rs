@@ -9,7 +9,6 @@ use ratatui_core::style::Style;
 use super::canvas::{Canvas, width, wrapped};
 use super::health::health;
 use super::{Frame, header, list};
-use crate::money::Micros;
 use crate::output::state::spaced;
 use crate::output::{self, figures, one_line, printable, rest, time};
 use crate::tui::model::{Detail, Model, Reading, Turn};
@@ -32,10 +31,11 @@ pub(super) fn draw(model: &Model, detail: &Detail, frame: Frame, canvas: &mut Ca
     }
     let room = bottom.saturating_sub(y);
     let turns = if room < 6 { 0 } else { (room / 3).min(8) };
-    for turn in shown_turns(detail, turns.into()) {
+    let turns = shown_turns(detail, turns.into());
+    for (turn, line) in turns.iter().zip(turn_lines(&turns, model.now)) {
         let is_shown = detail.turn.is_none_or(|shown| shown == turn.number);
         let style = if is_shown { canvas.theme.plain() } else { canvas.theme.dim() };
-        canvas.put(0, y, area.width, &turn_line(turn, model.now), style);
+        canvas.put(0, y, area.width, &line, style);
         y += 1;
     }
     if bottom.saturating_sub(y) >= 3 {
@@ -68,7 +68,7 @@ fn figures_of(model: &Model, row: &RunRow, canvas: &Canvas<'_>) -> Vec<(String, 
         time::ms_between(&row.created_at, model.now).map(duration::column).unwrap_or_default();
     let all = [
         (row.name.as_deref().map(printable).unwrap_or_default(), theme.plain()),
-        (list::state(row), theme.state(&row.state)),
+        (list::state(row, model.now), theme.state(&row.state)),
         health(row, theme),
         (format!("turn {}", figures::turn(row.turn, row.attempt, row.max_turns)), theme.plain()),
         (age, theme.plain()),
@@ -102,7 +102,9 @@ fn agent_line(model: &Model, detail: &Detail) -> Option<String> {
     let retry = activity.retrying.as_ref().map(|it| output::agent::retry(it, model.now));
     let tool = output::agent::tool(activity, model.now);
     let context = output::agent::context(activity).map(|words| format!("context {words}"));
-    let spent = activity.turn_usage.as_ref().and_then(figures::spend);
+    // Of a turn that runs every figure is what it used so far.
+    let so_far = |usage| figures::Spend { known: true, ..figures::Spend::from(usage) }.column();
+    let spent = activity.turn_usage.as_ref().and_then(so_far);
     let spent = spent.map(|words| format!("this turn {words}"));
     let limit = activity.limit.as_ref().map(|limit| format!("limit: {}", limit.why));
     let unreadable = activity.unreadable.as_ref().map(|why| format!("unreadable: {why}"));
@@ -124,25 +126,33 @@ fn shown_turns(detail: &Detail, most: usize) -> Vec<&Turn> {
     turns
 }
 
-/// `turn 2  continue, meaningful completion  3 attempts  1m 2s  $0.42  the lexer is there`
-fn turn_line(turn: &Turn, now: Timestamp) -> String {
-    let end = turn.end.as_deref().map_or("goes on".to_owned(), spaced);
-    let outcome = turn.outcome.as_deref().map(|outcome| format!(", {}", spaced(outcome)));
-    let attempts = (turn.attempts > 1).then(|| format!("{} attempts", turn.attempts));
-    let took = turn.started_at.map(|started| {
-        let until = turn.ended_at.unwrap_or(now).as_millisecond();
-        duration::short(u64::try_from(until - started.as_millisecond()).unwrap_or(0))
-    });
-    let cost = (turn.cost_usd_micros > 0).then(|| Micros(turn.cost_usd_micros).dollars());
-    let tokens = (turn.tokens > 0).then(|| figures::tokens(turn.tokens));
+/// `turn 2  continue, files changed, 3 attempts  1m 2s  $0.42  the lexer is there`, in columns. What no turn has is
+/// left out.
+fn turn_lines(turns: &[&Turn], now: Timestamp) -> Vec<String> {
+    let rows: Vec<[String; 6]> = turns.iter().map(|turn| turn_cells(turn, now)).collect();
+    let widest = |at: usize| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
+    let widths: Vec<u16> = (0..6).map(widest).collect();
+    let line = |row: &[String; 6]| {
+        let mut line = String::new();
+        for (cell, wide) in row.iter().zip(&widths).filter(|(_, wide)| **wide > 0) {
+            let pad = usize::from(wide.saturating_sub(width(cell)));
+            line.push_str(&format!("{cell}{:pad$}  ", ""));
+        }
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+fn turn_cells(turn: &Turn, now: Timestamp) -> [String; 6] {
+    let attempts = (turn.attempts > 1).then(|| format!(", {} attempts", turn.attempts));
+    let status = format!("{}{}", turn.words(), attempts.unwrap_or_default());
+    let took = turn.took_ms(now).map(duration::short);
+    let spend = turn.spend();
+    let (cost, tokens) = (spend.money(), spend.count().map(|count| format!("{count} tokens")));
     let summary = turn.summary.as_deref().map(one_line);
-    let first = format!("turn {:<3} {end}{}", turn.number, outcome.unwrap_or_default());
-    let rest = [attempts, took, cost, tokens, summary].into_iter().flatten();
-    std::iter::once(first)
-        .chain(rest)
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join("  ")
+    let [took, cost, tokens, summary] =
+        [took, cost, tokens, summary].map(Option::unwrap_or_default);
+    [format!("turn {}", turn.number), status, took, cost, tokens, summary]
 }
 
 /// What the output below is.

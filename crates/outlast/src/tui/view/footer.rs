@@ -1,5 +1,7 @@
 //! The last lines of every page: what can be pressed, what is being asked, what was said.
 
+use outlast_wire::api::RunRow;
+use outlast_wire::words::StateName;
 use ratatui_core::layout::Position;
 
 use super::canvas::{Canvas, width, wrapped};
@@ -25,7 +27,7 @@ pub(super) fn draw(model: &Model, y: u16, canvas: &mut Canvas<'_>) -> Option<Pos
                 None => match &model.link {
                     Link::Gone { why, .. } => drop(canvas.put(0, y, all, why, theme.warning())),
                     Link::Connecting | Link::Up { .. } => {
-                        canvas.put(0, y, all, hints(model), theme.dim());
+                        canvas.put(0, y, all, &hints(model, all), theme.dim());
                     }
                 },
             }
@@ -85,13 +87,35 @@ fn typed(canvas: &mut Canvas<'_>, y: u16, label: &str, input: &Input) -> Positio
     Position { x: (x + cursor).min(all.saturating_sub(1)), y }
 }
 
-fn hints(model: &Model) -> &'static str {
-    match &model.page {
-        Page::List => {
-            "? keys  enter open  / filter  a ended  s stop  p pause  A answer  m message  t attach  q quit"
-        }
-        Page::Run(_) => {
-            "? keys  esc back  ←→ turn  ↑↓ scroll  end live  s stop  A answer  m message  t attach"
+/// What can be pressed now, as much as fits: each key whole, and the way out always.
+fn hints(model: &Model, columns: u16) -> String {
+    let (first, more, last) = match &model.page {
+        Page::List => ("? keys  enter open", &["/ filter", "a ended"][..], "q quit"),
+        Page::Run(_) => ("? keys", &["←→ turn", "↑↓ scroll", "end live"][..], "esc back"),
+    };
+    let mut line = first.to_owned();
+    let actions = model.subject().map(|row| actions(&row)).unwrap_or_default();
+    for key in actions.iter().chain(more) {
+        if width(&line) + width(key) + width(last) + 4 <= columns {
+            line.push_str(&format!("  {key}"));
         }
     }
+    if width(&line) + width(last) + 2 <= columns {
+        line.push_str(&format!("  {last}"));
+    }
+    line
+}
+
+/// What can be done with a run; one that has ended is only looked at.
+fn actions(row: &RunRow) -> Vec<&'static str> {
+    if row.state.has_ended() {
+        return if row.survivors > 0 { vec!["s stop"] } else { Vec::new() };
+    }
+    let asks = row.question.is_some() || row.state == StateName::Blocked;
+    let first = match (asks, row.paused) {
+        (true, _) => "A answer",
+        (false, true) => "r resume",
+        (false, false) => "p pause",
+    };
+    vec![first, "m message", "s stop", "t attach"]
 }

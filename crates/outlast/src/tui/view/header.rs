@@ -6,7 +6,7 @@ use ratatui_core::style::Style;
 
 use super::canvas::{Canvas, width};
 use crate::attention::Group;
-use crate::output::figures;
+use crate::output::figures::Spend;
 use crate::tui::model::{Link, Model, Scope, Shape, Sort, group};
 
 pub(super) fn draw(model: &Model, y: u16, canvas: &mut Canvas<'_>) {
@@ -54,12 +54,8 @@ fn totals(model: &Model, canvas: &Canvas<'_>) -> Vec<(String, Style)> {
             pieces.push((format!("  {count}{more} {}", counted.word(count)), style));
         }
     }
-    let cost: f64 = model.list.rows().map(|row| row.cost_usd).sum();
-    let tokens = model.list.rows().fold(0_u64, |sum, row| sum.saturating_add(row.tokens));
-    let spent = [
-        (cost > 0.0).then(|| crate::money::dollars(cost)),
-        (tokens > 0).then(|| figures::tokens(tokens)),
-    ];
+    let spend = model.list.rows().map(Spend::from).fold(Spend::nothing(), Spend::plus);
+    let spent = [spend.money(), spend.count().map(|count| format!("{count} tokens"))];
     pieces.extend(spent.into_iter().flatten().map(|text| (format!("  {text}"), theme.plain())));
     pieces.extend(narrowed(model).map(|text| (format!("  [{text}]"), theme.warning())));
     pieces

@@ -1,5 +1,6 @@
 //! The list of runs: a header with what all of them come to, and a line for each.
 
+use jiff::Timestamp;
 use outlast_wire::api::RunRow;
 use outlast_wire::words::{Health, Word};
 use outlast_workflow::duration;
@@ -18,7 +19,7 @@ use crate::tui::model::{Line, Link, Model, group};
 const COLUMNS: [Column; 9] = [
     Column { title: "ID", narrowest: 6, enough: 12, widest: 28, rank: 0 },
     Column { title: "NAME", narrowest: 6, enough: 9, widest: 20, rank: 2 },
-    Column { title: "STATE", narrowest: 9, enough: 16, widest: 26, rank: 1 },
+    Column { title: "STATE", narrowest: 9, enough: 17, widest: 26, rank: 1 },
     Column { title: "HEALTH", narrowest: 7, enough: 9, widest: 13, rank: 3 },
     Column { title: "TURN", narrowest: 4, enough: 6, widest: 8, rank: 4 },
     Column { title: "AGE", narrowest: 3, enough: 3, widest: 5, rank: 5 },
@@ -100,11 +101,12 @@ fn cells(model: &Model, line: &Line, frame: Frame, theme: Theme) -> Vec<Shown> {
     let age =
         time::ms_between(&row.created_at, model.now).map(duration::column).unwrap_or_default();
     let fill = row.agent.as_ref().and_then(|it| agent::fill(&it.activity));
-    let line_text = row.last_line.as_deref().unwrap_or(&row.what);
+    // What it asks is worth more than what it wrote.
+    let line_text = row.question.as_deref().or(row.last_line.as_deref()).unwrap_or(&row.what);
     vec![
         Shown { text: format!("{}{}", indent(line.depth), row.id), style: quiet },
         plain(row.name.clone().unwrap_or_default()),
-        Shown { text: state(row), style: theme.state(&row.state) },
+        Shown { text: state(row, model.now), style: theme.state(&row.state) },
         Shown { text: word, style: loud },
         plain(figures::turn(row.turn, row.attempt, row.max_turns)),
         plain(age),
@@ -122,15 +124,15 @@ fn indent(depth: usize) -> String {
 }
 
 /// Health has a column of its own.
-pub(super) fn state(row: &RunRow) -> String {
-    let condition = Condition { health: &Word::Known(Health::Healthy), ..Condition::from(row) };
+pub(super) fn state(row: &RunRow, now: Timestamp) -> String {
+    let condition =
+        Condition { health: &Word::Known(Health::Healthy), ..Condition::from(row).at(now) };
     condition.words_at(row.phase.as_deref(), row.agent.as_ref())
 }
 
 /// `$0.42 15k`; where there is little room the one that says more.
 pub(super) fn spend(row: &RunRow, is_narrow: bool) -> String {
-    let cost = (row.cost_usd > 0.0).then(|| crate::money::dollars(row.cost_usd));
-    let tokens = (row.tokens > 0).then(|| figures::short(row.tokens));
+    let spend = figures::Spend::from(row);
     let most = if is_narrow { 1 } else { 2 };
-    [cost, tokens].into_iter().flatten().take(most).collect::<Vec<_>>().join(" ")
+    [spend.money(), spend.count()].into_iter().flatten().take(most).collect::<Vec<_>>().join(" ")
 }

@@ -89,13 +89,13 @@ fn some() -> Vec<RunRow> {
 fn the_list_at_80_columns() {
     insta::assert_snapshot!(shown(&mut model(some()), 80, 8), @r"
         outlast  1 needs you  1 running  1 waiting  1 ended  $0.42  15k to… daemon up 3h
-          ID           NAME       STATE            HEALTH    TURN   AGE SPEND LAST LINE
-        > k3mx7q9w2r5t größe-日…  blocked (agent … near lim… 3.2/20 3h  $0.42 left or r…
-          0a1b2c3d4e5f nightly    running          silent    1      5m        ·[2J   Co…
-          child0000000            waiting                    1      2m        make -j8
-          zzzzzzzzzzzz            completed                  1      1m        make -j8
+          ID           NAME      STATE             HEALTH    TURN   AGE SPEND LAST LINE
+        > k3mx7q9w2r5t größe-日… blocked: asks you near lim… 3.2/20 3h  $0.42 left or r…
+          0a1b2c3d4e5f nightly   running           silent    1      5m        ·[2J   Co…
+          child0000000           waiting                     1      2m        make -j8
+          zzzzzzzzzzzz           completed                   1      1m        make -j8
 
-        ? keys  enter open  / filter  a ended  s stop  p pause  A answer  m message  t …
+        ? keys  enter open  A answer  m message  s stop  t attach  / filter  q quit
         ");
 }
 
@@ -103,13 +103,13 @@ fn the_list_at_80_columns() {
 fn the_list_at_120_columns() {
     insta::assert_snapshot!(shown(&mut model(some()), 120, 8), @r"
         outlast  1 needs you  1 running  1 waiting  1 ended  $0.42  15k tokens                                      daemon up 3h
-          ID            NAME               STATE                    HEALTH      TURN    AGE  SPEND      LAST LINE
-        > k3mx7q9w2r5t  größe-日本語-port  blocked (agent blocked)  near limit  3.2/20  3h   $0.42 15k  left or right?
-          0a1b2c3d4e5f  nightly            running                  silent      1       5m              ·[2J   Compiling 日本語…
-          child0000000                     waiting                              1       2m              make -j8
-          zzzzzzzzzzzz                     completed                            1       1m              make -j8
+          ID            NAME               STATE              HEALTH      TURN    AGE  SPEND      LAST LINE
+        > k3mx7q9w2r5t  größe-日本語-port  blocked: asks you  near limit  3.2/20  3h   $0.42 15k  left or right?
+          0a1b2c3d4e5f  nightly            running            silent      1       5m              ·[2J   Compiling 日本語 v0.1.…
+          child0000000                     waiting                        1       2m              make -j8
+          zzzzzzzzzzzz                     completed                      1       1m              make -j8
 
-        ? keys  enter open  / filter  a ended  s stop  p pause  A answer  m message  t attach  q quit
+        ? keys  enter open  A answer  m message  s stop  t attach  / filter  a ended  q quit
         ");
 }
 
@@ -135,7 +135,7 @@ fn an_agent_at_work_shows_its_tool_its_context_and_its_spend() {
         > 0a1b2c3d4e5f running: Bash 1    5m  45% 15k   → Bash: cargo test
           zzzzzzzzzzzz completed     1    1m            make -j8
 
-        ? keys  enter open  / filter  a ended  s stop  p pause  A answer  m message  t …
+        ? keys  enter open  p pause  m message  s stop  t attach  / filter  q quit
         ");
     press(&mut model, "\r");
     insta::assert_snapshot!(shown(&mut model, 100, 6), @r"
@@ -144,7 +144,7 @@ fn an_agent_at_work_shows_its_tool_its_context_and_its_spend() {
         ── output, live ────────────────────────────────────────────────────────────────────────────────────
 
 
-        ? keys  esc back  ←→ turn  ↑↓ scroll  end live  s stop  A answer  m message  t attach
+        ? keys  p pause  m message  s stop  t attach  ←→ turn  ↑↓ scroll  end live  esc back
         ");
 }
 
@@ -153,12 +153,12 @@ fn the_list_at_40_columns() {
     insta::assert_snapshot!(shown(&mut model(some()), 40, 8), @r"
         outlast  1 needs you  1 ru… daemon up 3h
           ID           NAME    STATE     HEALTH
-        > k3mx7q9w2r5t größe-… blocked … near l…
+        > k3mx7q9w2r5t größe-… blocked:… near l…
           0a1b2c3d4e5f nightly running   silent
           child0000000         waiting
           zzzzzzzzzzzz         completed
 
-        ? keys  enter open  / filter  a ended  …
+        ? keys  enter open  A answer  q quit
         ");
 }
 
@@ -167,9 +167,9 @@ fn the_list_at_20_by_5() {
     insta::assert_snapshot!(shown(&mut model(some()), 20, 5), @r"
         outlast daemon up 3h
           ID       STATE
-        > k3mx7q9… blocked …
+        > k3mx7q9… blocked:…
           0a1b2c3… running
-        ? keys  enter open …
+        ? keys  enter open
         ");
 }
 
@@ -179,13 +179,13 @@ fn children_are_set_in() {
     press(&mut model, "T");
     insta::assert_snapshot!(shown(&mut model, 80, 8), @r"
         outlast  1 needs you  1 running  1 waiting  1 ended  $0.42  15k to… daemon up 3h
-          ID            NAME      STATE            HEALTH    TURN   AGE SPEND LAST LINE
-        > k3mx7q9w2r5t  größe-日… blocked (agent … near lim… 3.2/20 3h  $0.42 left or r…
-          0a1b2c3d4e5f  nightly   running          silent    1      5m        ·[2J   Co…
-          └ child00000…           waiting                    1      2m        make -j8
-          zzzzzzzzzzzz            completed                  1      1m        make -j8
+          ID           NAME      STATE             HEALTH    TURN   AGE SPEND LAST LINE
+        > k3mx7q9w2r5t größe-日… blocked: asks you near lim… 3.2/20 3h  $0.42 left or r…
+          0a1b2c3d4e5f nightly   running           silent    1      5m        ·[2J   Co…
+          └ child0000…           waiting                     1      2m        make -j8
+          zzzzzzzzzzzz           completed                   1      1m        make -j8
 
-        ? keys  enter open  / filter  a ended  s stop  p pause  A answer  m message  t …
+        ? keys  enter open  A answer  m message  s stop  t attach  / filter  q quit
         ");
 }
 
@@ -223,10 +223,10 @@ fn one_run_is_looked_into() {
     let piece = Piece::Data { stream: Stream::Stdout, at_ms: 0, bytes };
     model.update(Event::Followed { following: 1, news: Followed::Wrote(piece) });
     insta::assert_snapshot!(shown(&mut model, 80, 12), @r"
-        k3mx7q9w2r5t  größe-日本語-port  blocked (agent blocked)  near lim… daemon up 3h
+        k3mx7q9w2r5t  größe-日本語-port  blocked: asks you  near limit  tu… daemon up 3h
         asks: left or right?
-        turn 1   continue, meaningful completion  2m  $0.42  15k tokens  the lexer is t…
-        turn 2   goes on  2 attempts  1m
+        turn 1  continue, files changed  2m  $0.42  15k tokens  the lexer is there
+        turn 2  running, 2 attempts      1m
         ── output, live ────────────────────────────────────────────────────────────────
         one
         two 日本
@@ -234,11 +234,24 @@ fn one_run_is_looked_into() {
 
 
 
-        ? keys  esc back  ←→ turn  ↑↓ scroll  end live  s stop  A answer  m message  t …
+        ? keys  A answer  m message  s stop  t attach  ←→ turn  ↑↓ scroll  esc back
         ");
     for (width, height) in [(20, 5), (40, 10), (10, 3)] {
         let lines = shown(&mut model, width, height);
         assert!(lines.contains("100%"), "{width}×{height}:\n{lines}");
+    }
+}
+
+/// A run that had ended was offered to be stopped and sent a message.
+#[test]
+fn a_run_that_has_ended_is_only_looked_at() {
+    let mut model = model(vec![sample::row("zzzzzzzzzzzz", "completed", 1)]);
+    let lines = shown(&mut model, 80, 6);
+    assert!(lines.ends_with("? keys  enter open  / filter  a ended  q quit\n"), "{lines}");
+    for key in ["s", "S", "p", "r", "A", "m"] {
+        press(&mut model, key);
+        let lines = shown(&mut model, 80, 6);
+        assert!(lines.ends_with("zzzzzzzzzzzz has ended\n"), "{key}: {lines}");
     }
 }
 

@@ -20,6 +20,7 @@ fn words() -> Vec<Event> {
         cached_tokens: 3,
         cost_usd_micros: 4,
         known: true,
+        reserved: None,
     };
     let committed = Fact::TurnCommitted {
         turn: 1,

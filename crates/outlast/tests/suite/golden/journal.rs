@@ -104,12 +104,14 @@ fn story() -> Vec<Event> {
         Fact::StopRequested {
             mode: StopMode::Gracefully,
             actor: Actor::User,
+            tree: false,
             order: outlast_engine::Order::default(),
         },
         Fact::StopIncomplete { turn: 2, attempt: 1, survivors: survivors() },
         Fact::StopRequested {
             mode: StopMode::Now,
             actor: Actor::User,
+            tree: false,
             order: outlast_engine::Order::default(),
         },
         ended(2, 1, Outcome::Stopped { exit: None }, Vec::new()),
@@ -236,6 +238,7 @@ fn words() -> Vec<Event> {
         Fact::StopRequested {
             mode: StopMode::Now,
             actor: Actor::Engine,
+            tree: false,
             order: outlast_engine::Order::default(),
         },
     ]);

@@ -59,6 +59,8 @@ fn loop_spec() -> RunSpec {
                 stopped_ms: None,
                 exhausted_ms: Some(2),
             },
+            base: None,
+            snapshot: None,
         },
         hooks: Hooks {
             after_create: hook("after_create"),
@@ -87,7 +89,7 @@ fn loop_spec() -> RunSpec {
         ],
         model_class: ModelClass::SmallLocal,
         on_interrupt: OnInterrupt::Resume,
-        queue: Queue { priority: -3, most_of_workflow: Some(2) },
+        queue: Queue { priority: -3, most_of_workflow: Some(2), ..Queue::default() },
         ..RunSpec::command(agent, text("/h/workspaces/port"))
     }
 }
@@ -151,6 +153,7 @@ fn ended(turn: u32, attempt: u32, outcome: Outcome, known: bool) -> Fact {
         cached_tokens: 7,
         cost_usd_micros: 250_000,
         known,
+        reserved: None,
     });
     Fact::AttemptEnded { turn, attempt, outcome, output_bytes: 6, survivors: Vec::new(), charge }
 }
@@ -500,10 +503,27 @@ fn fact_number(event: &Event) -> usize {
         | Fact::WatchDisabled { .. }
         | Fact::RunRecovered { .. }
         | Fact::JournalRestored { .. }
+        | Fact::Segment { .. }
         | Fact::HeartbeatTold { .. }
         // A driven agent's have their words in the engine's tests.
         | Fact::QuestionAsked { .. }
+        | Fact::QuestionWithdrawn { .. }
         | Fact::MessagesGiven { .. }
+        // So have a raised limit and a run that starts after another.
+        | Fact::LimitsRaised { .. }
+        | Fact::PredecessorEnded { .. }
+        // And snapshots.
+        | Fact::SnapshotTaken { .. }
+        | Fact::SnapshotFailed { .. }
+        | Fact::RestoreRequested { .. }
+        | Fact::Forked { .. }
+        | Fact::WorkspaceRestored { .. }
+        // So have calls under keys.
+        | Fact::CallBegun { .. }
+        | Fact::NoteTaken { .. }
+        | Fact::TerminalOpened { .. }
+        | Fact::CallEnded { .. }
+        | Fact::CallResolved { .. }
         | Fact::ClockSet { .. } => 29,
     }
 }
@@ -534,6 +554,8 @@ fn strategy_number(spec: &RunSpec) -> usize {
     match (spec.workspace.strategy, spec.on_interrupt) {
         (_, OnInterrupt::Fail) => 34,
         (_, OnInterrupt::Block) => 35,
+        // Later than this journal.
+        (_, OnInterrupt::Restore) => 29,
         (Strategy::Inplace, OnInterrupt::Resume) => 34,
         (Strategy::Dir, OnInterrupt::Resume) => 36,
         (Strategy::Worktree, OnInterrupt::Resume) => 37,
@@ -543,6 +565,8 @@ fn strategy_number(spec: &RunSpec) -> usize {
 fn purpose_number(purpose: &Purpose) -> usize {
     match purpose {
         Purpose::Checkout => 38,
+        // Later than this journal.
+        Purpose::Snapshot { .. } | Purpose::Restore { .. } => 29,
         Purpose::Ready { .. } => 39,
         Purpose::Done { .. } => 40,
         Purpose::Tool { .. } => 41,

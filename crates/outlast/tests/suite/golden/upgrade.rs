@@ -16,7 +16,7 @@ use crate::harness::{Gate, Home, PATIENCE, is_alive, kill, lines, str_of, until}
 fn upgraded(home: &Home) -> PathBuf {
     let program = home.scratch().join("upgraded").join("outlast");
     fs::create_dir(home.scratch().join("upgraded")).expect("the scratch directory is ours");
-    fs::copy(env!("CARGO_BIN_EXE_outlast"), &program).expect("there is room for it");
+    crate::programs::copy(&program);
     program
 }
 

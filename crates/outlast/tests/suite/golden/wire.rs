@@ -56,6 +56,7 @@ fn order_number(order: &Order) -> usize {
         Order::WatchOutput { .. } => 3,
         Order::Attach { .. } => 4,
         Order::Resize { .. } => 5,
+        Order::Watch { .. } => 6,
     }
 }
 
@@ -80,6 +81,7 @@ fn news() -> Vec<News> {
         attempt: 3,
         records,
         output_bytes,
+        watches: false,
     };
     vec![
         hello(Vec::new(), 0),
@@ -108,6 +110,7 @@ fn news_number(news: &News) -> usize {
             Refusal::Protocol => 7,
             Refusal::NotTheDaemon => 8,
         },
+        News::Window { .. } => 9,
     }
 }
 
@@ -121,12 +124,22 @@ fn what_a_shim_says_to_a_daemon() {
     assert_eq!(from_frames(&golden("news.frames", &as_frames(&frames))), frames);
 }
 
+/// What daemons have learned to say since the first of these files was written.
+#[test]
+fn what_a_later_daemon_says_to_a_shim() {
+    let frames = [true, false].map(|keys| Frame::Message(Order::Watch { keys }));
+    assert_eq!(from_frames::<Order>(&golden("orders-later.frames", &as_frames(&frames))), frames);
+}
+
 /// What shims have learned to say since the first of these files was written.
 #[test]
 fn what_a_later_shim_says_to_a_daemon() {
     let message = "only the process that holds the daemon's lock is the daemon".to_owned();
     let frames = vec![Frame::Message(News::Refused { code: Refusal::NotTheDaemon, message })];
     assert_eq!(from_frames(&golden("news-later.frames", &as_frames(&frames))), frames);
+    let window = shim::Window { rows: 24, cols: 80 };
+    let frames = vec![Frame::Message(News::Window { window })];
+    assert_eq!(from_frames(&golden("news-window.frames", &as_frames(&frames))), frames);
 }
 
 fn records() -> Vec<Record> {

@@ -8,7 +8,12 @@ use super::stand_in::Stage;
 use crate::harness::{Home, is_alive, kill, str_of, text, until};
 
 fn install(stage: &Stage) -> Value {
-    stage.home.json(&["daemon", "install", "--json"])
+    status_of(&stage.home.output(&["daemon", "install", "--json"]))
+}
+
+/// What is printed, whatever the exit code: an install that fell short exits with 1.
+pub(super) fn status_of(output: &std::process::Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 fn hints(status: &Value) -> String {
@@ -157,13 +162,13 @@ fn a_tool_that_fails_is_told_of_and_is_not_fatal() {
         stage.manners(&format!("fails:{verb}"));
         let output = stage.home.output(&["daemon", "install"]);
         let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(
             said.starts_with("outlast: the service is not installed: systemctl --user"),
             "{said}"
         );
         assert!(said.contains(&format!("the stand-in does not {verb}")), "{said}");
-        assert!(said.contains("hint: outlast daemon start"), "{said}");
+        assert!(said.contains("\n  outlast daemon start"), "{said}");
         assert_eq!(text(&output.stdout), "");
         stage.home.fails(1, &["daemon", "install", "--strict"]);
     }
@@ -200,7 +205,7 @@ fn without_a_service_manager_at_all_the_other_way_is_said() {
     let home = Home::new();
     let nothing = home.scratch().join("nothing");
     let home = home.env("PATH", nothing);
-    let status = home.json(&["daemon", "install", "--json"]);
+    let status = status_of(&home.output(&["daemon", "install", "--json"]));
     assert_shortfall(&status, "there is no systemctl on PATH");
     assert_eq!(status["manager"], Value::Null);
     assert!(hints(&status).contains("their shims bring it back"), "{status}");
@@ -240,7 +245,9 @@ fn a_unit_that_is_not_ours_is_left_alone() {
     fs::create_dir_all(stage.unit().parent().expect("a directory")).expect("it is ours");
     fs::write(stage.unit(), theirs).expect("it is ours");
     assert_shortfall(&install(&stage), "was not written by outlast");
-    let status = stage.home.json(&["daemon", "uninstall", "--json"]);
+    let output = stage.home.output(&["daemon", "uninstall", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "what was not done is no success");
+    let status: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     assert!(str_of(&status, "problem").contains("was not written by outlast"), "{status}");
     assert_eq!(fs::read_to_string(stage.unit()).expect("it is still there"), theirs);
     assert_eq!(stage.orders(), [""; 0]);
@@ -327,4 +334,31 @@ fn a_terminated_daemon_lets_go_of_its_lock_and_socket_and_of_no_run() {
     assert!(lock.try_lock().is_ok(), "no process holds it");
     assert!(!home.path().join("run/daemon.sock").exists());
     assert!(is_alive(pid));
+}
+
+#[test]
+fn the_page_is_a_second_service_that_prints_no_link_and_goes_with_the_first() {
+    let stage = Stage::new();
+    let web = stage.unit().with_file_name("outlast-web.service");
+    install(&stage);
+    assert!(!web.exists(), "only who asks for it has it");
+    stage.calls();
+    let said = stage.home.ok(&["daemon", "install", "--web"]);
+    assert!(said.starts_with("installed"), "{said}");
+    let unit = std::fs::read_to_string(&web).expect("it is written");
+    assert!(
+        unit.contains(" web --no-link\n") && unit.contains("WantedBy=default.target"),
+        "{unit}"
+    );
+    let orders = [
+        "--user daemon-reload",
+        "--user enable outlast-web.service",
+        "--user --no-block restart outlast-web.service",
+    ];
+    assert_eq!(stage.orders(), orders);
+    stage.calls();
+    stage.home.ok(&["daemon", "install", "--web"]);
+    assert_eq!(stage.orders(), ["--user --no-block start outlast-web.service"], "nothing is new");
+    stage.home.ok(&["daemon", "uninstall"]);
+    assert!(!web.exists() && !stage.unit().exists());
 }

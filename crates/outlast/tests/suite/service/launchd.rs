@@ -8,7 +8,8 @@ use super::stand_in::Stage;
 use crate::harness::{is_alive, str_of};
 
 fn ask(stage: &Stage, verb: &str) -> Value {
-    stage.home.json(&["daemon", verb, "--json", "--manager", "launchd"])
+    let output = stage.home.output(&["daemon", verb, "--json", "--manager", "launchd"]);
+    super::install::status_of(&output)
 }
 
 fn without_user(orders: &[String]) -> Vec<&str> {

@@ -81,10 +81,10 @@ fn a_service_that_waits_for_its_turn_says_so_and_is_not_ready() {
     let listener = Listener::new(&home);
     let daemon = service(&home, &listener, &[]);
     let waiting = listener
-        .hears("STATUS=waiting for the daemon that runs already; `outlast daemon stop` ends it");
+        .hears("STATUS=waiting for the daemon that runs already; outlast daemon stop ends it");
     assert!(!waiting.contains("READY"), "{waiting}");
     assert_eq!(home.daemon_pid(), by_hand.0.id());
-    home.ok(&["daemon", "stop"]);
+    kill(by_hand.0.id(), "INT");
     listener.hears("READY=1");
     assert_eq!(home.daemon_pid(), daemon.0.id());
 }

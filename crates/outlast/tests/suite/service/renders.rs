@@ -22,11 +22,7 @@ fn has(program: &str) -> bool {
 /// The program under another name, since its own path is written down.
 fn program_in(dir: &Path) -> PathBuf {
     fs::create_dir_all(dir).expect("the scratch directory is ours");
-    let program = dir.join("outlast");
-    let copied = fs::hard_link(env!("CARGO_BIN_EXE_outlast"), &program)
-        .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_outlast"), &program).map(|_| ()));
-    copied.expect("the program can be had under another name");
-    program
+    crate::programs::link(&dir.join("outlast"))
 }
 
 /// What is printed, and the home that it was printed for.

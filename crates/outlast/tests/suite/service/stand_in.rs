@@ -2,7 +2,6 @@
 //! start what they are told to start for real, and lie, fail or hang where a test wants them to.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use crate::harness::{Home, text};
@@ -30,7 +29,9 @@ start() {
   await 'is_running'
 }
 case "$verb" in
-  show)
+  show) case "$*" in *outlast-web.service)
+    if [ -L "${UNIT%/*}/default.target.wants/outlast-web.service" ]; then echo UnitFileState=enabled; else echo UnitFileState=disabled; fi
+    exit 0;; esac
     case "$*" in *=Version) echo "Version=$(cat "$S/version")"; exit 0;; esac
     if [ -f "$S/loaded" ]; then
       echo LoadState=loaded; echo "FragmentPath=$UNIT"
@@ -45,12 +46,20 @@ case "$verb" in
     fi
     if [ -f "$S/loaded" ] && ! cmp -s "$S/loaded" "$UNIT"; then echo NeedDaemonReload=yes; else echo NeedDaemonReload=no; fi;;
   daemon-reload) if [ -f "$UNIT" ]; then cp "$UNIT" "$S/loaded"; else rm -f "$S/loaded"; fi;;
+  *) case "$*" in *outlast-web.service) WEB="${UNIT%/*}/outlast-web.service"
+    case $verb in
+      enable) mkdir -p "${UNIT%/*}/default.target.wants"; ln -sf "$WEB" "${UNIT%/*}/default.target.wants/outlast-web.service";;
+      disable) rm -f "${UNIT%/*}/default.target.wants/outlast-web.service";;
+    esac
+    exit 0;; esac;;
+esac
+case $verb in
   enable) mkdir -p "${UNIT%/*}/default.target.wants"; ln -sf "$UNIT" "${UNIT%/*}/default.target.wants/outlast.service";;
   disable) rm -f "${UNIT%/*}/default.target.wants/outlast.service";;
   start) is_running || start;;
   restart) end; start;;
   stop) end;;
-  reset-failed) ;;
+  reset-failed | show | daemon-reload) ;;
   *) echo "Unknown verb $verb" >&2; exit 1;;
 esac
 "#;
@@ -127,8 +136,7 @@ impl Stage {
             [("systemctl", SYSTEMCTL), ("loginctl", LOGINCTL), ("launchctl", LAUNCHCTL)]
         {
             let path = tools.join(name);
-            fs::write(&path, format!("{common}{script}")).expect("the scratch directory is ours");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+            crate::programs::script(&path, &format!("{common}{script}"));
         }
         let path = std::env::var("PATH").expect("tests have a PATH");
         let home = home.env("PATH", format!("{}:{path}", tools.display())).env("USER", "robin");

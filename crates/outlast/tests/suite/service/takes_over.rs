@@ -14,7 +14,7 @@ fn service(home: &Home) -> Background {
 
 fn mode(home: &Home) -> String {
     let output = home.output(&["daemon", "status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     status["mode"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -63,8 +63,8 @@ fn a_daemon_in_somebodys_terminal_is_waited_for() {
     let hints = status["hints"].to_string();
     assert_eq!(status["installed"], true, "{status}");
     assert!(hints.contains(&format!("pid {}", by_hand.0.id())), "{hints}");
-    assert!(hints.contains("outlast daemon stop hands over"), "{hints}");
-    stage.home.ok(&["daemon", "stop"]);
+    assert!(hints.contains("the service takes over"), "{hints}");
+    kill(by_hand.0.id(), "INT");
     until("the service has the place", || (mode(&stage.home) == "service").then_some(()));
     assert_eq!(status["pid"], stage.home.daemon_pid(), "it was not started again meanwhile");
 }
@@ -100,6 +100,28 @@ fn of_two_services_neither_displaces_the_other() {
     });
     assert!(matches!(first.0.try_wait(), Ok(None)) && matches!(second.0.try_wait(), Ok(None)));
     assert_eq!(home.daemon_pid(), first.0.id());
-    home.ok(&["daemon", "stop"]);
+    kill(first.0.id(), "TERM");
     until("the second has its turn", || (home.daemon_if_up()? == second.0.id()).then_some(()));
+}
+
+#[test]
+fn a_daemon_that_waited_took_the_place_of_one_that_was_stopped() {
+    let home = Home::new();
+    let first = service(&home);
+    until("the first answers", || home.daemon_if_up());
+    let second = service(&home);
+    let waiter = second.0.id().to_string();
+    until("the second is held up", || {
+        let locks = std::fs::read_to_string("/proc/locks").expect("there is a /proc");
+        let is_waiter =
+            |line: &str| line.contains("->") && line.split_whitespace().any(|word| word == waiter);
+        locks.lines().any(is_waiter).then_some(())
+    });
+    let said = home.ok(&["daemon", "stop"]);
+    assert!(said.starts_with("stopped; commands that run keep running"), "{said}");
+    // An exit code of 0 is what keeps a service manager from starting it again.
+    assert_eq!((first.code(), second.code()), (0, 0));
+    assert_eq!(home.daemon_if_up(), None);
+    home.ok(&["daemon", "start"]);
+    assert!(home.daemon_if_up().is_some(), "the order is over with the next start");
 }

@@ -107,7 +107,7 @@ pub(super) struct Reader {
 
 impl Reader {
     fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = outlast_home::regular::open(path)?;
         let metadata = file.metadata()?;
         Ok(Self { file, identity: (metadata.dev(), metadata.ino()), begun: Vec::new() })
     }

@@ -1,6 +1,5 @@
 //! The end of the daemon's log, as far as it is our own words.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -42,7 +41,7 @@ pub(super) fn tail(path: &Path, scrub: &Scrub) -> Vec<u8> {
 }
 
 fn last_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = outlast_home::regular::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
     let mut bytes = Vec::new();

@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use outlast_client::journal::Event;
+use serde_json::Value;
+
+use crate::output::figures::Spend;
+
+use crate::output::state::spaced;
 
 /// The newest are kept.
 const MOST: usize = 1000;
@@ -11,6 +16,8 @@ const MOST: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     all: BTreeMap<u64, Turn>,
+    /// Checks of a claim of done that have not ended, by their number: the turn, and the command.
+    checks: BTreeMap<u64, (u64, String)>,
     /// The number of the last event that is in here.
     pub(crate) seq: u64,
 }
@@ -23,10 +30,50 @@ pub(crate) struct Turn {
     pub(crate) end: Option<String>,
     pub(crate) outcome: Option<String>,
     pub(crate) summary: Option<String>,
+    /// The check that refuted its claim of done, and what the check said last.
+    pub(crate) refuted: Option<String>,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) tokens: u64,
     pub(crate) cost_usd_micros: u64,
+    /// How many of its attempts did not report all that they used, and what is held for them.
+    pub(crate) unreported: u64,
+    /// Lines that it added to the workspace and removed, by its snapshot.
+    pub(crate) lines: Option<(u64, u64)>,
+    pub(crate) unreported_tokens: u64,
+    pub(crate) unreported_usd_micros: u64,
+}
+
+impl Turn {
+    /// Notes how much of an attempt's charge was not reported; a charge from before says only that some was not.
+    fn hold(&mut self, ended: &Event) {
+        let Some(charge) = ended.get("charge").filter(|charge| charge["known"] == false) else {
+            return;
+        };
+        let of = |charge: &Value, key: &str| charge[key].as_u64().unwrap_or(0);
+        let (tokens, cost) = match charge.get("reserved") {
+            Some(reserved) => (of(reserved, "tokens"), of(reserved, "cost_usd_micros")),
+            None => {
+                let tokens = of(charge, "input_tokens").saturating_add(of(charge, "output_tokens"));
+                (tokens, of(charge, "cost_usd_micros"))
+            }
+        };
+        self.unreported += 1;
+        self.unreported_tokens = self.unreported_tokens.saturating_add(tokens);
+        self.unreported_usd_micros = self.unreported_usd_micros.saturating_add(cost);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    pub(crate) fn spend(&self) -> Spend {
+        Spend {
+            cost_usd: self.cost_usd_micros as f64 / 1e6,
+            tokens: self.tokens,
+            known: self.unreported == 0,
+            unreported_usd: self.unreported_usd_micros as f64 / 1e6,
+            unreported_tokens: self.unreported_tokens,
+            unreported_attempts: self.unreported,
+        }
+    }
 }
 
 impl Turns {
@@ -35,6 +82,7 @@ impl Turns {
             return;
         }
         self.seq = event.seq;
+        self.take_check(event);
         let Some(number) = event.number("turn").filter(|number| *number > 0) else { return };
         let at = event.text("at").and_then(|at| at.parse().ok());
         let turn = self.all.entry(number).or_insert_with(|| Turn { number, ..Turn::default() });
@@ -53,6 +101,10 @@ impl Turns {
                 }
                 let cost = charge("cost_usd_micros").unwrap_or(0);
                 turn.cost_usd_micros = turn.cost_usd_micros.saturating_add(cost);
+                turn.hold(event);
+            }
+            "SnapshotTaken" if event.text("cause") == Some("turn") => {
+                turn.lines = event.number("added").zip(event.number("deleted"));
             }
             "TurnCommitted" => {
                 turn.end = event.text("status").map(str::to_owned);
@@ -63,6 +115,29 @@ impl Turns {
         }
         while self.all.len() > MOST {
             self.all.pop_first();
+        }
+    }
+
+    fn take_check(&mut self, event: &Event) {
+        let errand = event.number("errand").unwrap_or(0);
+        match event.kind.as_str() {
+            "ErrandStarted" if event.text("purpose") == Some("done") => {
+                let turn = event.number("turn").unwrap_or(0);
+                let command = event.text("command").unwrap_or("a check").to_owned();
+                self.checks.insert(errand, (turn, command));
+            }
+            "ErrandEnded" => {
+                let Some((turn, command)) = self.checks.remove(&errand) else { return };
+                let is_well =
+                    event.text("outcome") == Some("exited") && event.number("code") == Some(0);
+                if let Some(turn) = self.all.get_mut(&turn).filter(|_| !is_well) {
+                    let tail = event.text("tail").unwrap_or_default().lines();
+                    let said = tail.map(str::trim).rfind(|line| !line.is_empty());
+                    let said = said.map(|line| format!(": {line}")).unwrap_or_default();
+                    turn.refuted = Some(format!("{command}{said}"));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -81,6 +156,25 @@ impl Turns {
 
     pub(crate) fn after(&self, number: u64) -> Option<u64> {
         self.all.range(number + 1..).next().map(|(number, _)| *number)
+    }
+}
+
+impl Turn {
+    /// How it stands: `running`, `continue, files changed`, `done ✗`, `stalled`.
+    pub(crate) fn words(&self) -> String {
+        let Some(end) = self.end.as_deref() else { return "running".to_owned() };
+        match (end, self.outcome.as_deref()) {
+            ("done", _) if self.refuted.is_some() => "done ✗".to_owned(),
+            ("continue", Some("no_op_success")) => "continue, nothing changed".to_owned(),
+            ("continue", Some("meaningful_completion")) => "continue, files changed".to_owned(),
+            (end, _) => spaced(end),
+        }
+    }
+
+    /// In milliseconds, until now if it has not ended.
+    pub(crate) fn took_ms(&self, now: Timestamp) -> Option<u64> {
+        let until = self.ended_at.unwrap_or(now).as_millisecond();
+        u64::try_from(until - self.started_at?.as_millisecond()).ok()
     }
 }
 
@@ -132,6 +226,21 @@ mod tests {
         assert_eq!(
             (turns.all.len(), turns.newest().next().map(|turn| turn.number)),
             (MOST, Some(3000))
+        );
+    }
+
+    #[test]
+    fn a_turn_whose_claim_a_check_refutes_says_which_check() {
+        let turns = turns(&[
+            r#"{"seq":1,"at":"2026-11-15T11:57:00Z","kind":"TurnStarted","turn":1,"attempt":1}"#,
+            r#"{"seq":2,"at":"2026-11-15T11:57:09Z","kind":"TurnCommitted","turn":1,"status":"done","outcome":"meaningful_completion"}"#,
+            r#"{"seq":3,"at":"2026-11-15T11:57:09Z","kind":"ErrandStarted","turn":1,"errand":4,"purpose":"done","command":"make test"}"#,
+            r#"{"seq":4,"at":"2026-11-15T11:57:10Z","kind":"ErrandEnded","errand":4,"outcome":"exited","code":1,"tail":"running\n3 failed\n"}"#,
+        ]);
+        let turn = turns.newest().next().expect("a turn");
+        assert_eq!(
+            (turn.words(), turn.refuted.as_deref()),
+            ("done ✗".to_owned(), Some("make test: 3 failed"))
         );
     }
 }

@@ -1,0 +1,123 @@
+//! Why a run that wants to go on does not: a budget that is spent, or no free slot.
+
+use outlast_conduct::budgets::BudgetStatus;
+use outlast_conduct::slots::Full;
+use outlast_engine::{ReasonCode, Run, State, WaitCause};
+use outlast_wire::api::WaitingView;
+use outlast_workflow::{Period, money};
+
+use crate::supervisor::Supervisor;
+use crate::view;
+
+/// What a run waits for that a person can change in the config; `None` if it goes on, or waits for something else.
+pub(crate) fn of(supervisor: &Supervisor, run: &Run) -> Option<WaitingView> {
+    match run.state {
+        State::Waiting { cause: WaitCause::Budget, until, .. } => {
+            let budgets = supervisor.budgets();
+            let is_full = |it: &&BudgetStatus| it.is_full() && it.rule.covers(&run.spec.labels);
+            let full = budgets.iter().filter(is_full).max_by_key(|it| it.resets_at());
+            Some(WaitingView {
+                cause: ReasonCode::Budget.into(),
+                reason: full.map_or_else(|| run.why.reason.clone(), reason),
+                until: until.map(view::rfc3339),
+                tz: full.and_then(|it| it.day.as_ref()).map(|day| day.zone.clone()),
+                setting: full.map(setting),
+            })
+        }
+        // Its workspace is made first; then it would wait.
+        State::Preparing if run.counts_in_budgets() => {
+            let budgets = supervisor.budgets();
+            let is_spent = |it: &&BudgetStatus| it.is_spent() && it.rule.covers(&run.spec.labels);
+            let spent = budgets.iter().filter(is_spent).max_by_key(|it| it.resets_at())?;
+            Some(WaitingView {
+                cause: ReasonCode::Budget.into(),
+                reason: reason(spent),
+                until: spent.resets_at().map(view::rfc3339),
+                tz: spent.day.as_ref().map(|day| day.zone.clone()),
+                setting: Some(setting(spent)),
+            })
+        }
+        State::Queued | State::Waiting { cause: WaitCause::Slot, .. } => {
+            let full = supervisor.full(run)?;
+            let (reason, setting) = full_words(&full);
+            let (cause, until, tz) = (ReasonCode::Slot.into(), None, None);
+            Some(WaitingView { cause, reason, until, tz, setting })
+        }
+        _ => None,
+    }
+}
+
+fn reason(budget: &BudgetStatus) -> String {
+    let BudgetStatus { rule, used, reserved, .. } = budget;
+    let whose = match (rule.label.as_deref(), rule.per) {
+        (None, Period::Day) => "today's budget".to_owned(),
+        (None, Period::Total) => format!("the budget {}", rule.name),
+        (Some(label), Period::Day) => format!("today's budget of {label}"),
+        (Some(label), Period::Total) => format!("the budget of {label}"),
+    };
+    let most = rule.max_cost_usd_micros.filter(|most| {
+        used.amount.cost_usd_micros.saturating_add(reserved.cost_usd_micros) >= *most
+    });
+    let (used_words, held_words, max_words) = match most {
+        Some(most) => (
+            money::shown(used.amount.cost_usd_micros),
+            money::shown(reserved.cost_usd_micros),
+            money::shown(most),
+        ),
+        None => (
+            used.amount.tokens.to_string(),
+            reserved.tokens.to_string(),
+            format!("{} tokens", rule.max_tokens.unwrap_or(0)),
+        ),
+    };
+    let unreported = match most {
+        Some(_) => used.reserved.cost_usd_micros > 0,
+        None => used.reserved.tokens > 0,
+    };
+    let mark = if unreported { ", not all of it reported" } else { "" };
+    if budget.is_spent() {
+        format!("{whose} is spent ({used_words} of {max_words}{mark})")
+    } else {
+        format!(
+            "{whose} has no room ({used_words} used{mark}, {held_words} held for running turns, of {max_words})"
+        )
+    }
+}
+
+fn setting(budget: &BudgetStatus) -> String {
+    match &budget.rule.label {
+        None => format!("[budgets.{}]", budget.rule.name),
+        Some(label) => format!("[budgets.labels.\"{label}\"]"),
+    }
+}
+
+/// What holds the run, and the setting that says so.
+fn full_words(full: &Full) -> (String, Option<String>) {
+    let several = |count: u32, what: &str| match count {
+        1 => format!("1 {what} is"),
+        count => format!("{count} {what}s are"),
+    };
+    match full {
+        Full::InAll { most } => (
+            format!("{} running, and no more may", several(*most, "run")),
+            Some("max_runs in [concurrency]".to_owned()),
+        ),
+        Full::Label { label, most } => (
+            format!("{} running with label {label}, and no more may", several(*most, "run")),
+            Some("[concurrency.per_label]".to_owned()),
+        ),
+        Full::File { most } => (
+            format!("{} running from this file, and no more may", several(*most, "run")),
+            Some("agent.max_concurrent_agents in the loop file".to_owned()),
+        ),
+        Full::Queue { name, most } => (
+            format!("{} running in queue {name}, and no more may", several(*most, "run")),
+            Some(format!("--queue {name}:N of the newest run")),
+        ),
+        Full::Memory { least_mb } => (
+            format!("less than {least_mb} MiB of memory are free"),
+            Some("min_free_memory_mb in [concurrency]".to_owned()),
+        ),
+        Full::Behind => ("other runs come first".to_owned(), None),
+    }
+}

@@ -1,0 +1,254 @@
+//! The figures of the page: `cargo xtask bench --web` runs this with a release build and prints its rows.
+//!
+//! Ignored by default: it asserts nothing, since a machine that is busy is no fault of the page.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Home, str_of, until};
+use crate::web::{Browser, Page, serve};
+
+const RUNS: usize = 10_000;
+const CHANGES_FOR: Duration = Duration::from_secs(10);
+
+/// Notes, in each document, when the first row and the first line came, and the longest task.
+const PROBE: &str = "window.probe = { row: 0, line: 0, longest: 0 }; new MutationObserver(() => { if (!probe.row && document.querySelector('a.row')) probe.row = performance.now(); if (!probe.line && document.querySelector('.log .line')) probe.line = performance.now(); }).observe(document, { childList: true, subtree: true }); new PerformanceObserver((list) => { for (const it of list.getEntries()) probe.longest = Math.max(probe.longest, it.duration); }).observe({ type: 'longtask', buffered: true });";
+
+#[expect(clippy::print_stdout, reason = "`xtask bench --web` shows these lines")]
+fn row(name: &str, found: impl std::fmt::Display, most: &str) {
+    println!("{name:<44} {found:>12}   at most {most}");
+}
+
+/// One request to the daemon on a connection that is kept.
+struct Caller(BufReader<UnixStream>);
+
+impl Caller {
+    fn new(home: &Home) -> Self {
+        let stream = UnixStream::connect(home.path().join("run/daemon.sock"));
+        Self(BufReader::new(stream.expect("the daemon listens")))
+    }
+
+    fn post(&mut self, path: &str, body: &Value) -> Value {
+        let body = body.to_string();
+        let length = body.len();
+        write!(self.0.get_mut(), "POST {path} HTTP/1.1\r\nhost: outlast\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}").expect("it listens");
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            self.0.read_line(&mut line).expect("it answers");
+            let line = line.trim().to_ascii_lowercase();
+            if let Some(told) = line.strip_prefix("content-length:") {
+                length = told.trim().parse().expect("a length");
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut answer = vec![0; length];
+        self.0.read_exact(&mut answer).expect("it answers");
+        serde_json::from_slice(&answer).unwrap_or_default()
+    }
+}
+
+fn probed(browser: &Browser) {
+    let order =
+        json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": { "source": PROBE } });
+    browser.call("/goog/cdp/execute", &order);
+}
+
+fn ms(value: &Value) -> String {
+    format!("{:.0} ms", value.as_f64().unwrap_or(-1.0))
+}
+
+fn at(page: &Page, path: &str) -> String {
+    format!("http://127.0.0.1:{}{path}", page.port)
+}
+
+/// Memory of a process in KiB, as the kernel says.
+fn rss_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
+    line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+}
+
+/// Connections to the page that browsers hold.
+fn connections(page: &Page) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of connections");
+    let port = format!(":{:04X}", page.port);
+    let is_ours = |line: &&str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("01")
+    };
+    table.lines().filter(is_ours).count()
+}
+
+fn make_runs(home: &Home) -> Vec<String> {
+    let one = |caller: &mut Caller, number: usize| {
+        let order = json!({ "name": format!("run-{number}"), "command": ["true"], "dir": "/", "start": { "delay_ms": 86_400_000 }, "labels": { "team": format!("t{}", number % 7) } });
+        str_of(&caller.post("/v1/runs", &order), "id").to_owned()
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let mut caller = Caller::new(home);
+                    (0..RUNS / 8)
+                        .map(|at| one(&mut caller, thread * RUNS / 8 + at))
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|it| it.join().expect("runs are made")).collect()
+    })
+}
+
+#[test]
+#[ignore = "figures, for `cargo xtask bench --web`"]
+fn ten_thousand_runs() {
+    let home = Home::new();
+    let Some(browser) = Browser::open(&home, 1280) else { return };
+    home.ok(&["daemon", "start"]);
+    let ids = make_runs(&home);
+    let page = serve(&home);
+    row(
+        "web: memory of `outlast web`, idle",
+        format!("{} KiB", rss_kib(page.web.0.id())),
+        "10240 KiB",
+    );
+    probed(&browser);
+    browser.go(&page.url);
+    browser.until(
+        "it is live",
+        "return document.querySelector('.status')?.textContent.includes('live')",
+    );
+    let wire = browser.js("const all = [...performance.getEntriesByType('resource').filter(it => it.name.includes('/ui/')), ...performance.getEntriesByType('navigation')]; return all.reduce((sum, it) => sum + it.transferSize, 0)");
+    row("web: first load over the wire", format!("{wire} bytes"), "61440 bytes");
+    browser.go(&at(&page, "/runs"));
+    browser.until(
+        "it is live",
+        "return document.querySelector('.status').textContent.includes('live')",
+    );
+    row("web: first row of 10,000 runs", ms(&browser.js("return probe.row")), "500 ms");
+    let nodes = browser.js("return document.querySelectorAll('*').length");
+    row("web: elements of the page, 10,000 runs", nodes, "1500");
+    browser.js("probe.longest = 0; return true");
+    let (is_over, given) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (home, ids, is_over, given) = (&home, &ids, &is_over, &given);
+            scope.spawn(move || {
+                let mut caller = Caller::new(home);
+                for id in ids.iter().skip(thread).step_by(8).cycle() {
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let verb = if (given.load(Ordering::Relaxed) / RUNS as u64).is_multiple_of(2) {
+                        "pause"
+                    } else {
+                        "resume"
+                    };
+                    caller.post(&format!("/v1/runs/{id}/{verb}"), &json!({}));
+                    given.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let began = Instant::now();
+        let mut slowest = Duration::ZERO;
+        while began.elapsed() < CHANGES_FOR {
+            let asked = Instant::now();
+            browser.js(
+                "scrollTo(0, Math.random() * document.scrollingElement.scrollHeight); return true",
+            );
+            slowest = slowest.max(asked.elapsed());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let rate = given.load(Ordering::Relaxed) / CHANGES_FOR.as_secs();
+        row("web: changes a second meanwhile", rate, "as fast as the daemon takes them");
+        row("web: longest task meanwhile", ms(&browser.js("return probe.longest")), "200 ms");
+        row(
+            "web: slowest answer of the page meanwhile",
+            format!("{} ms", slowest.as_millis()),
+            "-",
+        );
+    });
+    let most = browser.js("return document.querySelectorAll('*').length");
+    row("web: elements after scrolling", most, "1500");
+    row(
+        "web: memory of `outlast web`, one page",
+        format!("{} KiB", rss_kib(page.web.0.id())),
+        "24576 KiB",
+    );
+    for _ in 0..7 {
+        let made = browser.call("/window/new", &json!({ "type": "tab" }));
+        browser.call("/window", &json!({ "handle": str_of(&made, "handle") }));
+        browser.go(&at(&page, "/runs"));
+        browser.until(
+            "it is live",
+            "return document.querySelector('.status')?.textContent.includes('live')",
+        );
+    }
+    row("web: tabs that are live", 8, "8 at least");
+    let began = Instant::now();
+    until("hidden tabs hold no connection", || {
+        (connections(&page) <= 2 || began.elapsed() > Duration::from_secs(50)).then_some(())
+    });
+    row("web: connections with 7 tabs hidden", connections(&page), "2");
+    row("web: after", format!("{} s", began.elapsed().as_secs()), "40 s");
+}
+
+#[test]
+#[ignore = "figures, for `cargo xtask bench --web`"]
+fn a_gibibyte_of_output() {
+    let home = Home::new();
+    let Some(browser) = Browser::open(&home, 1280) else { return };
+    let run = home.start("yes 'a line of output that is sixty-four bytes long, with its newline' | head -c 1073741824; echo; echo the end");
+    let began = Instant::now();
+    until("it has ended", || {
+        let is_over = !home.show(&run)["ended_at"].is_null();
+        (is_over || began.elapsed() > Duration::from_secs(55)).then_some(())
+    });
+    let size = home.show(&run)["output_bytes"].as_u64().unwrap_or(0);
+    row("web: bytes of output", size, "-");
+    let page = serve(&home);
+    probed(&browser);
+    browser.go(&page.url);
+    browser.until(
+        "it is live",
+        "return document.querySelector('.status')?.textContent.includes('live')",
+    );
+    browser.go(&at(&page, &format!("/runs/{run}")));
+    browser.until(
+        "its end",
+        "return [...document.querySelectorAll('.log .line')].pop()?.textContent === 'the end'",
+    );
+    row("web: last line of 1 GiB", ms(&browser.js("return probe.line")), "400 ms");
+    let jump = |offset: u64| {
+        let script = format!(
+            "const done = arguments[arguments.length - 1]; for (const it of document.querySelectorAll('.aim')) it.classList.remove('aim'); const began = performance.now(); const look = () => {{ if (document.querySelector('.line.aim, .log .notice')) done(performance.now() - began); else setTimeout(look, 2); }}; location.hash = 'at=t1.a1:{offset}'; look();"
+        );
+        let took = browser.call("/execute/async", &json!({ "script": script, "args": [] }));
+        took.as_f64().unwrap_or(-1.0)
+    };
+    let mut took: Vec<f64> = (1..40_u64).map(|at| jump(size / 40 * at + at)).collect();
+    took.sort_by(f64::total_cmp);
+    row(
+        "web: any byte of it, the slowest of 39",
+        format!("{:.0} ms", took[took.len() - 1]),
+        "300 ms",
+    );
+    for _ in 0..20 {
+        jump(0);
+        jump(size.saturating_sub(65_536));
+    }
+    browser
+        .call("/goog/cdp/execute", &json!({ "cmd": "HeapProfiler.collectGarbage", "params": {} }));
+    let heap =
+        browser.call("/goog/cdp/execute", &json!({ "cmd": "Runtime.getHeapUsage", "params": {} }));
+    let mib = heap["usedSize"].as_f64().unwrap_or(-1.0) / 1_048_576.0;
+    row("web: heap after end and start 20 times", format!("{mib:.1} MiB"), "150 MB");
+}

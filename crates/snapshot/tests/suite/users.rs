@@ -1,0 +1,192 @@
+//! What may be a user's work: a restore does not touch it, and a snapshot does not follow a link to it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use outlast_wire::snapshot::{Head, Made, Taken, Todo};
+
+use crate::scene::{Scene, git};
+
+fn code(made: Made) -> String {
+    let Made::Failed { code, why } = made else { panic!("{made:?}") };
+    assert!(!why.is_empty());
+    code
+}
+
+fn to(taken: &Taken) -> Todo {
+    Todo::Restore { to: taken.commit.clone(), head: None }
+}
+
+fn head_of(taken: &Taken) -> Head {
+    Head { commit: taken.head.clone().expect("a HEAD"), branch: taken.branch.clone() }
+}
+
+/// A worktree of `origin`, as a run has one.
+fn linked(origin: &Scene) -> Scene {
+    let scene = Scene::plain();
+    let dir = scene.dir.to_str().expect("text").to_owned();
+    origin.git(&["worktree", "add", "--quiet", "-B", "outlast/x", &dir]);
+    scene
+}
+
+#[test]
+fn a_workspace_that_became_a_link_is_neither_read_nor_put_back() {
+    for mut scene in [Scene::plain(), Scene::repository(&[])] {
+        scene.write("keep", "ours\n");
+        let first = scene.take();
+        let outside = scene.base().join("outside");
+        fs::create_dir(&outside).expect("it is ours");
+        fs::write(outside.join("keep"), "a user's\n").expect("it is ours");
+        fs::write(outside.join("thesis"), "a user's\n").expect("it is ours");
+        fs::rename(&scene.dir, scene.base().join("moved")).expect("it is ours");
+        symlink(&outside, &scene.dir).expect("it is ours");
+        let objects = scene.base().join("scratch");
+        for todo in [Todo::Take, to(&first), Todo::Look { objects }] {
+            assert_eq!(code(scene.made(todo)), "moved");
+        }
+        assert_eq!(fs::read_to_string(outside.join("keep")).expect("it is there"), "a user's\n");
+        assert_eq!(fs::read_dir(&outside).expect("it is there").count(), 2);
+        fs::remove_file(&scene.dir).expect("it is ours");
+        fs::rename(scene.base().join("moved"), &scene.dir).expect("it is ours");
+        scene.write("keep", "changed\n");
+        scene.restore(&first);
+        assert!(scene.files()["keep"].ends_with("ours\n"));
+    }
+}
+
+#[test]
+fn what_the_target_left_out_is_not_taken_for_new() {
+    let mut scene = Scene::repository(&[]);
+    scene.max_file = 100;
+    scene.write(".env", "a user's key\n");
+    scene.write("big", &"x".repeat(200));
+    scene.write("within/big", &"x".repeat(200));
+    git(&scene.dir.join("within"), &["init", "--quiet"]);
+    let first = scene.take();
+    assert_eq!(scene.listed(&first), ["README"]);
+    scene.git(&["add", "-f", ".env"]);
+    for name in ["big", "within/big", "new"] {
+        scene.write(name, "small\n");
+    }
+    let mut expected = scene.files();
+    let restored = scene.restore(&first);
+    expected.remove("new");
+    assert_eq!(scene.files(), expected);
+    for name in [".env", "big"] {
+        assert!(restored.kept.contains(&name.to_owned()), "{restored:?}");
+    }
+}
+
+#[test]
+fn what_was_written_after_the_wreck_was_kept_is_left_alone() {
+    let mut scene = Scene::repository(&[]);
+    scene.write("a", "1\n");
+    scene.write("b", "1\n");
+    let first = scene.take();
+    scene.write("a", "wreck\n");
+    scene.write("b", "wreck\n");
+    scene.write("c", "wreck\n");
+    scene.take();
+    scene.write("a", "a user's\n");
+    scene.write("d", "a user's\n");
+    let made = scene.made(to(&first));
+    let Made::Restored(restored) = made else { panic!("{made:?}") };
+    assert_eq!(restored.kept, ["a", "d"]);
+    let files = scene.files();
+    assert!(files["a"].ends_with("a user's\n") && files["d"].ends_with("a user's\n"));
+    assert!(files["b"].ends_with("1\n") && !files.contains_key("c"));
+}
+
+#[test]
+fn a_branch_with_a_users_commits_stays_where_it_is() {
+    let origin = Scene::repository(&[]);
+    let mut scene = linked(&origin);
+    let first = scene.take();
+    scene.git(&["checkout", "--quiet", "--detach"]);
+    scene.write("wreck", "x\n");
+    origin.git(&["checkout", "--quiet", "outlast/x"]);
+    origin.write("work", "a user's\n");
+    origin.git(&["add", "-A"]);
+    origin.git(&["commit", "--quiet", "-m", "of a user"]);
+    let users = origin.git(&["rev-parse", "HEAD"]);
+    for told in ["is checked out in another worktree", "has commits"] {
+        let restored = scene.restore_with(&first, Some(head_of(&first)));
+        assert!(restored.kept.iter().any(|it| it.contains(told)), "{told}: {restored:?}");
+        assert_eq!(origin.git(&["rev-parse", "outlast/x"]), users);
+        assert_eq!(scene.git(&["rev-parse", "HEAD"]), first.head.clone().expect("a HEAD"));
+        assert_eq!(scene.git(&["status", "--porcelain"]), "");
+        origin.git(&["checkout", "--quiet", "main"]);
+    }
+}
+
+#[test]
+fn a_branch_goes_back_from_what_the_attempt_left() {
+    let origin = Scene::repository(&[]);
+    let mut scene = linked(&origin);
+    let first = scene.take();
+    scene.write("wreck", "x\n");
+    scene.git(&["add", "-A"]);
+    scene.git(&["commit", "--quiet", "-m", "wreck"]);
+    let wreck = scene.git(&["rev-parse", "HEAD"]);
+    let restored = scene.restore_with(&first, Some(head_of(&first)));
+    assert!(restored.kept.is_empty(), "{restored:?}");
+    assert_eq!(scene.git(&["symbolic-ref", "HEAD"]), "refs/heads/outlast/x");
+    assert_eq!(scene.git(&["rev-parse", "HEAD"]), first.head.clone().expect("a HEAD"));
+    origin.git(&["gc", "--quiet", "--prune=now"]);
+    assert_eq!(origin.git(&["cat-file", "-t", &wreck]), "commit", "it is kept");
+}
+
+#[test]
+fn a_lock_that_a_live_process_holds_is_not_removed() {
+    let origin = Scene::repository(&[]);
+    let mut scene = linked(&origin);
+    let first = scene.take();
+    scene.write("wreck", "x\n");
+    scene.take();
+    let lock = std::path::PathBuf::from(scene.git(&["rev-parse", "--absolute-git-dir"]))
+        .join("index.lock");
+    let held = fs::File::create(&lock).expect("it is ours");
+    let todo = || Todo::Restore { to: first.commit.clone(), head: Some(head_of(&first)) };
+    assert_eq!(code(scene.made(todo())), "busy");
+    assert!(lock.exists() && scene.files().contains_key("wreck"), "nothing was begun");
+    drop(held);
+    assert!(matches!(scene.made(todo()), Made::Restored(_)));
+    assert!(!lock.exists() && !scene.files().contains_key("wreck"));
+}
+
+#[test]
+fn a_directory_that_became_a_link_to_one_like_it_ends_no_snapshots() {
+    for target in ["v1", "/nonexistent"] {
+        let mut scene = Scene::repository(&[]);
+        for dir in ["v1", "current"] {
+            scene.write(&format!("{dir}/deep/f"), "same\n");
+        }
+        let (first, then) = (scene.take(), scene.files());
+        scene.remove("current");
+        scene.link("current", target);
+        let second = scene.take();
+        assert_eq!(scene.listed(&second), ["README", "current", "v1/deep/f"]);
+        let later = scene.files();
+        scene.write("new", "x\n");
+        scene.take();
+        scene.restore(&first);
+        assert_eq!(scene.files(), then);
+        scene.restore(&second);
+        assert_eq!(scene.files(), later);
+    }
+}
+
+#[test]
+fn modes_and_links_come_back_whatever_the_repository_says_of_them() {
+    let mut scene = Scene::repository(&[]);
+    scene.git(&["config", "core.filemode", "false"]);
+    scene.git(&["config", "core.symlinks", "false"]);
+    scene.write("tool", "#!/bin/sh\n");
+    scene.executable("tool", true);
+    scene.link("link", "README");
+    let (first, then) = (scene.take(), scene.files());
+    scene.remove("tool");
+    scene.remove("link");
+    scene.restore(&first);
+    assert_eq!(scene.files(), then);
+}

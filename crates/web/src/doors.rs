@@ -1,0 +1,132 @@
+//! The doors: what every request has to have before any handler sees it, and what every answer carries.
+//!
+//! In this order: a `Host` that is exactly one of ours (421), an `Origin` from our list if there is one (403), a fetch
+//! from our own page (403), and then, for everything below `/api` but the exchange of a code, the secret of a session
+//! (401) and a JSON body (415). A WebSocket has to name our origin, and has a ticket instead of the secret. `Origin` is
+//! never compared with `Host`: a name that was rebound makes the two equal. There is no cookie, and no answer lets
+//! another origin read it.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, REFERRER_POLICY, SEC_WEBSOCKET_PROTOCOL,
+};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::time::Instant;
+
+use crate::names::only;
+use crate::refusal::Refusal;
+use crate::state::Web;
+
+/// The one route below `/api` that a browser without a session may use.
+pub(crate) const EXCHANGE: &str = "/api/session";
+/// WebSockets: each needs an origin and a ticket.
+pub(crate) const TERMINALS: &str = "/api/tty/";
+
+/// The pages of links in notices.
+const TAPS: &str = "/a/";
+const TAP_POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; \
+     form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+const HEADERS: [(&str, &str); 6] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'",
+    ),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    (
+        "permissions-policy",
+        "camera=(), clipboard-read=(), display-capture=(), fullscreen=(), geolocation=(), hid=(), \
+         microphone=(), midi=(), payment=(), serial=(), usb=()",
+    ),
+];
+
+pub(crate) async fn pass(State(web): State<Arc<Web>>, request: Request, next: Next) -> Response {
+    let (is_api, is_tap) = (is_api(&request), request.uri().path().starts_with(TAPS));
+    let mut response = match refuse(&web, &request) {
+        Some(refusal) => refusal.into_response(),
+        None => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    if is_tap {
+        // The page has one form, and no script. Its browser has to say by which origin it was posted.
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(TAP_POLICY));
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("strict-origin"));
+    }
+    if is_api || !headers.contains_key(CACHE_CONTROL) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+/// The secret that a request carries.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    only(headers, &AUTHORIZATION)?.strip_prefix("Bearer ")
+}
+
+/// The ticket that a WebSocket brings: a name among its protocols, since no address may hold it.
+pub(crate) fn ticket(headers: &HeaderMap) -> Option<&str> {
+    let mut names = only(headers, &SEC_WEBSOCKET_PROTOCOL)?.split(',').map(str::trim);
+    names.find_map(|name| name.strip_prefix("ticket."))
+}
+
+fn refuse(web: &Web, request: &Request) -> Option<Refusal> {
+    let headers = request.headers();
+    if !web.names.is_for_us(request) {
+        return Some(Refusal::silent(StatusCode::MISDIRECTED_REQUEST));
+    }
+    if !web.names.is_from_us(headers) {
+        return Some(Refusal::silent(StatusCode::FORBIDDEN));
+    }
+    if !is_api(request) {
+        return None;
+    }
+    let site = HeaderName::from_static("sec-fetch-site");
+    if headers.contains_key(&site) && only(headers, &site) != Some("same-origin") {
+        return Some(Refusal::silent(StatusCode::FORBIDDEN));
+    }
+    if request.uri().path().starts_with(TERMINALS) {
+        // A socket is no fetch: the browser lets any page open one, and only says which page it was.
+        return match (headers.contains_key(ORIGIN), ticket(headers).is_some()) {
+            (false, _) => Some(Refusal::silent(StatusCode::FORBIDDEN)),
+            (true, false) => Some(no_session()),
+            (true, true) => None,
+        };
+    }
+    let is_exchange = request.uri().path() == EXCHANGE && request.method() == Method::POST;
+    if !is_exchange && !bearer(headers).is_some_and(|secret| web.admits(secret, Instant::now())) {
+        return Some(no_session());
+    }
+    let is_json = only(headers, &CONTENT_TYPE) == Some("application/json");
+    if request.method() != Method::GET && !is_json {
+        let message = "the body has to be application/json";
+        return Some(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_request", message));
+    }
+    None
+}
+
+fn no_session() -> Refusal {
+    Refusal::new(StatusCode::UNAUTHORIZED, "no_session", "this browser has no session")
+        .hint("outlast web url prints a link that opens one")
+}
+
+/// True of everything that is not the page itself. A path that only looks like ours is no route, whatever this says.
+fn is_api(request: &Request) -> bool {
+    let path = request.uri().path();
+    path == "/api" || path.starts_with("/api/")
+}

@@ -1,0 +1,277 @@
+//! Every refusal on every route of the router, over a real socket.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use outlast_client::world::World;
+use serde_json::Value;
+
+use super::{EXCHANGE, TERMINALS};
+use crate::listen::{Listeners, Place};
+use crate::names::Door;
+use crate::routes::{ROUTES, router};
+use crate::state::{Told, Web, Words};
+
+/// A page that is served, without a daemon: what is refused never gets that far.
+struct Served {
+    port: u16,
+    web: Arc<Web>,
+}
+
+fn serve() -> Served {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let place = Place { port: Some(0), ..Place::default() };
+            let listeners = Listeners::bind(place).await.expect("a free port");
+            let words = Words {
+                row: |_| Told { group: "ended", words: String::new() },
+                view: |_| Told { group: "ended", words: String::new() },
+                teller: || Box::new(|_| Vec::new()),
+                env: Box::new(Vec::new),
+                report: Box::new(|_| Ok(Value::Null)),
+            };
+            let port = listeners.port;
+            let web = Arc::new(Web::new(
+                World::new(Vec::new()),
+                words,
+                Door { port, is_tls: false, is_remote: false, public_url: None },
+            ));
+            tell.send(Served { port, web: web.clone() }).expect("the test waits");
+            listeners.serve(router(web)).await;
+        });
+    });
+    told.recv().expect("the page is served")
+}
+
+/// Sends these lines as they are; the status, and the whole answer.
+fn ask(port: u16, method: &str, target: &str, headers: &[String]) -> (u16, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let body = if method == "GET" { "" } else { "{}" };
+    let mut head = format!("{method} {target} HTTP/1.1\r\nconnection: close\r\n");
+    head.push_str(&format!("content-length: {}\r\n", body.len()));
+    headers.iter().for_each(|line| head.push_str(&format!("{line}\r\n")));
+    stream.write_all(format!("{head}\r\n{body}").as_bytes()).expect("it reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("it answers and hangs up");
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok());
+    (status.unwrap_or_else(|| panic!("no status: {answer}")), answer)
+}
+
+fn routes() -> impl Iterator<Item = (String, String)> {
+    ROUTES.iter().map(|(method, path)| {
+        let path = path.replace("{run}", "k3mx7q9w2r5t").replace("{turn}", "1");
+        let path = path.replace("{token}", "al1.k3m.7.yes.9.00.00").replace("{trigger}", "nightly");
+        (method.to_uppercase(), path.replace("{file}", "app.js"))
+    })
+}
+
+fn lines(lines: &[&str]) -> Vec<String> {
+    lines.iter().map(|line| (*line).to_owned()).collect()
+}
+
+#[test]
+fn every_route_refuses_another_host_and_a_foreign_origin_before_anything_else() {
+    let Served { port, web } = serve();
+    let secret = web.exchange(web.link().unwrap().here.rsplit('=').next().unwrap()).unwrap();
+    let good = [format!("authorization: Bearer {secret}"), "content-type: application/json".into()];
+    let host = format!("host: 127.0.0.1:{port}");
+    let own = format!("http://127.0.0.1:{port}");
+    for (method, path) in routes() {
+        let with = |more: &[String]| [more, &good[..]].concat();
+        for wrong in [
+            vec!["host: evil.test".to_owned()],
+            vec![format!("host: evil.test:{port}")],
+            vec!["host: 127.0.0.1".to_owned()],
+            vec![format!("host: 127.0.0.1:{}", port ^ 1)],
+            vec![format!("host: 127.0.0.1.:{port}")],
+            vec![host.clone(), "host: evil.test".to_owned()],
+            // What a name that was rebound looks like: the two agree.
+            vec![format!("host: evil.test:{port}"), format!("origin: http://evil.test:{port}")],
+            Vec::new(),
+        ] {
+            let (status, answer) = ask(port, &method, &path, &with(&wrong));
+            assert!(matches!(status, 421 | 400), "{method} {path} {wrong:?}: {answer}");
+            assert!(!answer.contains("\r\n\r\n<"), "a body for {wrong:?}: {answer}");
+        }
+        let absolute = format!("http://evil.test:{port}{path}");
+        let (status, answer) = ask(port, &method, &absolute, &with(std::slice::from_ref(&host)));
+        assert_eq!(status, 421, "{method} {absolute}: {answer}");
+        for origin in [
+            "http://evil.test".to_owned(),
+            format!("http://127.0.0.1:{}", port ^ 1),
+            format!("https://127.0.0.1:{port}"),
+            "null".to_owned(),
+            String::new(),
+            format!("{own}, {own}"),
+        ] {
+            let wrong = [host.clone(), format!("origin: {origin}")];
+            let (status, answer) = ask(port, &method, &path, &with(&wrong));
+            assert_eq!(status, 403, "{method} {path} {origin:?}: {answer}");
+        }
+        if path.starts_with("/api/") {
+            for site in ["cross-site", "same-site", "none"] {
+                let wrong = [host.clone(), format!("sec-fetch-site: {site}")];
+                let (status, _) = ask(port, &method, &path, &with(&wrong));
+                assert_eq!(status, 403, "{method} {path} {site}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_route_below_api_needs_the_secret_of_a_session_that_goes_on() {
+    let Served { port, web } = serve();
+    let code = web.link().unwrap().here.rsplit('=').next().unwrap().to_owned();
+    let secret = web.exchange(&code).unwrap();
+    let ended = web.exchange(web.link().unwrap().here.rsplit('=').next().unwrap()).unwrap();
+    web.end(&ended);
+    let fresh = web.link().unwrap().here.rsplit('=').next().unwrap().to_owned();
+    let host = format!("host: localhost:{port}");
+    let json = "content-type: application/json";
+    let mut held = 0;
+    for (method, path) in routes().filter(|(_, path)| path.starts_with("/api/")) {
+        if path == EXCHANGE || path.starts_with(TERMINALS) {
+            continue;
+        }
+        for wrong in [
+            None,
+            Some(String::new()),
+            Some("Bearer ".to_owned()),
+            Some(format!("Basic {secret}")),
+            Some(format!("Bearer {ended}")),
+            Some(format!("Bearer {code}")),
+            Some(format!("Bearer {fresh}")),
+            Some(format!("Bearer {}", "0".repeat(64))),
+        ] {
+            let mut headers = vec![host.clone(), json.to_owned()];
+            headers.extend(wrong.iter().map(|it| format!("authorization: {it}")));
+            let (status, answer) = ask(port, &method, &path, &headers);
+            assert_eq!(status, 401, "{method} {path} {wrong:?}: {answer}");
+        }
+        // In an address or a cookie it is no secret.
+        let there = format!("{path}?token={secret}&k={secret}");
+        let cookie = format!("cookie: session={secret}");
+        let (status, _) = ask(port, &method, &there, &[host.clone(), cookie, json.to_owned()]);
+        assert_eq!(status, 401, "{method} {there}");
+        let good = format!("authorization: Bearer {secret}");
+        if method != "GET" {
+            let plain = "content-type: text/plain".to_owned();
+            let (status, _) = ask(port, &method, &path, &[host.clone(), good.clone(), plain]);
+            assert_eq!(status, 415, "{method} {path}");
+        }
+        if path != "/api/session/end" {
+            let (status, answer) =
+                ask(port, &method, &path, &[host.clone(), good, json.to_owned()]);
+            assert!(![401, 403, 404, 415, 421].contains(&status), "{method} {path}: {answer}");
+            held += 1;
+        }
+    }
+    assert!(held > 10, "the routes were tried: {held}");
+}
+
+#[test]
+fn a_code_is_exchanged_once_and_by_our_own_page_only() {
+    let Served { port, web } = serve();
+    let code = web.link().unwrap().here.rsplit('=').next().unwrap().to_owned();
+    let exchange = |more: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let body = format!("{{\"code\":\"{code}\"}}");
+        let head = format!(
+            "POST {EXCHANGE} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\ncontent-length: {}\r\n{more}\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let json = "content-type: application/json\r\n";
+    assert!(exchange(&format!("{json}origin: http://evil.test\r\n")).starts_with("HTTP/1.1 403"));
+    assert!(exchange(&format!("{json}sec-fetch-site: cross-site\r\n")).starts_with("HTTP/1.1 403"));
+    assert!(exchange("content-type: text/plain\r\n").starts_with("HTTP/1.1 415"));
+    let own = format!("{json}origin: http://127.0.0.1:{port}\r\nsec-fetch-site: same-origin\r\n");
+    let entered = exchange(&own);
+    assert!(entered.starts_with("HTTP/1.1 200"), "none of these used the code up: {entered}");
+    assert!(!entered.to_lowercase().contains("set-cookie"));
+    assert!(exchange(&own).starts_with("HTTP/1.1 401"), "once");
+}
+
+#[test]
+fn every_answer_carries_the_headers_and_none_lets_another_origin_read() {
+    let Served { port, .. } = serve();
+    let host = format!("host: [::1]:{port}");
+    for (method, path) in routes().chain([("GET".to_owned(), "/nothing".to_owned())]) {
+        for headers in [lines(&[&host]), lines(&["host: evil.test"])] {
+            let (_, answer) = ask(port, &method, &path, &headers);
+            let head = answer.split("\r\n\r\n").next().unwrap_or_default().to_lowercase();
+            let is_tap = path.starts_with("/a/");
+            for needed in [
+                if is_tap {
+                    "content-security-policy: default-src 'none'; style-src 'self';"
+                } else {
+                    "content-security-policy: default-src 'none'; script-src 'self';"
+                },
+                "require-trusted-types-for 'script'; trusted-types 'none'",
+                "frame-ancestors 'none'",
+                if is_tap {
+                    "referrer-policy: strict-origin"
+                } else {
+                    "referrer-policy: no-referrer"
+                },
+                "x-content-type-options: nosniff",
+                "cross-origin-resource-policy: same-origin",
+                "cross-origin-opener-policy: same-origin",
+            ] {
+                assert!(head.contains(needed), "{method} {path}: {needed}\n{head}");
+            }
+            for banned in ["access-control-", "set-cookie", "unsafe-"] {
+                assert!(!head.contains(banned), "{method} {path}: {banned}\n{head}");
+            }
+            let is_api = path.starts_with("/api");
+            assert_eq!(head.contains("cache-control: no-store"), is_api || !head.contains("etag"));
+        }
+    }
+}
+
+#[test]
+fn a_terminal_needs_an_origin_of_ours_and_a_ticket_that_is_new() {
+    let Served { port, web } = serve();
+    let secret = web.exchange(web.link().unwrap().here.rsplit('=').next().unwrap()).unwrap();
+    let own = format!("origin: http://127.0.0.1:{port}");
+    let host = format!("host: 127.0.0.1:{port}");
+    let path = format!("{TERMINALS}k3mx7q9w2r5t");
+    let socket = ["upgrade: websocket", "sec-websocket-version: 13"];
+    let socket = [&socket[..], &["sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="]].concat();
+    let open = |path: &str, more: &[String]| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut head = format!("GET {path} HTTP/1.1\r\n{host}\r\nconnection: upgrade\r\n");
+        let all = socket.iter().map(|it| (*it).to_owned()).chain(more.iter().cloned());
+        all.for_each(|line| head.push_str(&format!("{line}\r\n")));
+        stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[9..]).into_owned()
+    };
+    let ticket = |run: &str| web.ticket(&secret, run, false).unwrap();
+    let with = |ticket: &str| format!("sec-websocket-protocol: outlast-tty, ticket.{ticket}");
+    let good = ticket("k3mx7q9w2r5t");
+    let bearer = format!("authorization: Bearer {secret}");
+    assert_eq!(open(&path, &[with(&good)]), "403", "no origin");
+    for foreign in ["http://evil.test".to_owned(), format!("http://127.0.0.1:{}", port ^ 1)] {
+        assert_eq!(open(&path, &[format!("origin: {foreign}"), with(&good)]), "403");
+    }
+    assert_eq!(open(&path, &[own.clone(), bearer.clone()]), "401", "the secret is no ticket");
+    assert_eq!(open(&path, &[own.clone(), with(&secret)]), "401");
+    let in_address = format!("{path}?ticket={good}");
+    assert_eq!(open(&in_address, std::slice::from_ref(&own)), "401", "nor is an address");
+    assert_eq!(open(&path, &[own.clone(), with(&ticket("x7q"))]), "401", "another run's");
+    assert_eq!(open(&path, &[own.clone(), with(&good)]), "101", "none of these used it up");
+    assert_eq!(open(&path, &[own.clone(), with(&good)]), "401", "once");
+    let late = ticket("k3mx7q9w2r5t");
+    web.end(&secret);
+    assert_eq!(open(&path, &[own, with(&late)]), "401", "its session is over");
+}

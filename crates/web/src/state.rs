@@ -1,0 +1,131 @@
+//! What every handler has: the way to the daemon, the words of the command line, and who has been let in.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_client::journal::Event;
+use outlast_client::problem::Problem;
+use outlast_client::world::World;
+use outlast_wire::api::{RunRow, RunView};
+use outlast_wire::shim::EnvVar;
+use serde_json::Value;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+
+use crate::access::{Access, NoSession, Seat, SessionId};
+use crate::names::{Door, Names};
+
+/// Answers that go on, of all browsers together.
+const MOST_STREAMS: usize = 48;
+
+/// How the journal names the way of an order that a browser gave.
+pub(crate) const VIA: &str = "web";
+
+/// What the command line says of runs, so that the page says the same.
+pub struct Words {
+    pub row: fn(&RunRow) -> Told,
+    pub view: fn(&RunView) -> Told,
+    /// A new teller of the events of one run.
+    pub teller: fn() -> Teller,
+    /// The environment of this process, for a run that is started from the page.
+    pub env: Box<dyn Fn() -> Vec<EnvVar> + Send + Sync>,
+    /// `outlast report --json`, since a time or for such a while. May take long; called on a thread of its own.
+    pub report: Box<dyn Fn(Option<String>) -> Result<Value, Problem> + Send + Sync>,
+}
+
+/// The lines that an event is told in, for a person.
+pub type Teller = Box<dyn FnMut(&Event) -> Vec<String> + Send>;
+
+/// How a run stands.
+pub struct Told {
+    /// `needs_you`, `running`, `waiting`, `queued` or `ended`.
+    pub group: &'static str,
+    /// `failed (exit 7)`
+    pub words: String,
+}
+
+/// A link that opens the page once, whichever of its addresses is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// On this machine.
+    pub here: String,
+    /// From elsewhere, if the operator says where that is.
+    pub public: Option<String>,
+}
+
+/// What every handler has.
+pub(crate) struct Web {
+    pub(crate) world: World,
+    pub(crate) names: Names,
+    pub(crate) words: Words,
+    pub(crate) streams: Arc<Semaphore>,
+    access: Mutex<Access>,
+    /// Raised when a session ends.
+    endings: watch::Sender<u64>,
+    /// The page on this machine.
+    here: String,
+    /// The page from elsewhere, where that is another address.
+    public_url: Option<String>,
+}
+
+impl Web {
+    pub(crate) fn new(world: World, words: Words, door: Door) -> Self {
+        Self {
+            world,
+            names: Names::new(&door),
+            words,
+            streams: Arc::new(Semaphore::new(MOST_STREAMS)),
+            access: Mutex::default(),
+            endings: watch::Sender::new(0),
+            here: door.here(),
+            public_url: door.public_url.filter(|_| !door.is_remote),
+        }
+    }
+
+    /// The address of the page, with a code that opens it once.
+    pub(crate) fn link(&self) -> Result<Link, Problem> {
+        let code = self.access().code(Instant::now())?;
+        let public = self.public_url.as_ref().map(|url| format!("{url}/#k={code}"));
+        Ok(Link { here: format!("{}/#k={code}", self.here), public })
+    }
+
+    pub(crate) fn admits(&self, secret: &str, now: Instant) -> bool {
+        self.access().admits(secret, now)
+    }
+
+    pub(crate) fn exchange(&self, code: &str) -> Result<String, NoSession> {
+        self.access().session(code, Instant::now())
+    }
+
+    pub(crate) fn end(&self, secret: &str) {
+        self.access().end(secret);
+        self.endings.send_modify(|count| *count += 1);
+    }
+
+    /// A ticket for the terminal of a run, for the page that has this secret.
+    pub(crate) fn ticket(&self, secret: &str, run: &str, keys: bool) -> Result<String, Problem> {
+        let now = Instant::now();
+        let mut access = self.access();
+        let Some(session) = access.session_of(secret, now) else {
+            return Err(Problem::refusal("no_session", "this browser has no session"));
+        };
+        access.ticket(Seat { run: run.to_owned(), keys, session, via: VIA.to_owned() }, now)
+    }
+
+    pub(crate) fn redeem(&self, ticket: &str, run: &str) -> Option<Seat> {
+        self.access().redeem(ticket, run, Instant::now())
+    }
+
+    /// Returns once this session is over.
+    pub(crate) async fn ended(&self, session: SessionId) {
+        let mut endings = self.endings.subscribe();
+        while self.access().goes_on(session) {
+            if endings.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn access(&self) -> std::sync::MutexGuard<'_, Access> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,94 @@
+// Calls to this page's own server: each carries the session's secret in a header, none in an address.
+
+const KEY = 'outlast.session';
+const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz';
+
+export class Refused extends Error {
+  constructor(status, info) {
+    super(info?.message ?? (status === 0 ? 'outlast web does not answer' : `refused (${status})`));
+    this.status = status;
+    this.code = info?.code;
+    this.hint = info?.hint ?? (status === 0 ? 'start it again with outlast web' : undefined);
+  }
+}
+
+export function hasSession() {
+  return localStorage.getItem(KEY) !== null;
+}
+
+export function forget() {
+  localStorage.removeItem(KEY);
+}
+
+/** Exchanges a code for a session. */
+export async function enter(code) {
+  forget();
+  const { secret } = await read(await ask('/api/session', { code }));
+  localStorage.setItem(KEY, secret);
+}
+
+export async function leave() {
+  await ask('/api/session/end', {});
+  forget();
+}
+
+/** An id for an order. The same id is the same order, however often it is sent. */
+export function newId() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => DIGITS[byte & 31]).join('');
+}
+
+export async function get(path, signal) {
+  return read(await ask(path, undefined, signal));
+}
+
+export async function post(path, body) {
+  return read(await ask(path, body));
+}
+
+/** An answer whose body is read as it comes. */
+export async function open(path, signal) {
+  const response = await ask(path, undefined, signal);
+  if (!response.ok) await read(response);
+  return response.body.getReader();
+}
+
+async function ask(path, body, signal) {
+  const headers = {};
+  const secret = localStorage.getItem(KEY);
+  if (secret) headers.authorization = `Bearer ${secret}`;
+  if (body) headers['content-type'] = 'application/json';
+  try {
+    return await fetch(path, {
+      method: body ? 'POST' : 'GET', headers, signal, body: body && JSON.stringify(body), credentials: 'omit', cache: 'no-store', redirect: 'error',
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Refused(0);
+  }
+}
+
+async function read(response) {
+  const body = await response.json().catch(() => null);
+  if (response.ok) return body;
+  if (response.status === 401 && body?.error?.code === 'no_session') {
+    forget();
+    dispatchEvent(new Event('outlast-no-session'));
+  }
+  throw new Refused(response.status, body?.error);
+}
+
+/** Server-sent events out of bytes: calls `take(name, data)` for each. */
+export function sse(take) {
+  const decoder = new TextDecoder();
+  let pending = '';
+  return (bytes) => {
+    pending += decoder.decode(bytes, { stream: true });
+    for (let end = pending.indexOf('\n\n'); end >= 0; end = pending.indexOf('\n\n')) {
+      const lines = pending.slice(0, end).split('\n');
+      pending = pending.slice(end + 2);
+      const value = (field) => lines.filter((line) => line.startsWith(`${field}: `)).map((line) => line.slice(field.length + 2)).join('\n');
+      const data = value('data');
+      if (data) take(value('event'), JSON.parse(data));
+    }
+  };
+}
