@@ -2,14 +2,14 @@
 
 import { get, newId } from './api.js';
 import { asks, order } from './asks.js';
-import { fill, h, plain, problem } from './dom.js';
+import { fill, h, order as arrange, plain, problem } from './dom.js';
 import { count, money, sentence, since, span, spend, time, truths } from './format.js';
 import { keys } from './keys.js';
 import { eventsOf, follow, listen } from './live.js';
 import { output, placeOf } from './output.js';
 import { name } from './runs.js';
 import { timeline } from './timeline.js';
-import { turnOf } from './turns.js';
+import { turnPart } from './turns.js';
 
 const EVENTS = 500;
 const MOST_EVENTS = 2000;
@@ -26,6 +26,8 @@ export function run(main, id) {
   const out = output(id);
   const line = h('section', { 'aria-label': 'Timeline' });
   const turns = h('div', {});
+  const turnsEnd = h('div', {});
+  const parts = new Map();
   const changes = h('div', {});
   const family = h('div', {});
   const events = h('div', {});
@@ -261,11 +263,17 @@ export function run(main, id) {
 
   function tell() {
     soon = null;
-    const open = new Set([...turns.querySelectorAll('details[open]')].map((it) => it.dataset.turn));
-    const all = story.turns;
-    fill(turns, all.map((turn) => turnOf(turn, path, story.truths, open.has(String(turn.turn)), show)), all.length === 0 && h('p', {}, 'No turn has begun.'),
-      all.length > 0 && !story.oldest && h('button', { onclick: moreTurns }, 'Earlier turns'));
+    arrange(turns, [...story.turns.map(partOf), turnsEnd]);
+    fill(turnsEnd, story.turns.length === 0 && h('p', {}, 'No turn has begun.'),
+      story.turns.length > 0 && !story.oldest && h('button', { onclick: moreTurns }, 'Earlier turns'));
     fill(events, h('div', { class: 'bar' }, story.first > 0 && h('button', { onclick: more }, 'Earlier events')), h('ol', { class: 'events' }, story.list.map(eventOf)));
+  }
+
+  function partOf(turn) {
+    if (!parts.has(turn.turn)) parts.set(turn.turn, turnPart(turn.turn, path, show));
+    const part = parts.get(turn.turn);
+    part.draw(turn, story.truths);
+    return part.element;
   }
 
   async function moreTurns() {

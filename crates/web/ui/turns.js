@@ -4,20 +4,35 @@ import { get } from './api.js';
 import { fill, h, plain, problem } from './dom.js';
 import { bytes, clock, count, money, sentence, span, time } from './format.js';
 
-/** `truths` has the sentences of an attempt by `turn.attempt`; `show` leads to output or a diff. */
-export function turnOf(turn, path, truths, isOpen, show) {
-  const last = turn.attempts[turn.attempts.length - 1];
-  const state = turn.status ?? last?.outcome ?? 'goes on';
+/**
+ * The part of one turn. Its element stays while the turn goes on: a press, an open part and the focus outlive what is drawn anew.
+ * `show` leads to output or a diff.
+ */
+export function turnPart(number, path, show) {
+  const title = h('summary', {});
+  const attempts = h('div', {});
   const told = h('div', {});
-  const failed = turn.errands.filter((it) => it.outcome && it.outcome !== 'exited').length;
-  const body = h('details', { 'data-turn': turn.turn, open: isOpen, ontoggle: (event) => { if (event.target === body && body.open && !told.firstChild) look(told, path, turn.turn); } },
-    h('summary', {}, h('strong', {}, `turn ${turn.turn}`), ` ${plain(state).replaceAll('_', ' ')}`, turn.summary && `: ${plain(turn.summary)}`,
-      turn.changed && h('span', { class: 'dim' }, ` +${turn.changed.added} \u2212${turn.changed.deleted}`), failed > 0 && h('span', { class: 'dim' }, ` (${failed} of its commands did not exit)`)),
-    turn.attempts.map((it) => attemptOf(turn, it, truths, show)),
-    turn.changed && h('p', {}, h('button', { onclick: () => show.diff(turn.turn) }, `What turn ${turn.turn} changed (${turn.changed.files} files)`)),
-    told);
-  if (isOpen) look(told, path, turn.turn);
-  return body;
+  const element = h('details', { 'data-turn': number, ontoggle: (event) => { if (event.target === element && element.open && !told.firstChild) look(told, path, number); } }, title, attempts, told);
+  let drawn = '';
+
+  /** `truths` has the sentences of an attempt by `turn.attempt`. */
+  function draw(turn, truths) {
+    const now = JSON.stringify([turn, turn.attempts.map((it) => truths.get(`${number}.${it.attempt}`))]);
+    if (now === drawn) return;
+    drawn = now;
+    const last = turn.attempts[turn.attempts.length - 1];
+    const state = turn.status ?? last?.outcome ?? 'goes on';
+    const failed = turn.errands.filter((it) => it.outcome && it.outcome !== 'exited').length;
+    fill(title, h('strong', {}, `turn ${number}`), ` ${plain(state).replaceAll('_', ' ')}`, turn.summary && `: ${plain(turn.summary)}`,
+      turn.changed && h('span', { class: 'dim' }, ` +${turn.changed.added} \u2212${turn.changed.deleted}`), failed > 0 && h('span', { class: 'dim' }, ` (${failed} of its commands did not exit)`));
+    fill(attempts, turn.attempts.map((it) => attemptOf(turn, it, truths, show)),
+      turn.changed && h('p', {}, h('button', { onclick: () => show.diff(number) }, `What turn ${number} changed (${turn.changed.files} files)`)));
+    // A part that is closed is asked for when it is opened.
+    if (element.open) look(told, path, number);
+    else fill(told);
+  }
+
+  return { element, draw };
 }
 
 function attemptOf(turn, it, truths, show) {

@@ -74,6 +74,8 @@ fn what_is_not_known_is_said_on_the_page_and_to_a_reader_of_the_screen() {
     let gone = home.start("sleep 600");
     let (command, its_shim) = (home.pid(&gone), home.shim_pid(&gone));
     let adopted = home.start("sleep 600");
+    // An attempt is adopted only if it was seen to run before.
+    home.pid(&adopted);
     home.crash_daemon();
     kill(its_shim, "KILL");
     kill(command, "KILL");
@@ -141,6 +143,35 @@ fn a_machine_that_restarted_is_said() {
         "The machine restarted. Nothing was signalled. If the turn is attempted again, attempt 2 starts from the workspace as it is.",
     );
     kill(pid, "KILL");
+}
+
+/// An element that is replaced takes a press, an open part and the focus with it.
+#[test]
+fn a_turn_stays_the_same_element_while_the_run_goes_on() {
+    let home = Home::new();
+    let Some(browser) = Browser::open(&home, 1280) else { return };
+    let file = home.scratch().join("ASKS.md");
+    let asks = r#"echo '{"status":"blocked","summary":"question '$OUTLAST_TURN'"}' > "$OUTLAST_RESPONSE_FILE""#;
+    std::fs::write(&file, a_loop(asks, "max_tokens: 100000"))
+        .expect("the scratch directory is ours");
+    let run = home.ok(&["run", "-d", "-f", file.to_str().expect("it is text")]);
+    assert_eq!(home.wait(&run), 3);
+    let page = serve(&home);
+    enter(&browser, &page);
+    open(&browser, &page, &format!("/runs/{run}#turns"));
+    let first = "document.querySelector('#panel-turns details[data-turn=\"1\"] > summary')";
+    browser.until("the first turn", &format!("return !!{first}"));
+    browser.js(&format!("{first}.mark = 'it'; {first}.focus(); {first}.click(); return true"));
+    home.ok(&["answer", &run, "go on"]);
+    browser.until(
+        "the second turn",
+        "return !!document.querySelector('#panel-turns details[data-turn=\"2\"] > summary')",
+    );
+    let kept = format!(
+        "const it = {first}; return [it.mark, document.activeElement === it, it.parentElement.open]"
+    );
+    assert_eq!(browser.js(&kept), serde_json::json!(["it", true, true]));
+    home.ok(&["stop", &run]);
 }
 
 #[test]
