@@ -1,12 +1,14 @@
 //! The MCP server of a run: `outlast mcp`, on standard input and output, started by the agent that it serves.
 //!
-//! It answers `initialize` and `tools/list` without the daemon. Everything else it asks of the daemon with the token of
+//! It answers `initialize`, `server/discover` and `tools/list` without the daemon. Everything else it asks of the daemon with the token of
 //! its run, so it sees and touches that run and those below it. It keeps no state: a server that is started again after a
 //! crash finds everything in the journal.
 
-// What is spoken: JSON-RPC in lines, and the table of tools.
+// What is spoken: JSON-RPC in lines, the versions of the protocol, and the table of tools.
 mod rpc;
 mod table;
+
+mod era;
 
 // What the tools do, by their subject.
 mod arguments;

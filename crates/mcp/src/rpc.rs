@@ -6,6 +6,8 @@ pub(crate) const PARSE_ERROR: i64 = -32700;
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const UNKNOWN_METHOD: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
+/// A code of MCP, and not of JSON-RPC.
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// No message is longer, in bytes.
 pub(crate) const LONGEST_LINE: usize = 4 << 20;
@@ -59,7 +61,11 @@ fn is_id(id: &Value) -> bool {
 }
 
 pub(crate) fn error(id: &Value, code: i64, message: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+    refusal(id, &json!({"code": code, "message": message}))
+}
+
+pub(crate) fn refusal(id: &Value, error: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
 pub(crate) fn result(id: &Value, result: Value) -> Value {

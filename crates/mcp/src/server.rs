@@ -13,12 +13,10 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, LocalSet};
 
 use crate::declared::{self, Asked};
+use crate::era::{self, Era, Unsupported};
 use crate::owner::Owner;
 use crate::rpc::{self, LONGEST_LINE, Said};
 use crate::{dispatch, reports, table};
-
-/// The versions that this server speaks, the newest first.
-const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Calls at the same time; a client that asks for more is refused.
 const MOST_CALLS: usize = 64;
@@ -150,16 +148,21 @@ impl Server {
     }
 
     fn answer(&self, id: &Value, method: &str, params: &Value) {
-        match method {
-            "initialize" => say(&rpc::result(id, initialized(params))),
-            "ping" | "logging/setLevel" => say(&rpc::result(id, json!({}))),
-            "tools/list" => {
+        let era = match Era::of(params) {
+            Ok(era) => era,
+            Err(Unsupported(error)) => return say(&rpc::refusal(id, &error)),
+        };
+        match (era, method) {
+            (Era::Handshake, "initialize") => say(&rpc::result(id, era::initialized(params))),
+            (Era::Handshake, "ping" | "logging/setLevel") => say(&rpc::result(id, json!({}))),
+            (Era::Stateless, "server/discover") => say(&rpc::result(id, era::discovered())),
+            (_, "tools/list") => {
                 let mut tools = table::listed();
                 tools.extend(declared::listed(&self.owner));
-                say(&rpc::result(id, json!({"tools": tools})));
+                say(&rpc::result(id, era.cacheable(json!({"tools": tools}))));
                 self.remember_listing();
             }
-            "tools/call" => self.call(id.clone(), params),
+            (_, "tools/call") => self.call(id.clone(), era, params),
             _ => {
                 let why = format!("there is no method {method:?}");
                 say(&rpc::error(id, rpc::UNKNOWN_METHOD, &why));
@@ -178,7 +181,7 @@ impl Server {
         });
     }
 
-    fn call(&self, id: Value, params: &Value) {
+    fn call(&self, id: Value, era: Era, params: &Value) {
         let Some(name) = params["name"].as_str().map(str::to_owned) else {
             return say(&rpc::error(&id, rpc::INVALID_PARAMS, "a call names its tool"));
         };
@@ -199,21 +202,10 @@ impl Server {
             let called = dispatch::call(&owner, &asked, &name, given);
             let done = with_progress(called, token).await;
             open.borrow_mut().remove(&slot);
-            say(&answered(&id, &name, done));
+            say(&answered(&id, era, &name, done));
         });
         self.open.borrow_mut().insert(key, Open { task, must_end });
     }
-}
-
-fn initialized(params: &Value) -> Value {
-    let asked = params["protocolVersion"].as_str().unwrap_or_default();
-    let version = VERSIONS.iter().find(|known| **known == asked).unwrap_or(&VERSIONS[0]);
-    json!({
-        "protocolVersion": version,
-        "capabilities": {"tools": {"listChanged": false}},
-        "serverInfo": {"name": "outlast", "title": "Outlast", "version": env!("CARGO_PKG_VERSION")},
-        "instructions": table::INSTRUCTIONS,
-    })
 }
 
 /// Says every ten seconds that a call goes on, if the client has asked for that.
@@ -235,26 +227,23 @@ async fn with_progress<T>(work: impl Future<Output = T>, token: Option<Value>) -
     }
 }
 
-fn answered(id: &Value, name: &str, done: Result<Option<Value>, Problem>) -> Value {
-    match done {
+fn answered(id: &Value, era: Era, name: &str, done: Result<Option<Value>, Problem>) -> Value {
+    let result = match done {
         Ok(Some(value)) => {
             let content = json!([{"type": "text", "text": value.to_string()}]);
             let value = if value.is_object() { value } else { json!({"result": value}) };
-            rpc::result(
-                id,
-                json!({"content": content, "structuredContent": value, "isError": false}),
-            )
+            json!({"content": content, "structuredContent": value, "isError": false})
         }
         Ok(None) => {
             let why = format!("there is no tool {name:?}");
-            rpc::error(id, rpc::INVALID_PARAMS, &why)
+            return rpc::error(id, rpc::INVALID_PARAMS, &why);
         }
         Err(problem) => {
             let text = words(&problem);
-            let content = json!([{"type": "text", "text": text}]);
-            rpc::result(id, json!({"content": content, "isError": true}))
+            json!({"content": [{"type": "text", "text": text}], "isError": true})
         }
-    }
+    };
+    rpc::result(id, era.result(result))
 }
 
 /// What is wrong, its code and what helps, for a model to read.

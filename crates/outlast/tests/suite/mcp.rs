@@ -14,6 +14,7 @@ const HOURS: &str = include_str!("mcp/hours.py");
 const WATCHED: &str = include_str!("mcp/watched.py");
 const FIFTY: &str = include_str!("mcp/fifty.py");
 const HOSTILE: &str = include_str!("mcp/hostile.py");
+const STATELESS: &str = include_str!("mcp/stateless.py");
 
 /// The script as a file, beside the run.
 fn script(home: &Home, name: &str, source: &str) -> PathBuf {
@@ -79,6 +80,21 @@ fn a_client_of_typescript_does_the_same() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("the story is told"), "{said}");
     assert_eq!(str_of(&home.show("parent"), "summary"), "all is done");
+}
+
+#[test]
+fn a_client_of_the_protocol_without_a_handshake_is_understood() {
+    let python = match python::with("mcp-sdk-2", &["mcp==2.3.0"]) {
+        Ok(python) => python.display().to_string(),
+        Err(why) => return skip(&format!("no MCP SDK of Python: {why}")),
+    };
+    let home = home();
+    let story = script(&home, "stateless.py", STATELESS).display().to_string();
+    let output = home.output(&["run", "--name", "parent", "--", &python, &story]);
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("the story is told"), "{said}");
+    assert_eq!(str_of(&home.show("parent"), "summary"), "without a handshake");
 }
 
 #[test]
