@@ -24,8 +24,10 @@ pub(crate) fn of(supervisor: &Supervisor, run: &Run) -> Option<WaitingView> {
                 setting: full.map(setting),
             })
         }
-        // Its workspace is made first; then it would wait.
-        State::Preparing if run.counts_in_budgets() => {
+        // Its workspace is made first, or it was let go on a moment ago: it comes to its next turn, and then it would wait.
+        State::Preparing | State::Running
+            if run.live().is_none() && run.live_errand().is_none() && run.counts_in_budgets() =>
+        {
             let budgets = supervisor.budgets();
             let is_spent = |it: &&BudgetStatus| it.is_spent() && it.rule.covers(&run.spec.labels);
             let spent = budgets.iter().filter(is_spent).max_by_key(|it| it.resets_at())?;

@@ -6,6 +6,7 @@ use outlast_client::run_id;
 use outlast_client::session::Session;
 use outlast_wire::api::{self, AnswerRun, RunView};
 
+use crate::output::waiting;
 use crate::world::World;
 use crate::{Answer, args, loop_file, output, text};
 
@@ -23,6 +24,7 @@ pub(crate) async fn answer(world: &World, args: args::Answer) -> Answer {
         output::print_json(&view)?;
     } else {
         output::print_line(&format!("answered {}", output::called(&view)))?;
+        waiting::tell_if(&view, world)?;
     }
     Ok(0)
 }

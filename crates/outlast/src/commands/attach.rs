@@ -18,9 +18,7 @@ pub(crate) async fn attach(world: &World, args: Attach) -> Answer {
     let detach = Detach::listen()?;
     let mut session = Session::new(&world.client);
     let view: RunView = session.call(&Ask::get(&run_path(&args.run, ""))).await?;
-    if let Some(held) = &view.waiting {
-        waiting::tell(held, world)?;
-    }
+    waiting::tell_if(&view, world)?;
     let goes_on = exit_status(&view.state, view.reason_code.as_ref()).is_none();
     // From here on by id: a name may pass to another run.
     let watched = Watched {
@@ -52,9 +50,7 @@ pub(super) async fn join<'w>(
     run: &str,
 ) -> Result<(Watched, Progress<'w>), Problem> {
     let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
-    if let Some(held) = &view.waiting {
-        waiting::tell(held, world)?;
-    }
+    waiting::tell_if(&view, world)?;
     Ok((Watched::new(&view.id, Some(output::handle(&view))), joined(world, &view)))
 }
 

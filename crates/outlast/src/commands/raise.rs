@@ -11,6 +11,7 @@ use super::run::{assignments, merged, vars};
 use crate::args::{More, Raise};
 use crate::money::Micros;
 use crate::output::rest::is_plain_command;
+use crate::output::waiting;
 use crate::world::World;
 use crate::{Answer, loop_file, output};
 
@@ -26,6 +27,7 @@ pub(crate) async fn raise(world: &World, args: Raise) -> Answer {
         output::print_json(&after)?;
     } else {
         output::print_line(&line(&before, &after))?;
+        waiting::tell_if(&after, world)?;
     }
     Ok(0)
 }

@@ -9,6 +9,7 @@ use super::pause::superseded_line;
 use super::pick::{Kind, Picked, picked};
 use super::{each, errors_as};
 use crate::args::Resume;
+use crate::output::waiting;
 use crate::world::World;
 use crate::{Answer, loop_file, output};
 
@@ -43,6 +44,7 @@ pub(crate) async fn resume(world: &World, args: Resume) -> Answer {
             output::print_json(&view)?;
         } else {
             output::print_line(&format!("resumed {}", output::called(&view)))?;
+            waiting::tell_if(&view, world)?;
         }
         Ok(0)
     })

@@ -85,6 +85,11 @@ pub(crate) fn tell(waiting: &WaitingView, world: &World) -> Result<(), Problem> 
     Ok(())
 }
 
+/// The same of a run that was told to go on, if it does not.
+pub(crate) fn tell_if(view: &RunView, world: &World) -> Result<(), Problem> {
+    view.waiting.as_ref().map_or(Ok(()), |held| tell(held, world))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -183,6 +183,35 @@ fn a_run_that_waits_for_the_day_says_so_at_once_attached_or_not() {
 }
 
 #[test]
+fn a_run_that_was_let_go_on_said_nothing_of_the_day_that_is_spent() {
+    let clock = spent_day();
+    let home = &clock.home;
+    let why = "outlast: waiting: today's budget is spent (";
+    let told = |args: &[&str]| {
+        let output = home.output(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        let told = text(&output.stderr);
+        assert!(line_with(&told, "waiting").starts_with(why), "{args:?}: {told}");
+    };
+    configure(home, "[budgets]\ntz = \"UTC\"\n[budgets.day]\nmax_cost_usd = 1.0\n");
+    home.ok(&["daemon", "restart"]);
+    let asks = start(home, &a_loop(&uses("blocked", 10, 0.6), "no_progress_turns: 5"));
+    assert_eq!(home.wait(&asks), 3);
+    told(&["answer", &asks, "go on"]);
+    home.ok(&["pause", &asks]);
+    told(&["resume", &asks]);
+    home.ok(&["stop", &asks]);
+    configure(home, "[budgets]\ntz = \"UTC\"\n[budgets.day]\nmax_cost_usd = 1.5\n");
+    home.ok(&["daemon", "restart"]);
+    let path = home.scratch().join("WORKFLOW.md");
+    fs::write(&path, a_loop(&uses("continue", 10, 0.6), "no_progress_turns: 5")).expect("ours");
+    let file = path.to_str().expect("the path is text");
+    let ends = home.ok(&["run", "-d", "--max-turns", "1", "-f", file]);
+    assert_eq!(home.wait(&ends), 4);
+    told(&["raise", &ends, "--max-turns", "+5"]);
+}
+
+#[test]
 fn a_ceiling_of_the_operator_was_the_price_of_a_loop_with_one_turn() {
     let home = Home::new();
     example_config(&home, "");
