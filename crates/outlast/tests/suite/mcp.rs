@@ -12,12 +12,14 @@ const STORY: &str = include_str!("mcp/story.py");
 const STORY_OF_NODE: &str = include_str!("mcp/story.mjs");
 const HOURS: &str = include_str!("mcp/hours.py");
 const WATCHED: &str = include_str!("mcp/watched.py");
+const CLIENT: &str = include_str!("mcp/client.py");
 const FIFTY: &str = include_str!("mcp/fifty.py");
 const HOSTILE: &str = include_str!("mcp/hostile.py");
 const STATELESS: &str = include_str!("mcp/stateless.py");
 
-/// The script as a file, beside the run.
+/// The script as a file, beside the run, and the client that some scripts import.
 fn script(home: &Home, name: &str, source: &str) -> PathBuf {
+    fs::write(home.scratch().join("client.py"), CLIENT).expect("the scratch directory is ours");
     let path = home.scratch().join(name);
     fs::write(&path, source).expect("the scratch directory is ours");
     path

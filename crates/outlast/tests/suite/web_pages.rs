@@ -145,17 +145,23 @@ fn a_machine_that_restarted_is_said() {
     kill(pid, "KILL");
 }
 
-/// An element that is replaced takes a press, an open part and the focus with it.
-#[test]
-fn a_turn_stays_the_same_element_while_the_run_goes_on() {
-    let home = Home::new();
-    let Some(browser) = Browser::open(&home, 1280) else { return };
+/// A loop that asks `question N` at the end of turn N, and rests at the first.
+fn asks_each_turn(home: &Home) -> String {
     let file = home.scratch().join("ASKS.md");
     let asks = r#"echo '{"status":"blocked","summary":"question '$OUTLAST_TURN'"}' > "$OUTLAST_RESPONSE_FILE""#;
     std::fs::write(&file, a_loop(asks, "max_tokens: 100000"))
         .expect("the scratch directory is ours");
     let run = home.ok(&["run", "-d", "-f", file.to_str().expect("it is text")]);
     assert_eq!(home.wait(&run), 3);
+    run
+}
+
+/// An element that is replaced takes a press, an open part and the focus with it.
+#[test]
+fn a_turn_stays_the_same_element_while_the_run_goes_on() {
+    let home = Home::new();
+    let Some(browser) = Browser::open(&home, 1280) else { return };
+    let run = asks_each_turn(&home);
     let page = serve(&home);
     enter(&browser, &page);
     open(&browser, &page, &format!("/runs/{run}#turns"));
@@ -178,12 +184,7 @@ fn a_turn_stays_the_same_element_while_the_run_goes_on() {
 fn an_answer_counts_once_and_a_stale_approval_shows_the_new_question() {
     let home = Home::new();
     let Some(browser) = Browser::open(&home, 1280) else { return };
-    let file = home.scratch().join("ASKS.md");
-    let asks = r#"echo '{"status":"blocked","summary":"question '$OUTLAST_TURN'"}' > "$OUTLAST_RESPONSE_FILE""#;
-    std::fs::write(&file, a_loop(asks, "max_tokens: 100000"))
-        .expect("the scratch directory is ours");
-    let run = home.ok(&["run", "-d", "-f", file.to_str().expect("it is text")]);
-    assert_eq!(home.wait(&run), 3);
+    let run = asks_each_turn(&home);
     let page = serve(&home);
     enter(&browser, &page);
     open(&browser, &page, &format!("/runs/{run}"));
