@@ -70,8 +70,8 @@ struct History {
     errand: Option<(u32, Purpose)>,
     /// Keys of calls that have completed.
     completed_calls: BTreeSet<String>,
-    /// Calls under keys: the class, the number of the intent, and how the call ended.
-    calls: BTreeMap<String, (ToolClass, u64, Option<Exit>)>,
+    /// Calls under keys.
+    calls: BTreeMap<String, Call>,
     has_cleaned_up: bool,
     stop_or_limit: bool,
     /// Rebuilt from its directory, or its journal is older than it: neither says who asked for a stop.
@@ -94,6 +94,18 @@ struct History {
     wreck: Option<String>,
     /// A fork whose files are not there yet.
     is_planted_next: bool,
+}
+
+/// A call under a key.
+struct Call {
+    class: ToolClass,
+    /// The number of the last intent.
+    begun: u64,
+    /// How often it was about to be made since it last had a result; what never started does not count.
+    tries: u32,
+    /// False if the last time never started: then only the earlier ones are in doubt.
+    is_open: bool,
+    end: Option<Exit>,
 }
 
 /// What a blocked run asks.
@@ -325,32 +337,41 @@ impl History {
         let wrong = |what| Some(Violation::Run(what));
         match &event.fact {
             Fact::CallBegun { asked, .. } => {
-                let begun = (asked.class, event.seq, None);
-                match self.calls.insert(asked.key.clone(), begun) {
-                    Some((_, _, Some(Exit::Code(0)))) => {
+                let before = self.calls.remove(&asked.key);
+                let doubts = before.as_ref().filter(|call| call.end.is_none());
+                let tries = doubts.map_or(0, |call| call.tries) + 1;
+                let (class, begun) = (asked.class, event.seq);
+                let call = Call { class, begun, tries, is_open: true, end: None };
+                self.calls.insert(asked.key.clone(), call);
+                match before {
+                    Some(Call { end: Some(Exit::Code(0)), .. }) => {
                         wrong("made a call again that has completed")
                     }
-                    Some((ToolClass::Unsafe, _, None)) => {
+                    Some(Call { class: ToolClass::Unsafe, end: None, .. }) => {
                         wrong("made a call again that may have been made and may do harm")
                     }
                     Some(_) | None => None,
                 }
             }
             Fact::CallEnded { key, begun, exit, .. } => match self.calls.get_mut(key) {
-                Some((_, open, end @ None)) if open == begun => {
-                    *end = *exit;
+                Some(call) if call.is_open && call.begun == *begun => {
+                    (call.end, call.is_open) = (*exit, false);
                     // What never started may be made, whatever its class; an earlier time is still in doubt.
                     if exit.is_none() {
-                        self.calls.remove(key);
+                        call.tries -= 1;
+                        if call.tries == 0 {
+                            self.calls.remove(key);
+                        }
                     }
                     None
                 }
                 Some(_) | None => wrong("took a second result of a call, or one of no call"),
             },
             Fact::CallResolved { key, was_made, .. } => match self.calls.remove(key) {
-                Some((class, begun, None)) => {
+                Some(call) if call.end.is_none() => {
                     if *was_made {
-                        self.calls.insert(key.clone(), (class, begun, Some(Exit::Code(0))));
+                        let end = Some(Exit::Code(0));
+                        self.calls.insert(key.clone(), Call { end, ..call });
                     }
                     None
                 }

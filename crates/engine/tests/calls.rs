@@ -3,7 +3,8 @@
 mod story;
 
 use outlast_engine::{
-    By, End, Exit, Fact, Input, RunSpec, Tool, ToolCall, ToolClass, ToolCost, TreeNews, TurnStatus,
+    By, CallAsked, CallOutput, CallResultSaid, End, EndCause, Exit, Fact, Input, Order, RunSpec,
+    Tool, ToolCall, ToolClass, ToolCost, TreeNews, TurnStatus,
 };
 use story::{Story, a_loop, says};
 
@@ -139,6 +140,43 @@ fn a_run_is_copied_without_the_messages_that_wait_for_it() {
     let run = story.run();
     let copy = run.clone();
     assert!(std::sync::Arc::ptr_eq(&run.inbox.unread[0], &copy.inbox.unread[0]));
+}
+
+/// The second time never started, so the first is still in doubt, and a person may say what became of it.
+#[test]
+fn a_doubt_outlives_a_try_that_never_started() {
+    let mut story = Story::of(a_loop());
+    story.report(|_| {});
+    let key = story.run().key_base(1) + "pay";
+    let ask = |ticket: &str| {
+        Box::new(CallAsked {
+            key: key.clone(),
+            class: ToolClass::Idempotent,
+            digest: "same".to_owned(),
+            command: "pay".to_owned(),
+            ticket: ticket.to_owned(),
+            performer: None,
+            retries_failed: false,
+        })
+    };
+    let begin =
+        |attempt, ticket| Input::CallBegan { turn: 1, attempt, asked: ask(ticket), gone: None };
+    story.tell(begin(1, "first")).is_ended_for(EndCause::Stalled).report(|_| {});
+    story.tell(begin(2, "second"));
+    let begun = story.run().keyed.get(&key).expect("it was begun").begun;
+    story.tell(Input::CallEnded(Box::new(CallResultSaid {
+        key: key.clone(),
+        begun,
+        exit: None,
+        why: Some("no such program".to_owned()),
+        stdout: CallOutput::default(),
+        stderr: CallOutput::default(),
+    })));
+    assert!(story.run().keyed.get(&key).is_some_and(|call| call.is_unknown(&story.run())));
+    let order = Order { id: Some("o1".to_owned()), answers: Some(begun), ..Order::default() };
+    story.tell(Input::CallResolved { key: key.clone(), was_made: false, order });
+    assert!(matches!(story.events.last().expect("an event").fact, Fact::CallResolved { .. }));
+    assert!(story.run().keyed.get(&key).is_none());
 }
 
 #[test]
