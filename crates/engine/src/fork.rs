@@ -145,8 +145,9 @@ impl Run {
     }
 
     /// From here on it is a run of its own: what it knows stays, what it was about to do does not.
-    pub(crate) fn fork_here(&mut self, seq: u64, at: Time) {
-        self.is_forked = true;
+    pub(crate) fn fork_here(&mut self, from: &RunId, seq: u64, at: Time) {
+        // The prefix of a fork that was forked has a seam too, and that one is not its own.
+        self.is_forked = self.spec.fork.as_ref().is_some_and(|fork| fork.run == *from);
         self.state = State::Queued;
         self.why = Reason {
             reason: "forked".to_owned(),
