@@ -20,6 +20,9 @@ const WORDS: [&str; 6] = ["quince", "medlar", "damson", "loquat", "feijoa", "tam
 /// The turn that is forked.
 const AT: usize = 3;
 
+/// So many looks in a row find the same.
+const SAME_LOOKS: usize = 6;
+
 /// The agents that copy a conversation.
 pub(super) fn copies(vendor: Vendor) -> bool {
     matches!(vendor, Vendor::Claude | Vendor::Codex)
@@ -28,7 +31,7 @@ pub(super) fn copies(vendor: Vendor) -> bool {
 pub(super) fn run(setup: &Setup<'_>) -> Result<Lab> {
     let turn = |number: usize| {
         let write = match number {
-            6 => "until test -e go; do sleep 0.1; done; echo x >t6".to_owned(),
+            6 => "touch begun; until test -e go; do sleep 0.1; done; echo x >t6".to_owned(),
             _ => format!("echo x >t{number}"),
         };
         let says = Step::says(format!("The fruit is a {}.", WORDS[number - 1]));
@@ -42,15 +45,10 @@ pub(super) fn run(setup: &Setup<'_>) -> Result<Lab> {
         check: "test -e t6",
     };
     Ok(Lab::start_in(setup, plan, repository)?.live(|lab| {
-        lab.until("the sixth turn is at work", 120, |view| {
-            (rests(view) || lab.asked().iter().any(|it| it.turn == Some(6))).then_some(())
+        lab.until("the tool of the sixth turn runs", 120, |view| {
+            (rests(view) || lab.project.join("begun").exists()).then_some(())
         })?;
-        lab.until("its tool runs", 30, |view| {
-            (rests(view) || view["activity"]["tools"].as_array().is_some_and(|it| !it.is_empty()))
-                .then_some(())
-        })
-        .ok();
-        let (before, known) = (parent(lab)?, lab.asked().len());
+        let (before, known) = (at_rest(lab)?, lab.asked().len());
         let set = ["--set", "max-turns=2", "--name", "other"];
         let asked = ["fork", lab.run.as_str(), "--at", "3"].into_iter().chain(set);
         let fork = lab.outlast.ask(&asked.collect::<Vec<_>>())?;
@@ -97,6 +95,19 @@ impl Parent {
         let journal = (self.events != other.events).then(|| "its journal".to_owned());
         changed.cloned().chain(journal).collect()
     }
+}
+
+/// The parent once its agent has written what it writes about a tool that has begun.
+fn at_rest(lab: &Lab) -> Result<Parent> {
+    let mut looks: Vec<Parent> = Vec::new();
+    lab.until("nothing of the parent changes", 30, |_| {
+        let now = parent(lab).ok()?;
+        if looks.first().is_some_and(|first| !first.differs(&now).is_empty()) {
+            looks.clear();
+        }
+        looks.push(now);
+        if looks.len() < SAME_LOOKS { None } else { looks.pop() }
+    })
 }
 
 fn parent(lab: &Lab) -> Result<Parent> {
