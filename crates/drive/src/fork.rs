@@ -9,13 +9,14 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use outlast_agents::adapter::{Forks, Session, SessionMark, Transcripts};
+use outlast_agents::adapter::{Forks, Session, SessionMark, Transcripts, Variable};
 use outlast_home::regular;
+use outlast_wire::again;
 
 /// What the agent finds its conversations by.
 pub(crate) struct Place<'a> {
     pub(crate) forks: Forks,
-    pub(crate) var: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) var: &'a Variable<'a>,
     /// The directory that it works in.
     pub(crate) dir: &'a str,
 }
@@ -95,7 +96,7 @@ fn longest(root: &Path, id: &str) -> Result<(PathBuf, u64), String> {
         return Err("the conversation's name is no name of a file".to_owned());
     }
     let gone = || "the agent's file of the conversation is gone".to_owned();
-    let found = fs::read_dir(root).map_err(|_| gone())?.flatten().filter_map(|entry| {
+    let found = again::read_dir(root).map_err(|_| gone())?.flatten().filter_map(|entry| {
         let path = entry.path().join(format!("{id}.jsonl"));
         let about = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         Some((path, about.len()))
@@ -128,7 +129,7 @@ mod tests {
 
     const ID: &str = "0b5b6a0e-1111-4222-8333-444444444444";
 
-    fn transcripts(var: &dyn Fn(&str) -> Option<String>, _dir: &str) -> Option<Transcripts> {
+    fn transcripts(var: &Variable<'_>, _dir: &str) -> Option<Transcripts> {
         let root = PathBuf::from(var("ROOT")?);
         Some(Transcripts { here: root.join("here"), root })
     }
@@ -143,6 +144,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "files of a test")]
     fn a_copy_has_whole_lines_up_to_the_mark_and_the_conversation_stays_as_it_is() {
         let scratch = tempfile::tempdir().unwrap();
         let root = scratch.path();

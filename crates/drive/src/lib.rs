@@ -91,22 +91,19 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         set.or_else(|| Some(own()?.to_str()?.to_owned()))
     };
     let place = Place { forks: orders.forks(), var: &var, dir: &orders.turn.dir };
-    // Removed when the turn is over.
-    let mut _copy = None;
+    let mut copy = None;
     if let Some(mark) = turn.fork.clone() {
-        let begun = match secret()
-            .map_err(|error| error.to_string())
-            .and_then(|random| fork::prepare(&place, &mark, uuid(&random)))
-        {
+        let random = secret().map_err(|error| format!("no random bytes: {error}"));
+        match random.and_then(|random| fork::prepare(&place, &mark, uuid(&random))) {
             Ok(cut) => {
                 turn.session = Some(cut.as_ref().map_or(mark.id, |cut| cut.id.clone()));
-                _copy = cut;
-                Ok(())
+                copy = cut;
             }
-            Err(why) => begin_afresh(&mut record, &mut turn, &orders, &why),
-        };
-        if let Err(error) = begun {
-            return refuse(&format!("the attempt's files cannot be written: {error}"));
+            Err(why) => {
+                if let Err(error) = begin_afresh(&mut record, &mut turn, &orders, &why) {
+                    return refuse(&format!("the attempt's files cannot be written: {error}"));
+                }
+            }
         }
     }
     let over = loop {
@@ -144,6 +141,7 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
             }
         }
     };
+    drop(copy);
     let mark =
         record.conversation().and_then(|it| fork::mark(&place, it, over.turn_name.as_deref()));
     conclude(&mut record, &over, mark)
@@ -181,10 +179,11 @@ fn begin_afresh(
     orders: &Orders,
     why: &str,
 ) -> std::io::Result<()> {
-    announce(record, &record.hide(why).into_owned())?;
+    let why = record.hide(why).into_owned();
+    announce(record, &why)?;
     (turn.session, turn.fork) = (None, None);
     turn.prompt = orders.prompt_afresh.clone().unwrap_or_else(|| turn.prompt.clone());
-    record.begin_afresh(why);
+    record.begin_afresh(&why);
     Ok(())
 }
 

@@ -95,8 +95,7 @@ impl Record {
 
     /// A copy was to be gone on with; a new conversation begins instead.
     pub(crate) fn begin_afresh(&mut self, why: &str) {
-        let why = self.hide(why).into_owned();
-        self.afresh.push(Afresh { turn: self.turn, why });
+        self.afresh.push(Afresh { turn: self.turn, why: why.to_owned() });
         (self.session, self.began_in) = (None, None);
     }
 

@@ -19,7 +19,7 @@ use super::event::{End, Event, Question, Spent, Trouble, TroubleKind};
 use super::json::{at, brief, line, list, micros, object, text, whole, whole_text, yes};
 use super::{
     Act, Adapter, Capabilities, Cost, Decision, Driven, Forks, Heard, Launch, Transcripts,
-    Transport, Turn,
+    Transport, Turn, Variable,
 };
 
 pub(super) const DRIVEN: Driven = Driven {
@@ -459,7 +459,7 @@ impl Adapter for Claude {
 
 /// `$CLAUDE_CONFIG_DIR/projects/<directory>/ID.jsonl`, where what is neither a letter nor a digit of the directory's path
 /// is a dash. The CLI cuts a longer name and adds a number of its own: then it is not known.
-fn transcripts(var: &dyn Fn(&str) -> Option<String>, dir: &str) -> Option<Transcripts> {
+fn transcripts(var: &Variable<'_>, dir: &str) -> Option<Transcripts> {
     let own = var("CLAUDE_CONFIG_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
     let config = own.or_else(|| Some(PathBuf::from(var("HOME")?).join(".claude")))?;
     let letter = |it: u16| match u8::try_from(it) {

@@ -258,8 +258,11 @@ pub enum Forks {
     AtTurn,
     /// Its conversations are files of lines that only grow: the first lines of one are a conversation too. The function
     /// takes the variables of the agent and the directory that it works in.
-    Cut(fn(&dyn Fn(&str) -> Option<String>, &str) -> Option<Transcripts>),
+    Cut(fn(&Variable<'_>, &str) -> Option<Transcripts>),
 }
+
+/// A variable of the agent's environment, by its name.
+pub type Variable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Where an agent keeps its conversations: `ID.jsonl` in a directory for each directory that it works in.
 #[derive(Debug, Clone, PartialEq, Eq)]
