@@ -9,17 +9,16 @@
 
 #[cfg(test)]
 mod tests;
+mod transcripts;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use super::event::{End, Event, Question, Spent, Trouble, TroubleKind};
 use super::json::{at, brief, line, list, micros, object, text, whole, whole_text, yes};
 use super::{
-    Act, Adapter, Capabilities, Cost, Decision, Driven, Forks, Heard, Launch, Transcripts,
-    Transport, Turn, Variable,
+    Act, Adapter, Capabilities, Cost, Decision, Driven, Forks, Heard, Launch, Transport, Turn,
 };
 
 pub(super) const DRIVEN: Driven = Driven {
@@ -47,7 +46,7 @@ pub(super) const DRIVEN: Driven = Driven {
     ],
     needs_command: false,
     resumes_next_minute: false,
-    forks: Forks::Cut(transcripts),
+    forks: Forks::Cut(transcripts::of),
     login: "claude, then /login",
     make: |turn| Box::new(Claude::new(turn)),
 };
@@ -56,9 +55,6 @@ pub(super) const DRIVEN: Driven = Driven {
 const ASKS_A_PERSON: &str = "AskUserQuestion";
 
 const MOST_ABOUT: usize = 200;
-
-/// The longest name of a directory that the CLI does not cut.
-const LONGEST_DIRECTORY: usize = 200;
 
 struct Claude {
     turn: Turn,
@@ -455,20 +451,6 @@ impl Adapter for Claude {
             "request": { "subtype": "interrupt" } });
         vec![Act::Send(line(&request))]
     }
-}
-
-/// `$CLAUDE_CONFIG_DIR/projects/<directory>/ID.jsonl`, where what is neither a letter nor a digit of the directory's path
-/// is a dash. The CLI cuts a longer name and adds a number of its own: then it is not known.
-fn transcripts(var: &Variable<'_>, dir: &str) -> Option<Transcripts> {
-    let own = var("CLAUDE_CONFIG_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
-    let config = own.or_else(|| Some(PathBuf::from(var("HOME")?).join(".claude")))?;
-    let letter = |it: u16| match u8::try_from(it) {
-        Ok(it) if it.is_ascii_alphanumeric() => char::from(it),
-        _ => '-',
-    };
-    let name: String = dir.encode_utf16().map(letter).collect();
-    let root = config.join("projects");
-    (name.len() <= LONGEST_DIRECTORY).then(|| Transcripts { here: root.join(name), root })
 }
 
 fn prompt(text: &str) -> Value {

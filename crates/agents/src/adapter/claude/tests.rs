@@ -74,17 +74,3 @@ fn a_copy_of_a_conversation_is_resumed_under_a_name_of_its_own() {
     let argv = argv(forked);
     assert!(has(&argv) && argv.windows(2).any(|it| it == ["--resume", "s"]), "{argv:?}");
 }
-
-#[test]
-fn its_conversations_are_in_a_directory_named_after_the_one_that_it_works_in() {
-    let home = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
-    let config = |name: &str| match name {
-        "CLAUDE_CONFIG_DIR" => Some("/conf".to_owned()),
-        other => home(other),
-    };
-    let found = transcripts(&home, "/w/a_b.c d").unwrap();
-    assert_eq!(found.here, PathBuf::from("/home/me/.claude/projects/-w-a-b-c-d"));
-    assert_eq!(transcripts(&config, "/ä").unwrap().here, PathBuf::from("/conf/projects/--"));
-    assert_eq!(transcripts(&home, &"x".repeat(201)), None, "the CLI adds a number of its own");
-    assert_eq!(transcripts(&|_| None, "/w"), None);
-}
