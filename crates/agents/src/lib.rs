@@ -54,6 +54,17 @@ pub fn capabilities(spec: &RunSpec) -> Option<Capabilities> {
     }
 }
 
+/// True if the run's agent can go on with a copy of a conversation that ends with an earlier turn.
+pub fn can_fork(spec: &RunSpec) -> bool {
+    let kind = match declared(&spec.driving) {
+        Ok(Some(table)) => table.like,
+        Ok(None) => Some(spec.agent.kind.clone()),
+        Err(_) => None,
+    };
+    let agent = kind.and_then(|kind| adapter::driven(&kind));
+    agent.is_some_and(|agent| !matches!(agent.forks, adapter::Forks::No))
+}
+
 /// How a person logs the run's agent in again, if that is known.
 pub fn login(spec: &RunSpec) -> Option<String> {
     let of_table = |table: Declared| table.login().map(str::to_owned);

@@ -445,6 +445,7 @@ fn orders_name_the_adapter_by_their_table_or_by_their_kind() {
         refuses: false,
         secrets: Default::default(),
         declared,
+        prompt_afresh: None,
     };
     let program = |orders: &Orders| {
         // As they come from a file.

@@ -6,20 +6,22 @@
 
 use std::io;
 
-use outlast_agents::adapter::Session;
+use outlast_agents::adapter::{Ended, Session};
 use outlast_agents::is_driven;
-use outlast_engine::{Run, SessionRules};
-use outlast_home::layout::RunDir;
+use outlast_engine::{Run, SessionMark, SessionRules};
+use outlast_home::layout::{AttemptDir, RunDir};
 
 use crate::world::files;
 
-/// No `session.json` is as large as this.
+/// No file that is read here is as large as this.
 const LARGEST: usize = 4 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Conversation {
     /// The agent's own name of it; `None` begins one.
     pub(crate) session: Option<String>,
+    /// It is a copy of that one, which ends with this mark.
+    pub(crate) fork: Option<SessionMark>,
     pub(crate) past: Past,
 }
 
@@ -33,6 +35,22 @@ pub(crate) enum Past {
     Left { why: String },
     /// An earlier attempt at the same turn has begun it.
     ThisTurn,
+    /// All turns up to the one that the files are as. If no copy can be had, the attempt begins a new one.
+    Copied { why: String },
+}
+
+impl Conversation {
+    fn left(why: String) -> Self {
+        Self { past: Past::Left { why }, ..Self::default() }
+    }
+
+    /// What the attempt is in if no copy can be had.
+    pub(crate) fn afresh(&self) -> Option<Self> {
+        match &self.past {
+            Past::Copied { why } => Some(Self::left(why.clone())),
+            Past::Whole | Past::Left { .. } | Past::ThisTurn => None,
+        }
+    }
 }
 
 /// The conversation of the run's current attempt. One that cannot be read is not taken for none: the attempt is launched
@@ -52,19 +70,65 @@ pub(crate) fn of(run: &Run, dir: &RunDir) -> io::Result<Conversation> {
     let read = |bytes: Vec<u8>| serde_json::from_slice::<Session>(&bytes).map_err(io::Error::other);
     let left = bytes.map(read).transpose()?.filter(|it| it.kind == *kind && it.is_sound());
     // An agent that remembers what was undone would build upon it.
-    if run.is_after_restore(attempt.turn, attempt.number) {
-        let why = "the workspace was put back to the end of the turn before".to_owned();
-        return Ok(Conversation { session: None, past: Past::Left { why } });
-    }
     if let Some(back) = run.went_back(attempt.turn, attempt.number) {
         let why = format!("the workspace was put back to the end of turn {}", back.back_to);
-        return Ok(Conversation { session: None, past: Past::Left { why } });
+        return as_of(run, dir, back.back_to, why);
     }
-    if run.is_first_of_fork(attempt.turn, attempt.number) && left.is_none() {
+    if run.is_after_restore(attempt.turn, attempt.number) {
+        let why = "the workspace was put back to the end of the turn before".to_owned();
+        return as_of(run, dir, attempt.turn - 1, why);
+    }
+    if run.is_first_of_fork(attempt.turn, 1) && left.is_none() {
         let why = "this run is a fork, which begins one of its own".to_owned();
-        return Ok(Conversation { session: None, past: Past::Left { why } });
+        return as_of(run, dir, attempt.turn - 1, why);
     }
     Ok(choose(run.spec.driving.session, attempt.turn, attempt.number, left))
+}
+
+/// A copy of the conversation that ends with this turn, or a new one.
+fn as_of(run: &Run, dir: &RunDir, turn: u32, why: String) -> io::Result<Conversation> {
+    let of_fork = run.spec.fork.as_ref().filter(|fork| turn <= fork.turn);
+    let mark = match of_fork {
+        Some(fork) => fork.session.clone().filter(|_| turn == fork.turn),
+        None => mark_at(dir, turn)?,
+    };
+    let is_kept = run.spec.driving.session.every != Some(1);
+    let mark = mark.filter(|mark| is_kept && mark.kind == run.spec.agent.kind);
+    Ok(match mark {
+        Some(mark) => {
+            let session = Some(mark.id.clone());
+            Conversation { session, fork: Some(mark), past: Past::Copied { why } }
+        }
+        None => Conversation::left(why),
+    })
+}
+
+/// Where the conversation stood at the end of this turn, by the driver of the attempt that ended the turn.
+pub(crate) fn mark_at(dir: &RunDir, turn: u32) -> io::Result<Option<SessionMark>> {
+    let attempts = match files::names(&dir.0) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let attempts = attempts.iter().filter_map(|name| AttemptDir::step_of(name.to_str()?));
+    let last = attempts.filter(|(of, _)| *of == turn).map(|(_, attempt)| attempt).max();
+    let Some(last) = last else { return Ok(None) };
+    let bytes = match files::read_regular(&dir.attempt(turn, last).agent_end(), LARGEST) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // One that cannot be read has no mark.
+    let mark = serde_json::from_slice::<Ended>(&bytes).ok().and_then(|ended| ended.session);
+    Ok(mark.filter(|mark| Session::begun(&mark.kind, &mark.id, None).is_sound()))
+}
+
+/// Why the fork's agent began a new conversation, although a copy was meant.
+pub(crate) fn why_afresh(run: &Run, dir: &RunDir) -> Option<String> {
+    let fork = run.spec.fork.as_ref().filter(|fork| fork.session.is_some())?;
+    let bytes = files::read_regular(&dir.session(), LARGEST).ok()?;
+    let session: Session = serde_json::from_slice(&bytes).ok()?;
+    session.afresh.into_iter().find(|it| it.turn == Some(fork.turn + 1)).map(|it| it.why)
 }
 
 fn choose(rules: SessionRules, turn: u32, attempt: u32, left: Option<Session>) -> Conversation {
@@ -74,11 +138,11 @@ fn choose(rules: SessionRules, turn: u32, attempt: u32, left: Option<Session>) -
         .is_none_or(|session| session.last_turn.map_or(attempt == 1, |last| last < turn));
     let why = (turn > 1 && is_between_turns).then(|| reason(rules, turn, left.as_ref())).flatten();
     if let Some(why) = why {
-        return Conversation { session: None, past: Past::Left { why } };
+        return Conversation::left(why);
     }
     let is_new = turn > 1 && left.as_ref().is_some_and(|it| it.began_in == Some(turn));
     let past = if is_new { Past::ThisTurn } else { Past::Whole };
-    Conversation { session: left.map(|session| session.id), past }
+    Conversation { session: left.map(|session| session.id), past, fork: None }
 }
 
 /// Why the conversation of the turns before this one is left, if it is.

@@ -34,6 +34,8 @@ pub(crate) struct Beside {
     pub(crate) called: String,
     /// What gives an exhausted run room.
     pub(crate) more_room: Option<String>,
+    /// Why the agent of a fork has begun a new conversation, although a copy was meant.
+    pub(crate) afresh: Option<String>,
 }
 
 /// Written by hand, since a list of runs is mostly times.
@@ -221,7 +223,7 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
         strategy: run.spec.workspace.strategy.word().to_owned(),
         branch: workspace::branch(&run.spec),
         snapshots: run.spec.has_snapshots().then(|| snapshots(run)),
-        forked_from: run.spec.fork.as_ref().map(|fork| forked_from(run, fork)),
+        forked_from: run.spec.fork.as_ref().map(|fork| forked_from(run, fork, beside.afresh)),
         paused: run.is_to_rest(),
         last_line: beside.last_line,
         recovered: run
@@ -236,14 +238,16 @@ pub(crate) fn run(run: &Run, beside: Beside, now: Time) -> RunView {
     }
 }
 
-fn forked_from(run: &Run, fork: &Fork) -> ForkedFrom {
-    let session = if fork.session.is_some() { "forked" } else { "fresh" };
+fn forked_from(run: &Run, fork: &Fork, afresh: Option<String>) -> ForkedFrom {
+    let why_fresh = fork.fresh.clone().or(afresh);
+    let is_copy = fork.session.is_some() && why_fresh.is_none();
+    let session = if is_copy { "forked" } else { "fresh" };
     ForkedFrom {
         run: fork.run.0.clone(),
         turn: fork.turn,
         seq: fork.seq,
         session: session.to_owned(),
-        why_fresh: fork.fresh.clone(),
+        why_fresh,
         tokens: run.inherited.tokens(),
         cost_usd: usd(run.inherited.cost_usd_micros),
     }

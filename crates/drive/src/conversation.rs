@@ -39,6 +39,15 @@ pub(crate) struct Over {
     pub(crate) end: End,
     pub(crate) spent: Option<Spent>,
     pub(crate) question: Option<Question>,
+    /// The agent's own name of the turn.
+    pub(crate) turn_name: Option<String>,
+}
+
+impl Over {
+    /// It ended so, and no more is known.
+    pub(crate) fn with(end: End) -> Self {
+        Self { end, spent: None, question: None, turn_name: None }
+    }
 }
 
 /// What is around a conversation.
@@ -111,7 +120,7 @@ impl<'a> Conversation<'a> {
             Ok(started) => started,
             Err(NotStarted::Program { code, why }) => {
                 let end = End::NeverStarted { code, why };
-                return Ok(Over { end, spent: None, question: None });
+                return Ok(Over::with(end));
             }
             Err(NotStarted::Threads(error)) => return Err(error),
         };
@@ -345,9 +354,10 @@ impl<'a> Conversation<'a> {
             (Some(end), None) => end,
             (None, None) => End::Interrupted,
         };
+        let turn_name = self.adapter.turn_name().map(str::to_owned);
         let question = self.people.questions.into_iter().next().map(|open| open.question);
         let question = question.filter(|_| !matches!(end, End::Completed { .. }));
-        Over { end, spent: self.spent, question }
+        Over { end, spent: self.spent, question, turn_name }
     }
 }
 

@@ -9,13 +9,14 @@
 //! database and no runtime. Threads bring what comes, and one loop decides.
 //!
 //! In reading order: `conversation` is one process of the agent from start to end, `agent` is that process, `http` is for one
-//! that is a server, `desk` and `meter` talk to the `daemon` where there is one, `record` writes the files, `lines` cuts the output into lines, and `screen` says it for people.
+//! that is a server, `fork` is for one that goes on with a copy of another, `desk` and `meter` talk to the `daemon` where there is one, `record` writes the files, `lines` cuts the output into lines, and `screen` says it for people.
 
 mod conversation;
 
 mod agent;
 mod daemon;
 mod desk;
+mod fork;
 mod http;
 mod lines;
 mod mcp;
@@ -28,12 +29,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-use outlast_agents::adapter::{End, Ended, Event, McpServer, Orders, Trouble, TroubleKind};
+use outlast_agents::adapter::{
+    End, Ended, Event, McpServer, Orders, SessionMark, Trouble, TroubleKind, Turn,
+};
 use outlast_home::layout::AttemptDir;
 use outlast_secrets::Secrets;
 
 use crate::conversation::{Around, Conversation, Over};
 use crate::daemon::Daemon;
+use crate::fork::Place;
 use crate::meter::Meter;
 use crate::minute::Waited;
 use crate::record::Record;
@@ -77,8 +81,29 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
     if turn.session.is_some() && orders.resumes_next_minute() {
         match minute::wait(&record, &orders.kind) {
             Ok(Waited::Through) => {}
-            Ok(Waited::Stopped) => return conclude(&mut record, &Over::stopped()),
+            Ok(Waited::Stopped) => return conclude(&mut record, &Over::stopped(), None),
             Err(error) => return refuse(&format!("cannot wait for a signal: {error}")),
+        }
+    }
+    let var = |name: &str| {
+        let set = orders.set_env().find(|(it, _)| *it == name).map(|(_, value)| value.clone());
+        let own = || env.iter().rfind(|(it, _)| it == name).map(|(_, value)| value);
+        set.or_else(|| Some(own()?.to_str()?.to_owned()))
+    };
+    let place = Place { forks: orders.forks(), var: &var, dir: &orders.turn.dir };
+    let mut copy = None;
+    if let Some(mark) = turn.fork.clone() {
+        let random = secret().map_err(|error| format!("no random bytes: {error}"));
+        match random.and_then(|random| fork::prepare(&place, &mark, uuid(&random))) {
+            Ok(cut) => {
+                turn.session = Some(cut.as_ref().map_or(mark.id, |cut| cut.id.clone()));
+                copy = cut;
+            }
+            Err(why) => {
+                if let Err(error) = begin_afresh(&mut record, &mut turn, &orders, &why) {
+                    return refuse(&format!("the attempt's files cannot be written: {error}"));
+                }
+            }
         }
     }
     let over = loop {
@@ -91,6 +116,12 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
         let around =
             Around { secret: turn.secret.clone(), meter: meter.as_ref(), daemon: daemon.as_ref() };
         match Conversation::new(adapter, &orders, &mut record, around).run() {
+            Ok(over) if turn.fork.is_some() && over.refuses_fork(record.is_in_conversation()) => {
+                let why = over.words().unwrap_or("the agent has not taken the copy").to_owned();
+                if let Err(error) = begin_afresh(&mut record, &mut turn, &orders, &why) {
+                    return refuse(&format!("the attempt's files cannot be written: {error}"));
+                }
+            }
             // Once: a new conversation, which has the prompt and the note in it.
             Ok(over) if over.cannot_resume() && turn.session.is_some() => {
                 screen::say(&format!(
@@ -106,11 +137,14 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
                     TroubleKind::Other,
                     format!("cannot run {}: {error}", orders.kind),
                 );
-                break Over { end: End::Failed { trouble }, spent: None, question: None };
+                break Over::with(End::Failed { trouble });
             }
         }
     };
-    conclude(&mut record, &over)
+    drop(copy);
+    let mark =
+        record.conversation().and_then(|it| fork::mark(&place, it, over.turn_name.as_deref()));
+    conclude(&mut record, &over, mark)
 }
 
 fn read(dir: &AttemptDir) -> Result<Orders, String> {
@@ -138,8 +172,31 @@ fn announce(record: &mut Record, why: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-fn conclude(record: &mut Record, over: &Over) -> ExitCode {
-    let ended = Ended { end: over.end.clone(), spent: over.spent, question: over.question.clone() };
+/// A copy of another conversation cannot be had: once, a new one, whose prompt says what the turns before have left.
+fn begin_afresh(
+    record: &mut Record,
+    turn: &mut Turn,
+    orders: &Orders,
+    why: &str,
+) -> std::io::Result<()> {
+    let why = record.hide(why).into_owned();
+    announce(record, &why)?;
+    (turn.session, turn.fork) = (None, None);
+    turn.prompt = orders.prompt_afresh.clone().unwrap_or_else(|| turn.prompt.clone());
+    record.begin_afresh(&why);
+    Ok(())
+}
+
+/// Random bytes in the form that some agents want the name of a conversation in.
+fn uuid(random: &str) -> String {
+    let part = |range: std::ops::Range<usize>| random.get(range).unwrap_or_default();
+    format!("{}-{}-4{}-8{}-{}", part(0..8), part(8..12), part(12..15), part(15..18), part(18..30))
+}
+
+fn conclude(record: &mut Record, over: &Over, mark: Option<SessionMark>) -> ExitCode {
+    let session = mark.filter(|_| matches!(over.end, End::Completed { .. }));
+    let (spent, question) = (over.spent, over.question.clone());
+    let ended = Ended { end: over.end.clone(), spent, question, session };
     if let Err(error) = record.end(&ended) {
         return refuse(&format!("how the turn ended cannot be written: {error}"));
     }
@@ -165,7 +222,17 @@ fn refuse(why: &str) -> ExitCode {
 impl Over {
     fn stopped() -> Self {
         let trouble = Trouble::new(TroubleKind::Cancelled, "it was told to end");
-        Self { end: End::Failed { trouble }, spent: None, question: None }
+        Self::with(End::Failed { trouble })
+    }
+
+    /// True if the agent did not take the copy: it says so, or has ended without a name for a conversation.
+    fn refuses_fork(&self, is_in_conversation: bool) -> bool {
+        self.cannot_resume() || (self.end == End::Interrupted && !is_in_conversation)
+    }
+
+    fn words(&self) -> Option<&str> {
+        let End::Failed { trouble } = &self.end else { return None };
+        Some(trouble.text.as_str()).filter(|text| !text.is_empty())
     }
 
     fn cannot_resume(&self) -> bool {

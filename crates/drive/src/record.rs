@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use outlast_agents::adapter::{
-    Context, Ended, Event, MOST_EVENTS, Orders, Session, Spent, Stamped,
+    Afresh, Context, Ended, Event, MOST_EVENTS, Orders, Session, Spent, Stamped,
 };
 use outlast_home::layout::AttemptDir;
 use outlast_home::regular;
@@ -29,6 +29,10 @@ pub(crate) struct Record {
     session: Option<Session>,
     kind: String,
     turn: Option<u32>,
+    /// The turn in which the conversation began that a copy is made of.
+    began_in: Option<u32>,
+    /// Where a copy of a conversation was wanted and a new one began.
+    afresh: Vec<Afresh>,
     heartbeat: Option<PathBuf>,
     secrets: Secrets,
 }
@@ -57,6 +61,11 @@ impl Record {
             options.create(true).append(true).mode(0o600);
             regular::open_with(&mut options, path)
         };
+        let before = last_session(orders);
+        let afresh = before.as_ref().map(|it| it.afresh.clone()).unwrap_or_default();
+        let session = before.filter(|it| {
+            orders.turn.fork.is_none() && Some(&it.id) == orders.turn.session.as_ref()
+        });
         let record = Self {
             events: append(&dir.agent_events())?,
             event_bytes: 0,
@@ -64,12 +73,14 @@ impl Record {
             transcript_bytes: 0,
             end: dir.agent_end(),
             session_file: orders.session_file.clone(),
-            session: last_session(orders).map(|session| Session {
+            session: session.map(|session| Session {
                 last_turn: orders.turn_number.or(session.last_turn),
                 ..session
             }),
             kind: orders.kind.clone(),
             turn: orders.turn_number,
+            began_in: orders.turn.fork.as_ref().and_then(|mark| mark.began_in),
+            afresh,
             heartbeat: orders.heartbeat.clone(),
             secrets,
         };
@@ -80,6 +91,20 @@ impl Record {
     /// The conversation that the attempt was to go on with is left, and the next one is new.
     pub(crate) fn leave_conversation(&mut self) {
         self.session = None;
+    }
+
+    /// A copy was to be gone on with; a new conversation begins instead.
+    pub(crate) fn begin_afresh(&mut self, why: &str) {
+        self.afresh.push(Afresh { turn: self.turn, why: why.to_owned() });
+        (self.session, self.began_in) = (None, None);
+    }
+
+    pub(crate) fn conversation(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    pub(crate) fn is_in_conversation(&self) -> bool {
+        self.session.is_some()
     }
 
     /// Writes an event down. A name of the conversation is durable before anything follows from it.
@@ -118,10 +143,10 @@ impl Record {
             return Ok(());
         }
         // An agent that goes on under another name has begun no new one.
-        let began_in = before.map_or(self.turn, |session| session.began_in);
+        let began_in = before.map_or(self.began_in.or(self.turn), |session| session.began_in);
         let began_ms = before.map_or(Some(now_ms()), |session| session.began_ms);
         let begun = Session::begun(&self.kind, id, self.turn);
-        let session = Session { began_in, began_ms, ..begun };
+        let session = Session { began_in, began_ms, afresh: self.afresh.clone(), ..begun };
         // A name that no program should be given is not kept: the next attempt begins anew.
         if !session.is_sound() {
             return Ok(());
@@ -209,11 +234,10 @@ impl Record {
     }
 }
 
-/// The conversation that this attempt goes on with. The daemon has read the file just before.
+/// The conversation of the last attempt. The daemon has read the file just before.
 fn last_session(orders: &Orders) -> Option<Session> {
     let bytes = regular::read(&orders.session_file).ok()?;
-    let session: Session = serde_json::from_slice(&bytes).ok()?;
-    Some(session).filter(|session| Some(&session.id) == orders.turn.session.as_ref())
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// Whether a file has to survive the machine, or only this process.

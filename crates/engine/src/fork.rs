@@ -27,21 +27,27 @@ pub struct Fork {
     pub has_task: bool,
     /// The agent's conversation at that turn, if the agent can go on with a copy of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<ForkedSession>,
+    pub session: Option<SessionMark>,
     /// Why there is none, for an agent that has conversations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<String>,
 }
 
-/// A conversation that a fork goes on with a copy of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ForkedSession {
+/// Where a conversation of an agent stood at the end of a turn: what a copy of it up to there is made from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionMark {
     pub kind: String,
-    /// The agent's own name of the parent's.
+    /// The agent's own name of the conversation.
     pub id: String,
-    /// The agent's own name of the last of its turns that the copy has.
+    /// The agent's own name of the last turn in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
+    /// How long the agent's own file of it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The turn of the run that it began in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_in: Option<u32>,
 }
 
 /// Whether the files of the parent's turn are in the workspace of a fork.
@@ -139,8 +145,9 @@ impl Run {
     }
 
     /// From here on it is a run of its own: what it knows stays, what it was about to do does not.
-    pub(crate) fn fork_here(&mut self, seq: u64, at: Time) {
-        self.is_forked = true;
+    pub(crate) fn fork_here(&mut self, from: &RunId, seq: u64, at: Time) {
+        // The prefix of a fork that was forked has a seam too, and that one is not its own.
+        self.is_forked = self.spec.fork.as_ref().is_some_and(|fork| fork.run == *from);
         self.state = State::Queued;
         self.why = Reason {
             reason: "forked".to_owned(),

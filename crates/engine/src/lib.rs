@@ -89,7 +89,7 @@ pub use event::{Event, Fact};
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use fold::folded;
-pub use fork::{CannotFork, Fork, ForkedSession, Planted, decide_fork, prefix, refuse_fork};
+pub use fork::{CannotFork, Fork, Planted, SessionMark, decide_fork, prefix, refuse_fork};
 pub use handle::{
     AsksPerson, Budget, CallResultSaid, CannotRaise, CannotRecover, ChildEnd, Context, Custody,
     Decided, End, Exceeded, Found, FoundAttempt, FoundEnd, Input, More, Nearing, PauseAll, Raise,

@@ -3,8 +3,8 @@
 mod story;
 
 use outlast_engine::{
-    Cause, End, Exit, Input, LeftOut, Made, OnInterrupt, Order, RunSpec, Snapshot, SnapshotRules,
-    Strategy, TreeNews, TurnStatus, Undo, Workspace,
+    Cause, End, Exit, Input, LeftOut, Limits, Made, OnInterrupt, Order, RunSpec, Snapshot,
+    SnapshotRules, Strategy, TreeNews, TurnStatus, Undo, Workspace,
 };
 use story::{Story, a_loop, says};
 
@@ -198,4 +198,28 @@ fn events_are_written_as_they_will_be_read_for_good() {
             r#"{{"added":2,"at":{at},"bytes":10,"cause":"base","commit":"c0","deleted":0,"files":1,"kind":"SnapshotTaken","seq":5,"tree":"t0","turn":0}}"#
         )
     );
+}
+
+#[test]
+fn where_there_are_snapshots_their_trees_say_whether_a_turn_changed_anything() {
+    let limits = Limits { no_progress_turns: Some(2), ..a_loop().limits };
+    let mut story = Story::of(RunSpec { limits, ..with_snapshots(OnInterrupt::Resume) });
+    takes(&mut story, "c0", "t0");
+    // Of these turns no digest is known, which by itself counts as a change.
+    story.answers(says(Continue));
+    takes(&mut story, "c1", "t0");
+    assert_eq!(story.run().counters.no_progress, 1, "the files are those of before");
+    story.answers(says(Continue));
+    takes(&mut story, "c2", "t2");
+    assert_eq!(story.run().counters.no_progress, 0);
+    story.answers(says(Continue));
+    takes(&mut story, "c3", "t2");
+    story.answers(says(Continue));
+    fails(&mut story);
+    assert_eq!(story.run().counters.no_progress, 0, "what cannot be told is not held against it");
+    story.answers(says(Continue));
+    takes(&mut story, "c5", "t2");
+    story.answers(says(Continue));
+    takes(&mut story, "c6", "t2");
+    assert_eq!(story.is_at(), "blocked (no_progress), blocked");
 }

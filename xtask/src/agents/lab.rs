@@ -55,11 +55,21 @@ pub(super) struct Lab {
 
 impl Lab {
     pub(super) fn start(setup: &Setup<'_>, plan: Plan<'_>) -> Result<Self> {
+        Self::start_in(setup, plan, |_| Ok(()))
+    }
+
+    /// Starts it in a project that is made ready first.
+    pub(super) fn start_in(
+        setup: &Setup<'_>,
+        plan: Plan<'_>,
+        make_ready: fn(&Path) -> Result<()>,
+    ) -> Result<Self> {
         let dir = setup.scratch.join(format!("{}-{}", setup.vendor.name(), plan.name));
         let (home, project, tmp) = (dir.join("user"), dir.join("project"), dir.join("tmp"));
         for made in [&home, &project, &tmp] {
             fs::create_dir_all(made).with_context(|| format!("making {}", made.display()))?;
         }
+        make_ready(&project)?;
         let model = Model::start(plan.turns)?;
         let env = settle::settle(setup.vendor, &home, model.port(), plan.login)?;
         let names: Vec<&str> = env.iter().map(|(name, _)| *name).collect();

@@ -1,10 +1,11 @@
 //! `cargo xtask agents`: real agent CLIs, driven by Outlast, against a scripted model on loopback.
 //!
 //! Each agent goes through a loop whose first claim is refuted, through a night in which everything is killed, and meets
-//! a login that is not valid and the limits of its provider. Nothing leaves the machine but the installation of the pinned packages by npm.
+//! a login that is not valid, the limits of its provider, and a fork. Nothing leaves the machine but the installation of the pinned packages by npm.
 
 mod auth;
 mod background;
+mod fork;
 mod install;
 mod lab;
 mod limits;
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     /// The night with all its hazards; `--story false` leaves it out
     #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     story: bool,
-    /// Only these parts: night, loop, auth, windows, backoff, outage, empty, background, tools
+    /// Only these parts: night, loop, auth, windows, backoff, outage, empty, background, tools, fork
     #[arg(long, value_delimiter = ',')]
     part: Vec<String>,
     /// Where the CLIs are, or are installed: `agents` in the build directory if absent
@@ -79,7 +80,7 @@ struct Part {
 const NIGHT: &str = "night";
 
 /// What takes longest comes first, so that the rest runs beside it.
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     Part { name: NIGHT, is_for: |_| true, run: night::run },
     Part { name: "loop", is_for: |_| true, run: |setup, _| loops::run(setup) },
     Part { name: "auth", is_for: |_| true, run: |setup, _| auth::run(setup) },
@@ -105,6 +106,7 @@ const PARTS: [Part; 9] = [
         run: |setup, _| background::run(setup),
     },
     Part { name: "tools", is_for: tools::has_server, run: |setup, _| tools::run(setup) },
+    Part { name: "fork", is_for: fork::copies, run: |setup, _| fork::run(setup) },
 ];
 
 pub(crate) fn run(args: &Args) -> Result<()> {

@@ -9,6 +9,7 @@
 
 #[cfg(test)]
 mod tests;
+mod transcripts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,9 @@ use serde_json::{Value, json};
 
 use super::event::{End, Event, Question, Spent, Trouble, TroubleKind};
 use super::json::{at, brief, line, list, micros, object, text, whole, whole_text, yes};
-use super::{Act, Adapter, Capabilities, Cost, Decision, Driven, Heard, Launch, Transport, Turn};
+use super::{
+    Act, Adapter, Capabilities, Cost, Decision, Driven, Forks, Heard, Launch, Transport, Turn,
+};
 
 pub(super) const DRIVEN: Driven = Driven {
     name: "claude",
@@ -43,6 +46,7 @@ pub(super) const DRIVEN: Driven = Driven {
     ],
     needs_command: false,
     resumes_next_minute: false,
+    forks: Forks::Cut(transcripts::of),
     login: "claude, then /login",
     make: |turn| Box::new(Claude::new(turn)),
 };
@@ -384,6 +388,7 @@ impl Adapter for Claude {
         flag("--effort", &self.turn.effort);
         let mode = self.turn.permission_mode.clone().unwrap_or_else(|| "default".to_owned());
         flag("--permission-mode", &Some(mode));
+        argv.extend(self.turn.fork.as_ref().map(|_| "--fork-session".to_owned()));
         if let Some(server) = &self.turn.mcp {
             let words = ["--strict-mcp-config", "--mcp-config", &server.for_claude().to_string()];
             argv.extend(words.map(str::to_owned));

@@ -1,7 +1,7 @@
 //! Codex, by `codex app-server`: JSON-RPC in lines, without a `jsonrpc` field.
 //!
 //! One process per turn, though a process could serve many: a second turn is 0.3 s faster in the same process, and then
-//! both share one fate. `initialize`, then `thread/start` or `thread/resume`, then `turn/start`. `turn/completed` ends the
+//! both share one fate. `initialize`, then `thread/start`, `thread/resume` or `thread/fork`, then `turn/start`. `turn/completed` ends the
 //! turn, unless a command or a sub-agent still runs: Codex does not wait for those, and ends them with the process.
 //!
 //! What may happen unasked. With `park` and `deny`: approval policy `untrusted`, sandbox `workspace-write`. Codex then asks
@@ -31,8 +31,8 @@ use serde_json::{Value, json};
 use super::event::{End, Event, Question, Spent, Trouble, TroubleKind};
 use super::json::{at, brief, line, object, text};
 use super::{
-    Act, Adapter, ApprovalMode, Capabilities, Cost, Decision, Driven, Heard, Launch, Transport,
-    Turn,
+    Act, Adapter, ApprovalMode, Capabilities, Cost, Decision, Driven, Forks, Heard, Launch,
+    Transport, Turn,
 };
 
 pub(super) const DRIVEN: Driven = Driven {
@@ -59,6 +59,7 @@ pub(super) const DRIVEN: Driven = Driven {
     ],
     needs_command: false,
     resumes_next_minute: false,
+    forks: Forks::AtTurn,
     login: "codex login",
     make: |turn| Box::new(Codex::new(turn)),
 };
@@ -75,6 +76,8 @@ struct Codex {
     /// The request that the stage waits for.
     awaited: u64,
     thread: String,
+    /// Its own name of the turn that was asked.
+    name: Option<String>,
     /// The turns that began in this process, sub-agents' among them: what is said of any other is a replay.
     turns: BTreeSet<String>,
     /// The turns of sub-agents that are not over.
@@ -100,7 +103,7 @@ struct Codex {
 enum Stage {
     /// `initialize` is sent.
     Greeting,
-    /// `thread/start` or `thread/resume` is sent.
+    /// `thread/start`, `thread/resume` or `thread/fork` is sent.
     Opening,
     /// `turn/start` is sent.
     Starting,
@@ -122,6 +125,7 @@ impl Codex {
             sent: 0,
             awaited: 0,
             thread: String::new(),
+            name: None,
             turns: BTreeSet::new(),
             beside: BTreeSet::new(),
             open: BTreeMap::new(),
@@ -202,13 +206,18 @@ impl Codex {
             Stage::Opening => self.opened(result),
             Stage::Starting | Stage::Running { .. } => match text(result, "turn.id") {
                 Some(turn) => {
-                    self.stage = Stage::Running { turn: turn.to_owned() };
+                    self.runs(turn);
                     Vec::new()
                 }
                 None => self.not_understood(),
             },
             Stage::Lingering { .. } | Stage::Over => Vec::new(),
         }
+    }
+
+    fn runs(&mut self, turn: &str) {
+        self.name = Some(turn.to_owned());
+        self.stage = Stage::Running { turn: turn.to_owned() };
     }
 
     fn opening(&self) -> (&'static str, Value) {
@@ -227,7 +236,9 @@ impl Codex {
                 params["threadId"] = json!(session);
                 params["cwd"] = json!(self.turn.dir);
                 params["excludeTurns"] = json!(true);
-                ("thread/resume", params)
+                let Some(mark) = &self.turn.fork else { return ("thread/resume", params) };
+                params["lastTurnId"] = json!(mark.at);
+                ("thread/fork", params)
             }
             None => ("thread/start", params),
         }
@@ -274,6 +285,8 @@ impl Codex {
             // Both have the same code; only words tell a thread that is busy from one that is not there.
             None if is_resume && words.contains("active writer") => TroubleKind::SessionBusy,
             None if is_resume && is_invalid => TroubleKind::CannotResume,
+            // Also a version that knows no such request.
+            None if is_resume && self.turn.fork.is_some() => TroubleKind::CannotResume,
             None => TroubleKind::Other,
         };
         self.over(End::Failed { trouble: Trouble::new(kind, brief(words, 2000)) })
@@ -388,6 +401,10 @@ impl Adapter for Codex {
         let Stage::Running { turn } = &self.stage else { return Vec::new() };
         let params = json!({ "threadId": self.thread, "turnId": turn });
         vec![self.request("turn/interrupt", &params)]
+    }
+
+    fn turn_name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 }
 

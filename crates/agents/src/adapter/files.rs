@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use outlast_engine::SecretRules;
+use outlast_engine::{SecretRules, SessionMark};
 use serde::{Deserialize, Serialize};
 
-use super::{Adapter, Declared, End, Question, Spent, Turn, Unusable, driven};
+use super::{Adapter, Declared, Driven, End, Forks, Question, Spent, Turn, Unusable, driven};
 
 /// `drive.json`: what the daemon has the driver do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,9 @@ pub struct Orders {
     /// Which variables of the environment are secret.
     #[serde(default)]
     pub secrets: SecretRules,
+    /// The prompt for a conversation that begins anew, if [`Turn::fork`] cannot be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_afresh: Option<String>,
 }
 
 impl Orders {
@@ -53,8 +56,17 @@ impl Orders {
 
     /// True if a conversation of this agent cannot be gone on with in the minute in which it began.
     pub fn resumes_next_minute(&self) -> bool {
-        let like = self.declared.as_ref().and_then(|table| table.like.as_deref());
-        driven(like.unwrap_or(&self.kind)).is_some_and(|agent| agent.resumes_next_minute)
+        self.spoken().is_some_and(|agent| agent.resumes_next_minute)
+    }
+
+    pub fn forks(&self) -> Forks {
+        self.spoken().map_or(Forks::No, |agent| agent.forks)
+    }
+
+    /// The built-in kind whose protocol the agent speaks.
+    fn spoken(&self) -> Option<&'static Driven> {
+        let like = self.declared.as_ref().map(|table| table.like.as_deref());
+        driven(like.unwrap_or(Some(self.kind.as_str()))?)
     }
 
     /// Variables of the agent on top of the run's own.
@@ -93,6 +105,9 @@ pub struct Ended {
     /// The question that a person has to answer before the turn can go on.
     #[serde(default)]
     pub question: Option<Question>,
+    /// Where the conversation stood then, if a copy of it up to there can be gone on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionMark>,
 }
 
 /// `session.json`: the conversation that the next attempt goes on with.
@@ -114,6 +129,16 @@ pub struct Session {
     /// When it was first heard of, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ms: Option<u64>,
+    /// Each time that a copy of a conversation was to be gone on with and a new one began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub afresh: Vec<Afresh>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Afresh {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    pub why: String,
 }
 
 /// How full a conversation is, in tokens, by the agent's last word.
@@ -146,6 +171,7 @@ impl Session {
             last_turn: turn,
             context: None,
             began_ms: None,
+            afresh: Vec::new(),
         }
     }
 

@@ -12,7 +12,7 @@
 //! `--resume`, which names the session to the process from its start.
 
 use super::acp::{Acp, gemini_resumes};
-use super::{Capabilities, Cost, Driven, Launch, Transport, Turn};
+use super::{Capabilities, Cost, Driven, Forks, Launch, Transport, Turn};
 
 pub(super) const DRIVEN: Driven = Driven {
     name: "gemini",
@@ -30,6 +30,7 @@ pub(super) const DRIVEN: Driven = Driven {
     env: &["GEMINI_*", "GOOGLE_*", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"],
     needs_command: false,
     resumes_next_minute: true,
+    forks: Forks::No,
     login: "gemini, then /auth",
     make: |turn| {
         let launch = launch(&turn);

@@ -21,12 +21,16 @@ mod now;
 mod opencode;
 mod pi;
 
+use std::path::PathBuf;
+
+pub use outlast_engine::SessionMark;
 use serde::{Deserialize, Serialize};
 
 pub use declared::{Declared, Unusable};
 pub use event::{End, Event, Question, Spent, Trouble, TroubleKind};
 pub use files::{
-    Caps, Context, Ended, MOST_EVENTS, Orders, Session, Stamped, decided_questions, last_spent,
+    Afresh, Caps, Context, Ended, MOST_EVENTS, Orders, Session, Stamped, decided_questions,
+    last_spent,
 };
 pub use mcp::McpServer;
 pub use now::{Asked, Now, Retrying, Running, Taken};
@@ -38,6 +42,9 @@ pub struct Turn {
     pub prompt: String,
     /// The agent's own name of the conversation to go on with; `None` begins one.
     pub session: Option<String>,
+    /// The conversation is a copy of that one, which ends with this mark. That one stays as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork: Option<SessionMark>,
     /// What earlier attempts in that session have cost, as far as it is known.
     pub session_cost_usd_micros: Option<u64>,
     /// The workspace.
@@ -211,6 +218,11 @@ pub trait Adapter {
     fn cancel(&mut self) -> Vec<Act> {
         Vec::new()
     }
+
+    /// The agent's own name of the turn that was asked, for [`Forks::AtTurn`].
+    fn turn_name(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// What an agent can do, as far as its protocol goes.
@@ -238,6 +250,28 @@ pub enum Cost {
     Unknown,
 }
 
+/// How an agent goes on with a copy of a conversation that ends with an earlier turn.
+#[derive(Debug, Clone, Copy)]
+pub enum Forks {
+    No,
+    /// By its protocol, at a turn that it has a name for.
+    AtTurn,
+    /// Its conversations are files of lines that only grow: the first lines of one are a conversation too. The function
+    /// takes the variables of the agent and the directory that it works in.
+    Cut(fn(&Variable<'_>, &str) -> Option<Transcripts>),
+}
+
+/// A variable of the agent's environment, by its name.
+pub type Variable<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// Where an agent keeps its conversations: `ID.jsonl` in a directory for each directory that it works in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transcripts {
+    pub root: PathBuf,
+    /// The directory below `root` for the directory in question.
+    pub here: PathBuf,
+}
+
 /// A kind that is driven: the row of one agent.
 pub struct Driven {
     pub name: &'static str,
@@ -250,6 +284,7 @@ pub struct Driven {
     pub needs_command: bool,
     /// True for one whose conversation cannot be gone on with in the minute in which it began.
     pub resumes_next_minute: bool,
+    pub forks: Forks,
     /// How a person logs in again.
     pub login: &'static str,
     make: fn(Turn) -> Box<dyn Adapter>,

@@ -28,8 +28,8 @@ use serde_json::{Value, json};
 use super::event::{End, Event, Spent, Trouble, TroubleKind};
 use super::json::{brief, object, text};
 use super::{
-    Act, Adapter, ApprovalMode, Capabilities, Cost, Decision, Driven, Heard, Launch, Transport,
-    Turn,
+    Act, Adapter, ApprovalMode, Capabilities, Cost, Decision, Driven, Forks, Heard, Launch,
+    Transport, Turn,
 };
 
 pub(super) const DRIVEN: Driven = Driven {
@@ -65,6 +65,7 @@ pub(super) const DRIVEN: Driven = Driven {
     ],
     needs_command: false,
     resumes_next_minute: false,
+    forks: Forks::No,
     login: "opencode auth login",
     make: |turn| Box::new(Opencode::new(turn)),
 };

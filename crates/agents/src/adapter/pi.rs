@@ -23,8 +23,8 @@ use self::trouble::{end_of, failed, refusal, retries, status};
 use super::event::{End, Event, Question, Spent, Trouble, TroubleKind};
 use super::json::{at, brief, line, list, micros, object, text, whole, yes};
 use super::{
-    Act, Adapter, ApprovalMode, Approvals, Capabilities, Cost, Decision, Driven, Heard, Launch,
-    Transport, Turn,
+    Act, Adapter, ApprovalMode, Approvals, Capabilities, Cost, Decision, Driven, Forks, Heard,
+    Launch, Transport, Turn,
 };
 
 mod dialog;
@@ -65,6 +65,7 @@ pub(super) const DRIVEN: Driven = Driven {
     ],
     needs_command: false,
     resumes_next_minute: false,
+    forks: Forks::No,
     login: "pi, then /login",
     make: |turn| Box::new(Pi::new(turn)),
 };

@@ -37,6 +37,8 @@ pub(crate) struct Request {
     pub(crate) messages: Option<Vec<u8>>,
     /// The one that the prompt was made for.
     pub(crate) conversation: Conversation,
+    /// The prompt for a new conversation, if that one is a copy that cannot be had.
+    pub(crate) prompt_afresh: Option<String>,
 }
 
 /// What an attempt's request is made of, beside its run.
@@ -96,6 +98,10 @@ pub(crate) fn of(run: &Run, given: &Given<'_>) -> Result<Request, Unrenderable> 
     let note = note::of(run);
     let left = Left::of(run, given.now);
     let prompt = prompt::render(run, note.as_ref(), &left, given)?;
+    let afresh = given.conversation.afresh();
+    let prompt_afresh = afresh.as_ref().map(|conversation| {
+        prompt::render(run, note.as_ref(), &left, &Given { conversation, ..*given })
+    });
     let messages = messages(run, given.places);
     let is_cut = prompt::cuts_messages(run) || messages.iter().any(|it| it["whole"].is_string());
     let attempt = run.attempt.as_ref();
@@ -122,7 +128,8 @@ pub(crate) fn of(run: &Run, given: &Given<'_>) -> Result<Request, Unrenderable> 
     let json = serde_json::to_vec_pretty(&request).expect("a request is plain data");
     let lines = || run.given().map(|it| format!("{}\n", message(it))).collect::<String>();
     let messages = is_cut.then(|| lines().into_bytes());
-    Ok(Request { prompt, json, messages, conversation: given.conversation.clone() })
+    let (conversation, prompt_afresh) = (given.conversation.clone(), prompt_afresh.transpose()?);
+    Ok(Request { prompt, json, messages, conversation, prompt_afresh })
 }
 
 /// Says what is wrong with a run's prompt before the run is made.

@@ -165,7 +165,7 @@ fn known(run: &Run, note: Option<&Note>, given: &Given<'_>) -> String {
 /// What a conversation that began with this turn is told of the turns before.
 fn carried_over(run: &Run, given: &Given<'_>) -> Option<String> {
     let begins = match &given.conversation.past {
-        Past::Whole => return None,
+        Past::Whole | Past::Copied { .. } => return None,
         Past::Left { why } => {
             format!("This is the same run, and a new conversation begins with this turn: {why}.")
         }

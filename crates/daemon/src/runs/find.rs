@@ -8,6 +8,7 @@ use outlast_wire::api::RunView;
 use outlast_wire::codes::Code;
 
 use crate::children;
+use crate::conversation;
 use crate::lanes::blocking;
 use crate::mailbox::Snapshot;
 use crate::output;
@@ -178,6 +179,7 @@ pub(crate) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<
             root,
             called: called(&*supervisor.ground.store, &run)?,
             more_room: room::of(&supervisor, &run),
+            afresh: conversation::why_afresh(&run, &run_dir),
         };
         let view = view::run(&run, beside, supervisor.ground.world.now());
         Ok(if is_checked { view } else { view::checking(view) })

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use outlast_engine::{
-    CannotFork, Event, Fork, Run, RunId, Snapshot, Strategy, prefix, refuse_fork,
+    CannotFork, Event, Fork, Run, RunId, SessionMark, Snapshot, Strategy, prefix, refuse_fork,
 };
 use outlast_snapshot::place_of;
 use outlast_wire::api::{AskedDriving, AskedLimits, CreateRun, Created, ForkRun};
@@ -15,6 +15,7 @@ use super::again;
 use super::create::{self, Grown};
 use super::diff::Known;
 use super::find::snapshot_of;
+use crate::conversation::mark_at;
 use crate::lanes::blocking;
 use crate::refusal::{Answer, Refusal};
 use crate::supervisor::Supervisor;
@@ -78,10 +79,14 @@ fn planned(supervisor: &Supervisor, parent: &Run, asked: ForkRun) -> Answer<(Cre
         tty: None,
         ..base
     };
-    let is_driven = outlast_agents::is_driven(&parent.spec.agent, &parent.spec.driving);
-    let why_fresh = match agent_changes {
-        true => "another agent goes on".to_owned(),
-        false => format!("{} begins a new conversation", parent.spec.agent.kind),
+    let (session, fresh) = match (
+        agent_changes,
+        outlast_agents::is_driven(&parent.spec.agent, &parent.spec.driving),
+    ) {
+        (_, false) => (None, None),
+        (true, true) => (None, Some("another agent goes on".to_owned())),
+        (false, true) => session(supervisor, parent, asked.turn)
+            .map_or_else(|why| (None, Some(why)), |mark| (Some(mark), None)),
     };
     let fork = Fork {
         run: id.clone(),
@@ -89,8 +94,8 @@ fn planned(supervisor: &Supervisor, parent: &Run, asked: ForkRun) -> Answer<(Cre
         seq: events.last().map_or(0, |event| event.seq),
         point: snapshot.point(),
         has_task: asked.task.is_some(),
-        session: None,
-        fresh: is_driven.then_some(why_fresh),
+        session,
+        fresh,
     };
     let grown = Grown {
         prefix: events.to_vec(),
@@ -103,6 +108,30 @@ fn planned(supervisor: &Supervisor, parent: &Run, asked: ForkRun) -> Answer<(Cre
         parent_dir: dir,
     };
     Ok((request, grown))
+}
+
+/// Where the agent's conversation stood at the end of the turn, or why no copy of it can be made from there.
+fn session(supervisor: &Supervisor, parent: &Run, turn: u32) -> Result<SessionMark, String> {
+    let spec = &parent.spec;
+    if turn == 0 {
+        return Err("there is no turn before".to_owned());
+    }
+    if spec.driving.session.every == Some(1) {
+        return Err("each turn has its own".to_owned());
+    }
+    if !outlast_agents::can_fork(spec) {
+        return Err(format!("{} cannot copy a conversation", spec.agent.kind));
+    }
+    let layout = &supervisor.ground.layout;
+    let inherited = spec.fork.as_ref().filter(|fork| turn <= fork.turn);
+    let mark = match inherited {
+        Some(fork) if turn == fork.turn => Ok(fork.session.clone()),
+        Some(fork) => mark_at(&layout.run(fork.run.as_str()), turn),
+        None => mark_at(&layout.run(parent.id.as_str()), turn),
+    };
+    let mark = mark.map_err(|error| format!("the end of turn {turn} cannot be read: {error}"))?;
+    mark.filter(|mark| mark.kind == spec.agent.kind)
+        .ok_or_else(|| format!("turn {turn} has not left where its conversation stood"))
 }
 
 /// A fork never works where a person does.

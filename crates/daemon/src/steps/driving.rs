@@ -38,6 +38,7 @@ pub(super) fn orders(
     let turn = Turn {
         prompt: request.prompt.clone(),
         session: request.conversation.session.clone(),
+        fork: request.conversation.fork.clone(),
         dir: spec.dir.clone(),
         command: spec.agent.command.clone(),
         args: driving.args.clone(),
@@ -59,7 +60,7 @@ pub(super) fn orders(
         turn_number: run.attempt.as_ref().map(|attempt| attempt.turn),
         begins: match &request.conversation.past {
             Past::Left { why } => Some(why.clone()),
-            Past::Whole | Past::ThisTurn => None,
+            Past::Whole | Past::ThisTurn | Past::Copied { .. } => None,
         },
         heartbeat: Some(dir.heartbeat()),
         caps: caps(run),
@@ -69,6 +70,7 @@ pub(super) fn orders(
         declared: outlast_agents::declared(driving)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?,
         secrets: spec.secrets.clone(),
+        prompt_afresh: request.prompt_afresh.clone(),
     })
 }
 
@@ -159,7 +161,7 @@ fn ended(dir: &AttemptDir) -> io::Result<Option<Ended>> {
 /// An end that says nothing: the turn has failed.
 fn unusable(error: &dyn std::error::Error) -> Ended {
     let trouble = Trouble::new(TroubleKind::Other, format!("agent-end.json: {error}"));
-    Ended { end: End::Failed { trouble }, spent: None, question: None }
+    Ended { end: End::Failed { trouble }, spent: None, question: None, session: None }
 }
 
 /// The end of an agent's turn is a claim of done.

@@ -197,7 +197,7 @@ impl Run {
                 self.snapshot_failed(*cause, code, why);
             }
             Fact::RestoreRequested { back_to, point, .. } => self.ask_restore(*back_to, point),
-            Fact::Forked { .. } => self.fork_here(event.seq, at),
+            Fact::Forked { from_run, .. } => self.fork_here(from_run, event.seq, at),
             Fact::WorkspaceRestored { written, removed, .. } => {
                 self.workspace_restored(*written, *removed);
             }

@@ -2,6 +2,7 @@
 //! says, and cheats where the script does; `xtask agents` runs the real ones.
 
 mod declared;
+mod forks;
 mod sessions;
 
 use std::fs;
@@ -19,7 +20,8 @@ here = sys.argv[1]
 log = os.path.join(here, "log.jsonl")
 n = sum(1 for _ in open(log)) + 1 if os.path.exists(log) else 1
 args = sys.argv[2:]
-session = args[args.index("--resume") + 1] if "--resume" in args else "session-%d" % n
+resumed = args[args.index("--resume") + 1] if "--resume" in args else None
+session = resumed if resumed and "--fork-session" not in args else "session-%d" % n
 def raw(text):
     sys.stdout.write(text + "\n"); sys.stdout.flush()
 def out(**message):

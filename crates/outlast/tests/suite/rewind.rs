@@ -401,3 +401,57 @@ fn a_daemon_that_dies_around_the_swap_has_merged_once() {
         assert_eq!(home.events(&id), before, "{hook}");
     }
 }
+
+#[test]
+fn a_pull_request_is_pushed_to_the_remote_of_before_the_first_turn_and_runs_nothing_of_the_repository()
+ {
+    let home = Home::new();
+    let here = repository(&home);
+    let [remote, elsewhere] = ["remote.git", "elsewhere.git"].map(|name| home.scratch().join(name));
+    for bare in [&remote, &elsewhere] {
+        git(&here, &["init", "-q", "--bare", &bare.display().to_string()]);
+    }
+    git(&here, &["remote", "add", "origin", &remote.display().to_string()]);
+    // The agent leads the remote elsewhere, and plants a hook.
+    let agent = format!(
+        r#"common=$(git rev-parse --git-common-dir)
+git remote set-url origin '{}'; git config remote.origin.pushurl '{0}'
+printf '#!/bin/sh\ntouch "$HOME/hooked"\n' >"$common/hooks/pre-push"; chmod +x "$common/hooks/pre-push"
+{ONE_COMMIT}"#,
+        elsewhere.display()
+    );
+    let id = start(&home, &file(&home, "loop", &agent, WORKTREE), &["--name", "w"]);
+    becomes(&home, &id, "completed", "done");
+    let printed = home.ok(&["pr", "w"]);
+    assert!(printed.contains(&remote.display().to_string()), "{printed}");
+    assert_eq!(git(&remote, &["for-each-ref"]), "", "it was only printed");
+    for _ in 0..2 {
+        let pushed = home.ok(&["pr", "w", "--push"]);
+        assert!(pushed.contains("pr create") || pushed.contains("mr create"), "{pushed}");
+        let refs = git(&remote, &["for-each-ref", "--format=%(refname)"]);
+        assert_eq!(refs, "refs/heads/outlast/w", "the branch, and no snapshot");
+        assert_eq!(git(&remote, &["show", "outlast/w:log"]), "done");
+    }
+    assert_eq!(git(&elsewhere, &["for-each-ref"]), "");
+    assert!(!home.scratch().join("hooked").exists(), "a hook of the repository ran");
+    fs::remove_dir_all(&remote).expect("it is ours");
+    let gone = home.output(&["pr", "w", "--push"]);
+    assert!(!gone.status.success(), "{gone:?}");
+}
+
+/// A turn that touches a file, and no byte of it.
+const TOUCHES: &str = "touch README; touch -d @$((OUTLAST_TURN * 1000)) README; say continue x";
+
+#[test]
+fn a_turn_that_changes_no_byte_is_no_progress_where_there_are_snapshots() {
+    let home = Home::new();
+    repository(&home);
+    let settings = format!("{WORKTREE}\nlimits: {{no_progress_turns: 2}}");
+    let id = start(&home, &file(&home, "still", TOUCHES, &settings), &[]);
+    let run = becomes(&home, &id, "blocked", "no_progress");
+    assert_eq!(run["turns_committed"], 2);
+    // As many other bytes are another tree.
+    let swaps = "printf '%s' $((OUTLAST_TURN % 2)) >a; [ $OUTLAST_TURN -lt 5 ] && say continue x || say done x";
+    let id = start(&home, &file(&home, "swaps", swaps, &settings), &[]);
+    becomes(&home, &id, "completed", "done");
+}

@@ -32,7 +32,8 @@ use serde_json::{Value, json};
 use super::event::{End, Event, Trouble, TroubleKind};
 use super::json::{at, brief, line, object, text, whole, yes};
 use super::{
-    Act, Adapter, Capabilities, Cost, Decision, Driven, Heard, Launch, McpServer, Transport, Turn,
+    Act, Adapter, Capabilities, Cost, Decision, Driven, Forks, Heard, Launch, McpServer, Transport,
+    Turn,
 };
 use agent::{Agent, Steering};
 use codex_thread::CodexThread;
@@ -60,6 +61,7 @@ pub(super) const DRIVEN: Driven = Driven {
     env: &["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"],
     needs_command: true,
     resumes_next_minute: false,
+    forks: Forks::No,
     login: "the login of the agent behind the command",
     make: |turn| {
         let launch = launch(&turn);

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::adapter::SessionMark;
 
 fn hears(claude: &mut dyn Adapter, message: &Value) -> Vec<Act> {
     claude.hear(Heard::Line(message.to_string().as_bytes()))
@@ -61,4 +62,15 @@ fn a_question_shows_all_that_would_be_done_and_a_yes_is_for_that_once() {
         1,
         "what was not shown is not allowed"
     );
+}
+
+#[test]
+fn a_copy_of_a_conversation_is_resumed_under_a_name_of_its_own() {
+    let resumed = Turn { session: Some("s".to_owned()), ..Turn::default() };
+    let forked = Turn { fork: Some(SessionMark::default()), ..resumed.clone() };
+    let argv = |turn| Claude::new(turn).launch().argv;
+    let has = |argv: &[String]| argv.iter().any(|it| it == "--fork-session");
+    assert!(!has(&argv(resumed)));
+    let argv = argv(forked);
+    assert!(has(&argv) && argv.windows(2).any(|it| it == ["--resume", "s"]), "{argv:?}");
 }

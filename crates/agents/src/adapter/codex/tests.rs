@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::adapter::event::{End, Event, Spent, Trouble, TroubleKind};
 use crate::adapter::{
-    Act, Adapter, ApprovalMode, Approvals, Decision, Heard, Transport, Turn, driven,
+    Act, Adapter, ApprovalMode, Approvals, Decision, Heard, SessionMark, Transport, Turn, driven,
 };
 
 fn adapter(turn: Turn) -> Box<dyn Adapter> {
@@ -548,4 +548,29 @@ fn what_is_not_understood_is_counted_and_harmless() {
         [Event::NotUnderstood { lines: 8 }]
     );
     assert_eq!(end(&codex.hear(Heard::End)), Some(End::Interrupted));
+}
+
+#[test]
+fn a_thread_is_forked_at_a_turn_and_any_refusal_of_that_begins_another() {
+    let forking = || {
+        let mark = SessionMark { at: Some("U3".to_owned()), ..SessionMark::default() };
+        let mut codex = adapter(Turn { fork: Some(mark), ..resuming() });
+        codex.begin();
+        let opening = sent(&hear(codex.as_mut(), &json!({ "id": 1, "result": {} })));
+        assert_eq!(opening[1]["method"], "thread/fork");
+        let params = &opening[1]["params"];
+        assert_eq!((&params["threadId"], &params["lastTurnId"]), (&json!("T"), &json!("U3")));
+        assert_eq!((&params["cwd"], &params["excludeTurns"]), (&json!("/w"), &json!(true)));
+        codex
+    };
+    for code in [-32600, -32601] {
+        let error = json!({ "code": code, "message": "turn not found: U3" });
+        let acts = hear(forking().as_mut(), &json!({ "id": 2, "error": error }));
+        assert_eq!(trouble(&acts).kind, TroubleKind::CannotResume);
+    }
+    let mut codex = forking();
+    assert_eq!(codex.turn_name(), None);
+    hear(codex.as_mut(), &json!({ "id": 2, "result": { "thread": { "id": "F" } } }));
+    hear(codex.as_mut(), &json!({ "id": 3, "result": { "turn": { "id": "U4" } } }));
+    assert_eq!(codex.turn_name(), Some("U4"), "what the next copy needs");
 }

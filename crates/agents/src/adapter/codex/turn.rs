@@ -17,7 +17,7 @@ impl Codex {
         self.turns.insert(turn.to_owned());
         match &self.stage {
             Stage::Starting if self.is_own(params) => {
-                self.stage = Stage::Running { turn: turn.to_owned() };
+                self.runs(turn);
             }
             Stage::Running { turn: ours } if ours == turn => {}
             // A sub-agent's, or one that the thread takes by itself.

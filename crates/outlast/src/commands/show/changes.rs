@@ -6,18 +6,22 @@ use outlast_wire::api::{DiffView, ForkedFrom, RunView, SnapshotsView};
 
 use crate::output::{self, figures};
 
-/// `from k3m… at turn 3, conversation fresh (another agent goes on); $0.12 spent before`
+/// `from k3m… at turn 3; $0.12 spent before`
 pub(super) fn forked(from: &ForkedFrom) -> String {
-    let why = from.why_fresh.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     let spent = match from.cost_usd {
         cost if cost > 0.0 => format!("; ${cost:.2} spent before"),
         _ => String::new(),
     };
-    let session = match (from.session.as_str(), &from.why_fresh) {
-        ("fresh", None) => String::new(),
-        (session, _) => format!(", conversation {session}{why}"),
-    };
-    format!("from {} at turn {}{session}{spent}", from.run, from.turn)
+    format!("from {} at turn {}{spent}", from.run, from.turn)
+}
+
+/// `forked at turn 3`, or `fresh (another agent goes on)`; nothing for an agent that has no conversations.
+pub(super) fn session_of(from: &ForkedFrom) -> Option<String> {
+    match (from.session.as_str(), &from.why_fresh) {
+        ("forked", _) => Some(format!("forked at turn {}", from.turn)),
+        (session, Some(why)) => Some(format!("{session} ({why})")),
+        (_, None) => None,
+    }
 }
 
 /// What the run has changed: by the difference between the base and the last snapshot, as `diff` shows it.

@@ -17,7 +17,7 @@ use outlast_wire::words::{Health, ReasonCode, StateName, Word};
 use outlast_workflow::duration::{short, typed};
 use serde_json::value::RawValue;
 
-use self::changes::{changes_of, forked};
+use self::changes::{changes_of, forked, session_of};
 use crate::Answer;
 use crate::args::Show;
 use crate::money::{self, Micros};
@@ -211,6 +211,7 @@ fn work(page: &mut Page, view: &RunView) {
     };
     page.line("directory", &format!("{dir}{}", branch.unwrap_or_default()));
     page.some("forked", view.forked_from.as_ref().map(forked).as_deref());
+    page.some("session", view.forked_from.as_ref().and_then(session_of).as_deref());
 }
 
 /// `$0.03 of $1.00 · 3k tokens · turn 2/10 · 7s of 2h`; of a command, how long it ran and what it left.
