@@ -161,7 +161,8 @@ fn a_doubt_outlives_a_try_that_never_started() {
     };
     let begin =
         |attempt, ticket| Input::CallBegan { turn: 1, attempt, asked: ask(ticket), gone: None };
-    story.tell(begin(1, "first")).is_ended_for(EndCause::Stalled).report(|_| {});
+    story.tell(begin(1, "first")).is_ended_for(EndCause::Stalled);
+    story.wakes_after(600_000).report(|_| {});
     story.tell(begin(2, "second"));
     let begun = story.run().keyed.get(&key).expect("it was begun").begun;
     story.tell(Input::CallEnded(Box::new(CallResultSaid {
