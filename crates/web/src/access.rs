@@ -29,7 +29,7 @@ const TICKET_LASTS: Duration = Duration::from_secs(30);
 /// Tickets that may be open at once; the oldest goes first.
 const MOST_TICKETS: usize = 64;
 
-type Hash = [u8; 32];
+pub(crate) type Hash = [u8; 32];
 
 /// Names a session without being its secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,17 +172,17 @@ impl Access {
     }
 }
 
-fn hash(secret: &str) -> Hash {
+pub(crate) fn hash(secret: &str) -> Hash {
     Sha256::digest(secret.as_bytes()).into()
 }
 
 /// Takes the same time wherever the two differ.
-fn is_same(one: &Hash, other: &Hash) -> bool {
+pub(crate) fn is_same(one: &Hash, other: &Hash) -> bool {
     one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
 /// `N` random bytes, in hexadecimal.
-fn secret<const N: usize>() -> Result<String, String> {
+pub(crate) fn secret<const N: usize>() -> Result<String, String> {
     let mut chance = [0; N];
     let got = rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::empty());
     if got != Ok(N) {

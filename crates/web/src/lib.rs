@@ -9,6 +9,7 @@ mod access;
 mod doors;
 mod kin;
 mod names;
+mod shares;
 
 // Where a browser and `outlast web url` knock.
 pub mod desk;
@@ -27,6 +28,7 @@ mod live;
 mod orders;
 mod pages;
 mod reads;
+mod shared;
 mod taps;
 mod telling;
 mod truth;
@@ -40,5 +42,6 @@ mod serve;
 
 pub use listen::{DEFAULT_PORT, Place};
 pub use serve::Serving;
+pub use shares::{MOST_SHARE_HOURS, SHARE_HOURS, Shared, Wanted};
 pub use state::{Link, Teller, Told, Words};
 pub use tls::Certificate;

@@ -1,5 +1,7 @@
 //! Questions that are answered from what the daemon knows, and the exchange of a code for a session.
 
+use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Json;
@@ -122,17 +124,30 @@ pub(crate) async fn events(State(web): Here, Path(run): Path<String>, Query(aske
 
 /// The daemon's own frames, as they come. One without its `end` broke off, and is asked for again by its offset.
 pub(crate) async fn output(State(web): Here, Path(run): Path<String>, Query(asked): Asked) -> Done {
+    output_until(web, &run, &asked, Box::pin(std::future::pending())).await
+}
+
+/// When an answer that goes on has to end, whatever else there is to say.
+pub(crate) type Over = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The same, and not after `over`.
+pub(crate) async fn output_until(
+    web: Arc<Web>,
+    run: &str,
+    asked: &BTreeMap<String, String>,
+    over: Over,
+) -> Done {
     let place = place(&web)?;
-    let mut ask = Ask::get(&run_path(checked(&run)?, "/output")).accept(FRAMES);
+    let mut ask = Ask::get(&run_path(checked(run)?, "/output")).accept(FRAMES);
     for name in ["turn", "attempt", "offset", "tail", "limit"] {
-        ask = ask.query_if(name, number(&asked, name)?);
+        ask = ask.query_if(name, number(asked, name)?);
     }
     ask = ask.query_if("since", asked.get("since"));
     if asked.get("follow").is_some_and(|it| it == "true") {
         ask = ask.query("follow", true);
     }
     let reply = Session::again(&web.world).open(&ask).await?;
-    Ok(([(CONTENT_TYPE, FRAMES)], relayed(reply, place)).into_response())
+    Ok(([(CONTENT_TYPE, FRAMES)], relayed(reply, place, over)).into_response())
 }
 
 pub(crate) async fn report(State(web): Here, Query(asked): Asked) -> Done {
@@ -144,10 +159,13 @@ pub(crate) async fn report(State(web): Here, Query(asked): Asked) -> Done {
     Ok(Json(report.map_err(died)??).into_response())
 }
 
-fn relayed(reply: Reply, place: OwnedSemaphorePermit) -> Body {
-    let pieces = stream::unfold((reply, place), |(mut reply, place)| async move {
-        let piece = reply.more().await?.ok()?;
-        Some((Ok::<_, std::convert::Infallible>(piece), (reply, place)))
+fn relayed(reply: Reply, place: OwnedSemaphorePermit, over: Over) -> Body {
+    let pieces = stream::unfold((reply, place, over), |(mut reply, place, mut over)| async move {
+        let piece = tokio::select! {
+            piece = reply.more() => piece?.ok()?,
+            () = &mut over => return None,
+        };
+        Some((Ok::<_, std::convert::Infallible>(piece), (reply, place, over)))
     });
     Body::from_stream(pieces)
 }

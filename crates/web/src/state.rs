@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::access::{Access, NoSession, Seat, SessionId};
 use crate::names::{Door, Names};
+use crate::shares::{Grant, Shared, Shares, Wanted};
 
 /// Answers that go on, of all browsers together.
 const MOST_STREAMS: usize = 48;
@@ -59,7 +60,8 @@ pub(crate) struct Web {
     pub(crate) words: Words,
     pub(crate) streams: Arc<Semaphore>,
     access: Mutex<Access>,
-    /// Raised when a session ends.
+    shares: Mutex<Shares>,
+    /// Raised when a session or a read-only link ends.
     endings: watch::Sender<u64>,
     /// The page on this machine.
     here: String,
@@ -75,6 +77,7 @@ impl Web {
             words,
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
             access: Mutex::default(),
+            shares: Mutex::default(),
             endings: watch::Sender::new(0),
             here: door.here(),
             public_url: door.public_url.filter(|_| !door.is_remote),
@@ -123,6 +126,43 @@ impl Web {
                 return;
             }
         }
+    }
+
+    /// A read-only link to one run.
+    pub(crate) fn share(&self, wanted: Wanted) -> Result<(Link, Shared), Problem> {
+        let (secret, shared) = self.shares().add(wanted, Instant::now())?;
+        let public = self.public_url.as_ref().map(|url| format!("{url}/s/#{secret}"));
+        Ok((Link { here: format!("{}/s/#{secret}", self.here), public }, shared))
+    }
+
+    pub(crate) fn shared(&self) -> Vec<Shared> {
+        self.shares().list(Instant::now())
+    }
+
+    pub(crate) fn unshare(&self, which: &str) -> Vec<Shared> {
+        let ended = self.shares().end(which, Instant::now());
+        self.endings.send_modify(|count| *count += 1);
+        ended
+    }
+
+    /// What the read-only link with this secret shows.
+    pub(crate) fn grant(&self, secret: &str) -> Option<Grant> {
+        self.shares().grant(secret, Instant::now()).cloned()
+    }
+
+    /// Returns once this link is over.
+    pub(crate) async fn lent(&self, grant: &Grant) {
+        let mut endings = self.endings.subscribe();
+        while self.shares().goes_on(&grant.id, Instant::now()) {
+            tokio::select! {
+                changed = endings.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep_until(grant.until) => return,
+            }
+        }
+    }
+
+    fn shares(&self) -> std::sync::MutexGuard<'_, Shares> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn access(&self) -> std::sync::MutexGuard<'_, Access> {

@@ -1,7 +1,9 @@
 //! `outlast web`: the page that a browser on this machine shows, and links to it.
 
+use outlast_client::ask::{Ask, run_path};
 use outlast_client::problem::Problem;
-use outlast_web::{Certificate, Link, Place, Serving, Told, Words};
+use outlast_client::session::Session;
+use outlast_web::{Certificate, Link, Place, Serving, Told, Wanted, Words};
 use outlast_wire::api::{RunRow, RunView};
 use serde_json::{Value, json};
 
@@ -9,6 +11,7 @@ use super::{block_on, events, run};
 use crate::args::{Web, WebCommand};
 use crate::attention::Group;
 use crate::output::state::Condition;
+use crate::output::table::{Cell, Column, Look, Table};
 use crate::signals::Detach;
 use crate::world::World;
 use crate::{Answer, duration, loop_file, output, report};
@@ -16,8 +19,79 @@ use crate::{Answer, duration, loop_file, output, report};
 pub(crate) async fn web(world: &World, args: Web) -> Answer {
     match args.command {
         Some(WebCommand::Url { json, qr }) => url(world, json, qr),
+        Some(WebCommand::Share { run, hours, no_output, json }) => {
+            share(world, &run, hours, Shows::new(no_output), json).await
+        }
+        Some(WebCommand::Shares { json }) => shares(world, json),
+        Some(WebCommand::Unshare { which, json }) => unshare(world, &which, json),
         None => serve(world, args).await,
     }
+}
+
+/// Whether a read-only link shows what the run wrote.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    Output,
+    NoOutput,
+}
+
+impl Shows {
+    fn new(no_output: bool) -> Self {
+        if no_output { Self::NoOutput } else { Self::Output }
+    }
+}
+
+async fn share(world: &World, run: &str, hours: u32, shows: Shows, json: bool) -> Answer {
+    let view: RunView = Session::new(&world.client).call(&Ask::get(&run_path(run, ""))).await?;
+    let wanted = Wanted { run: view.id, hours, output: shows == Shows::Output };
+    let (link, shared) = outlast_web::desk::share(world.client.layout()?, wanted)?;
+    if json {
+        output::print_json(&json!({
+            "url": link.here, "public_url": link.public, "id": shared.id, "run": shared.run,
+            "output": shared.output, "left_s": shared.left_s,
+        }))?;
+        return Ok(0);
+    }
+    output::print_line(&link.here)?;
+    link.public.iter().try_for_each(|link| output::print_line(link))?;
+    output::tell(&format!(
+        "Read only, for {hours}h or until outlast web ends; outlast web unshare {} revokes it.",
+        shared.id
+    ));
+    Ok(0)
+}
+
+fn shares(world: &World, json: bool) -> Answer {
+    let list = outlast_web::desk::shares(world.client.layout()?)?;
+    if json {
+        output::print_json(&list)?;
+        return Ok(0);
+    }
+    let column = |title, narrowest| Column { title, narrowest };
+    let columns = [column("ID", 8), column("RUN", 12), column("SHOWS", 9), column("LEFT", 6)];
+    let mut table = Table::new(columns.to_vec());
+    for it in &list {
+        let shows = if it.output { "output" } else { "no output" };
+        let left = outlast_workflow::duration::short(it.left_s * 1000);
+        table.push([&it.id, &it.run, shows, &left].map(Cell::new).to_vec());
+    }
+    let look = Look { columns: world.columns(), colours: world.colours() };
+    output::print(&table.render(look))?;
+    Ok(0)
+}
+
+fn unshare(world: &World, which: &str, json: bool) -> Answer {
+    let ended = outlast_web::desk::unshare(world.client.layout()?, which)?;
+    if ended.is_empty() {
+        let message = format!("there is no read-only link {which}");
+        return Err(Problem::refusal("unknown_link", message).hint("outlast web shares"));
+    }
+    if json {
+        output::print_json(&ended)?;
+        return Ok(0);
+    }
+    ended.iter().try_for_each(|it| output::print_line(&format!("revoked {}", it.id)))?;
+    Ok(0)
 }
 
 fn url(world: &World, json: bool, qr: bool) -> Answer {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use outlast_client::world::World;
 use serde_json::Value;
 
-use super::{EXCHANGE, TERMINALS};
+use super::{EXCHANGE, SHARED, TERMINALS};
 use crate::listen::{Listeners, Place};
 use crate::names::Door;
 use crate::routes::{ROUTES, router};
+use crate::shares::Wanted;
 use crate::state::{Told, Web, Words};
 
 /// A page that is served, without a daemon: what is refused never gets that far.
@@ -134,7 +135,7 @@ fn every_route_below_api_needs_the_secret_of_a_session_that_goes_on() {
     let json = "content-type: application/json";
     let mut held = 0;
     for (method, path) in routes().filter(|(_, path)| path.starts_with("/api/")) {
-        if path == EXCHANGE || path.starts_with(TERMINALS) {
+        if path == EXCHANGE || path.starts_with(TERMINALS) || path.starts_with(SHARED) {
             continue;
         }
         for wrong in [
@@ -171,6 +172,59 @@ fn every_route_below_api_needs_the_secret_of_a_session_that_goes_on() {
         }
     }
     assert!(held > 10, "the routes were tried: {held}");
+}
+
+/// The secret of a read-only link to a run.
+fn lent(web: &Web, output: bool) -> (String, String) {
+    let wanted = Wanted { run: "k3mx7q9w2r5t".to_owned(), hours: 1, output };
+    let (link, shared) = web.share(wanted).unwrap();
+    (link.here.rsplit('#').next().unwrap().to_owned(), shared.id)
+}
+
+#[test]
+fn a_read_only_link_reaches_its_own_routes_and_nothing_else() {
+    let Served { port, web } = serve();
+    let ((lent, id), (silent, _)) = (lent(&web, true), lent(&web, false));
+    let host = format!("host: 127.0.0.1:{port}");
+    let json = "content-type: application/json".to_owned();
+    let with =
+        |secret: &str| [host.clone(), json.clone(), format!("authorization: Bearer {secret}")];
+    let mut open = Vec::new();
+    for (method, path) in routes().filter(|(_, path)| path.starts_with("/api/")) {
+        if path == EXCHANGE {
+            continue;
+        }
+        let (status, answer) = ask(port, &method, &path, &with(&lent));
+        if path.starts_with(SHARED) {
+            assert_eq!(method, "GET", "{path}: a link changes nothing");
+            // There is no daemon here, so whatever is let in fails later.
+            assert!(![401, 403, 404, 415, 421].contains(&status), "{method} {path}: {answer}");
+            let (quiet, answer) = ask(port, &method, &path, &with(&silent));
+            assert_eq!(quiet == 403, path.contains("/output"), "{method} {path}: {answer}");
+            open.push(path);
+        } else {
+            assert_eq!(status, 403, "{method} {path}: {answer}");
+        }
+    }
+    let own = ["run", "turns", "live", "output", "output/search"].map(|it| format!("{SHARED}{it}"));
+    assert_eq!(open, own, "a new route is added to this list on purpose");
+    // Neither the run of a query nor that of a path is looked at.
+    let (status, _) = ask(port, "GET", "/api/s/run/x7q", &with(&lent));
+    assert_eq!(status, 404);
+    // The link's secret is no code and no ticket, and the secret of a session is no link.
+    assert!(web.exchange(&lent).is_err());
+    assert!(web.ticket(&lent, "k3mx7q9w2r5t", false).is_err());
+    let session = web.exchange(web.link().unwrap().here.rsplit('=').next().unwrap()).unwrap();
+    for path in own {
+        assert_eq!(ask(port, "GET", &path, &with(&session)).0, 401, "{path}");
+        assert_eq!(ask(port, "GET", &path, &with(&id)).0, 401, "{path}: an id is no secret");
+    }
+    assert_eq!(web.unshare(&id).len(), 1);
+    for (method, path) in routes().filter(|(_, path)| path.starts_with("/api/")) {
+        if path != EXCHANGE && !path.starts_with(TERMINALS) {
+            assert_eq!(ask(port, &method, &path, &with(&lent)).0, 401, "{method} {path}: revoked");
+        }
+    }
 }
 
 #[test]
