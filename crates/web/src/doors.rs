@@ -3,8 +3,8 @@
 //! In this order: a `Host` that is exactly one of ours (421), an `Origin` from our list if there is one (403), a fetch
 //! from our own page (403), and then, for everything below `/api` but the exchange of a code, the secret of a session
 //! (401) and a JSON body (415). A read-only link opens the routes below `/api/s` and no other (403).
-//! A WebSocket has to name our origin, and has a ticket instead of the secret. `Origin` is
-//! never compared with `Host`: a name that was rebound makes the two equal. There is no cookie, and no answer lets
+//! A person whom a proxy names may do what the role allows (403). A WebSocket has to name our origin, and has a
+//! ticket instead of the secret. `Origin` is never compared with `Host`: a name that was rebound makes the two equal. There is no cookie, and no answer lets
 //! another origin read it.
 
 #[cfg(test)]
@@ -20,9 +20,10 @@ use axum::http::header::{
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tokio::time::Instant;
 
+use crate::access::Who;
 use crate::names::only;
+use crate::people::{self, Caller};
 use crate::refusal::Refusal;
 use crate::shares::Grant;
 use crate::state::Web;
@@ -67,8 +68,10 @@ pub(crate) async fn pass(
     let mut response = match judge(&web, &request) {
         Err(refusal) => refusal.into_response(),
         Ok(standing) => {
-            if let Some(Standing::Holder(grant)) = standing {
-                request.extensions_mut().insert(grant);
+            match standing {
+                Some(Standing::Holder(grant)) => drop(request.extensions_mut().insert(grant)),
+                Some(Standing::Person(caller)) => drop(request.extensions_mut().insert(caller)),
+                None => {}
             }
             next.run(request).await
         }
@@ -101,8 +104,8 @@ pub(crate) fn ticket(headers: &HeaderMap) -> Option<&str> {
 
 /// By what right a request came in.
 enum Standing {
-    /// The session of a person who may do all that the page can.
-    Person,
+    /// The session of a person, who may do what the role allows.
+    Person(Caller),
     /// A read-only link to one run.
     Holder(Grant),
 }
@@ -132,8 +135,11 @@ fn judge(web: &Web, request: &Request) -> Result<Option<Standing>, Refusal> {
             (true, true) => Ok(None),
         };
     }
+    if let Some(proxy) = &web.proxy {
+        proxy.refuse_two(headers)?;
+    }
     let is_exchange = path == EXCHANGE && request.method() == Method::POST;
-    let standing = if is_exchange { None } else { Some(standing(web, headers, path)?) };
+    let standing = if is_exchange { None } else { Some(standing(web, request)?) };
     let is_json = only(headers, &CONTENT_TYPE) == Some("application/json");
     if request.method() != Method::GET && !is_json {
         let message = "the body has to be application/json";
@@ -142,8 +148,9 @@ fn judge(web: &Web, request: &Request) -> Result<Option<Standing>, Refusal> {
     Ok(standing)
 }
 
-/// A session opens everything but the routes of links, and a link those only.
-fn standing(web: &Web, headers: &HeaderMap, path: &str) -> Result<Standing, Refusal> {
+/// A session opens what its person may do, but not the routes of links; a link opens those only.
+fn standing(web: &Web, request: &Request) -> Result<Standing, Refusal> {
+    let (headers, path) = (request.headers(), request.uri().path());
     let secret = bearer(headers).ok_or_else(no_session)?;
     let is_shared = path.starts_with(SHARED);
     if let Some(grant) = web.grant(secret) {
@@ -155,7 +162,16 @@ fn standing(web: &Web, headers: &HeaderMap, path: &str) -> Result<Standing, Refu
         let message = "the link is over, or was revoked";
         return Err(Refusal::new(StatusCode::UNAUTHORIZED, "no_session", message));
     }
-    if web.admits(secret, Instant::now()) { Ok(Standing::Person) } else { Err(no_session()) }
+    let caller = match web.admit(secret).ok_or_else(no_session)? {
+        Who::Owner => Caller::owner(),
+        // The session is the page's; that the person is still the same is the proxy's to say, each time.
+        Who::Named(name) => {
+            let named = web.named(headers)?.filter(|caller| caller.is(&name));
+            named.ok_or_else(no_session)?
+        }
+    };
+    caller.need(people::needed(request.method(), path))?;
+    Ok(Standing::Person(caller))
 }
 
 fn no_session() -> Refusal {

@@ -9,6 +9,7 @@ mod access;
 mod doors;
 mod kin;
 mod names;
+mod people;
 mod shares;
 
 // Where a browser and `outlast web url` knock.
@@ -41,7 +42,8 @@ mod tty;
 mod serve;
 
 pub use listen::{DEFAULT_PORT, Place};
+pub use people::{Proxy, Role};
 pub use serve::Serving;
-pub use shares::{MOST_SHARE_HOURS, SHARE_HOURS, Shared, Wanted};
+pub use shares::{MOST_SHARE_HOURS, SHARE_HOURS};
 pub use state::{Link, Teller, Told, Words};
 pub use tls::Certificate;

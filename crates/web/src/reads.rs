@@ -8,7 +8,7 @@ use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, HeaderMap};
+use axum::http::header::{CONTENT_TYPE, HeaderMap, ORIGIN};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use outlast_client::ask::{Ask, run_path};
@@ -34,8 +34,11 @@ type Here = State<Arc<Web>>;
 /// Events that one answer has at most.
 const MOST_EVENTS: u64 = 2000;
 
-pub(crate) async fn exchange(State(web): Here, body: Bytes) -> Done {
+pub(crate) async fn exchange(State(web): Here, headers: HeaderMap, body: Bytes) -> Done {
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if asked["proxy"] == true {
+        return enter(&web, &headers);
+    }
     let code = asked["code"].as_str().unwrap_or_default();
     let hint = "outlast web url prints another link";
     match web.exchange(code) {
@@ -52,6 +55,23 @@ pub(crate) async fn exchange(State(web): Here, body: Bytes) -> Done {
             Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", &why))
         }
     }
+}
+
+/// A session for the person whom the proxy names. A browser says from where it asks; what does not is no page of ours.
+fn enter(web: &Web, headers: &HeaderMap) -> Done {
+    if !headers.contains_key(ORIGIN) {
+        return Err(Refusal::silent(StatusCode::FORBIDDEN));
+    }
+    let Some(caller) = web.named(headers)? else {
+        let message = "no proxy names a person here";
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "no_person", message));
+    };
+    let secret = web.enter(caller.name()).map_err(|_| {
+        let message = "the system has no randomness for a secret";
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", message)
+    })?;
+    let (name, role) = (caller.name(), caller.role().word());
+    Ok(Json(json!({ "secret": secret, "name": name, "role": role })).into_response())
 }
 
 pub(crate) async fn end_session(State(web): Here, headers: HeaderMap) -> Response {

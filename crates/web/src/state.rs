@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::http::HeaderMap;
 use outlast_client::journal::Event;
 use outlast_client::problem::Problem;
 use outlast_client::world::World;
@@ -11,15 +12,15 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::access::{Access, NoSession, Seat, SessionId};
+use crate::access::{Access, NoSession, Seat, SessionId, Who};
+use crate::desk::{Shared, Wanted};
 use crate::names::{Door, Names};
-use crate::shares::{Grant, Shared, Shares, Wanted};
+use crate::people::{Caller, Proxy};
+use crate::refusal::Refusal;
+use crate::shares::{Grant, Shares};
 
 /// Answers that go on, of all browsers together.
 const MOST_STREAMS: usize = 48;
-
-/// How the journal names the way of an order that a browser gave.
-pub(crate) const VIA: &str = "web";
 
 /// What the command line says of runs, so that the page says the same.
 pub struct Words {
@@ -58,6 +59,8 @@ pub(crate) struct Web {
     pub(crate) world: World,
     pub(crate) names: Names,
     pub(crate) words: Words,
+    /// Whose word on who a person is counts, if any proxy's does.
+    pub(crate) proxy: Option<Proxy>,
     pub(crate) streams: Arc<Semaphore>,
     access: Mutex<Access>,
     shares: Mutex<Shares>,
@@ -70,11 +73,12 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    pub(crate) fn new(world: World, words: Words, door: Door) -> Self {
+    pub(crate) fn new(world: World, words: Words, door: Door, proxy: Option<Proxy>) -> Self {
         Self {
             world,
             names: Names::new(&door),
             words,
+            proxy,
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
             access: Mutex::default(),
             shares: Mutex::default(),
@@ -91,8 +95,19 @@ impl Web {
         Ok(Link { here: format!("{}/#k={code}", self.here), public })
     }
 
-    pub(crate) fn admits(&self, secret: &str, now: Instant) -> bool {
-        self.access().admits(secret, now)
+    /// Whose session this is the secret of.
+    pub(crate) fn admit(&self, secret: &str) -> Option<Who> {
+        self.access().admit(secret, Instant::now())
+    }
+
+    /// The person whom the proxy names in this request, if its word counts and there is a role.
+    pub(crate) fn named(&self, headers: &HeaderMap) -> Result<Option<Caller>, Refusal> {
+        self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.caller(headers))
+    }
+
+    /// A session for a person whom the proxy names.
+    pub(crate) fn enter(&self, name: &str) -> Result<String, NoSession> {
+        self.access().enter(Who::Named(name.to_owned()), Instant::now())
     }
 
     pub(crate) fn exchange(&self, code: &str) -> Result<String, NoSession> {
@@ -105,13 +120,19 @@ impl Web {
     }
 
     /// A ticket for the terminal of a run, for the page that has this secret.
-    pub(crate) fn ticket(&self, secret: &str, run: &str, keys: bool) -> Result<String, Problem> {
+    pub(crate) fn ticket(
+        &self,
+        secret: &str,
+        run: &str,
+        keys: bool,
+        caller: &Caller,
+    ) -> Result<String, Problem> {
         let now = Instant::now();
         let mut access = self.access();
         let Some(session) = access.session_of(secret, now) else {
             return Err(Problem::refusal("no_session", "this browser has no session"));
         };
-        access.ticket(Seat { run: run.to_owned(), keys, session, via: VIA.to_owned() }, now)
+        access.ticket(Seat { run: run.to_owned(), keys, session, via: caller.via() }, now)
     }
 
     pub(crate) fn redeem(&self, ticket: &str, run: &str) -> Option<Seat> {

@@ -34,6 +34,15 @@ export async function enter(code) {
   localStorage.setItem(KEY, secret);
 }
 
+/** A session for the person whom a proxy names; false if there is none. */
+export async function enterNamed() {
+  const response = await ask('/api/session', { proxy: true });
+  const body = await response.json().catch(() => null);
+  if (response.ok) localStorage.setItem(KEY, body.secret);
+  else if (response.status === 403 && body?.error) throw new Refused(403, body.error);
+  return response.ok;
+}
+
 export async function leave() {
   await ask('/api/session/end', {});
   forget();

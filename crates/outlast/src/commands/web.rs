@@ -3,8 +3,10 @@
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::problem::Problem;
 use outlast_client::session::Session;
-use outlast_web::{Certificate, Link, Place, Serving, Told, Wanted, Words};
+use outlast_web::desk::Wanted;
+use outlast_web::{Certificate, Link, Place, Proxy, Role, Serving, Told, Words};
 use outlast_wire::api::{RunRow, RunView};
+use outlast_workflow::{WebProxy, WebRoles};
 use serde_json::{Value, json};
 
 use super::{block_on, events, run};
@@ -139,7 +141,27 @@ fn place(world: &World, args: &Web) -> Result<Place, Problem> {
         allow_remote: web.allow_remote,
         certificate,
         public_url: web.public_url,
+        proxy: proxy(web.proxy, web.roles)?,
     })
+}
+
+/// The proxy that names people; none without all three of its settings.
+fn proxy(proxy: WebProxy, roles: WebRoles) -> Result<Option<Proxy>, Problem> {
+    let (user, header, file) = match (proxy.user_header, proxy.secret_header, proxy.secret_file) {
+        (None, None, None) => return Ok(None),
+        (Some(user), Some(header), Some(file)) => (user, header, file),
+        _ => {
+            let message = "user_header, secret_header and secret_file of web.proxy in config.toml need each other";
+            return Err(Problem::refusal("bad_config", message).hint("outlast config check"));
+        }
+    };
+    let secret = std::fs::read_to_string(&file).map_err(|error| {
+        Problem::refusal("bad_config", format!("web.proxy.secret_file {file}: {error}"))
+    })?;
+    let of = |names: Vec<String>, role| names.into_iter().map(move |name| (name, role));
+    let admins = of(roles.admin, Role::Admin).chain(of(roles.operator, Role::Operator));
+    let roles = admins.chain(of(roles.viewer, Role::Viewer)).collect();
+    Proxy::new(&user, &header, secret.trim_end_matches(['\n', '\r']), roles).map(Some)
 }
 
 async fn serve(world: &World, args: Web) -> Answer {

@@ -1,6 +1,9 @@
 //! People who are not the owner: read-only links to one run.
 
+use serde_json::json;
+
 use crate::harness::{Gate, Home, text};
+use crate::health::configure;
 use crate::web::{Browser, Page, asker, serve};
 use crate::web_doors::curl;
 
@@ -107,4 +110,58 @@ fn a_run_gets_no_read_only_link() {
     let said = format!("{}{}", text(&said.stdout), text(&said.stderr));
     assert_eq!(said.matches("only a person gets a link").count(), 2, "{said}");
     assert!(!said.contains("/s/#"), "{said}");
+}
+
+#[test]
+fn a_person_whom_the_proxy_names_gets_in_without_a_link_and_stands_in_the_journal() {
+    let home = Home::new();
+    let file = home.scratch().join("proxy-secret");
+    std::fs::write(&file, "correct-horse-battery\n").expect("the test's directory is ours");
+    let proxy = "[web.proxy]\nuser_header = \"Remote-User\"\n";
+    configure(&home, proxy);
+    let said = home.fails(2, &["web", "--port", "0"]);
+    assert!(said.contains("need each other"), "{said}");
+    let secret =
+        format!("secret_header = \"X-Proxy-Secret\"\nsecret_file = \"{}\"\n", file.display());
+    let roles = "[web.roles]\noperator = [\"otto\"]\nviewer = [\"*\"]\n";
+    configure(&home, &format!("{proxy}{secret}{roles}"));
+    home.ok(&["config", "check"]);
+    let run = asker(&home, "left or right?");
+    home.output(&["wait", &run, "--timeout", "60s"]);
+    let page = serve(&home);
+    let Some(browser) = Browser::open(&home, 1280) else { return };
+    let there = format!("http://127.0.0.1:{}/runs/{run}", page.port);
+    // The browser's own headers stand for those of the proxy.
+    let named = |name: &str, secret: &str| {
+        let headers = json!({ "Remote-User": name, "X-Proxy-Secret": secret });
+        browser.call("/goog/cdp/execute", &json!({ "cmd": "Network.enable", "params": {} }));
+        let order =
+            json!({ "cmd": "Network.setExtraHTTPHeaders", "params": { "headers": headers } });
+        browser.call("/goog/cdp/execute", &order);
+        browser.go(&there);
+    };
+    named("otto", "wrong-horse-battery");
+    browser.until(
+        "a name alone opens nothing",
+        "return document.querySelector('main').textContent.includes('This browser has no session')",
+    );
+    named("vera", "correct-horse-battery");
+    let asked = "return !!document.querySelector('.card textarea')";
+    browser.until("a viewer sees the question", asked);
+    browser.keys(".card textarea", "left");
+    browser.js("[...document.querySelectorAll('.card button')].find(it => it.textContent === 'Send').click()");
+    browser.until(
+        "a viewer may not answer",
+        "return document.querySelector('main').textContent.includes('it needs the role operator')",
+    );
+    assert_eq!(home.count(&run, "Answered"), 0);
+    // Another name is another person, whatever this browser kept.
+    named("otto", "correct-horse-battery");
+    browser.until("the operator sees the question", asked);
+    browser.keys(".card textarea", "right");
+    browser.js("[...document.querySelectorAll('.card button')].find(it => it.textContent === 'Send').click()");
+    assert_eq!(home.wait(&run), 0);
+    let events = home.events(&run);
+    let answered = events.iter().find(|it| it["kind"] == "Answered").expect("it was answered");
+    assert_eq!(answered["by"]["via"], "web:otto");
 }
