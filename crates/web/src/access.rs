@@ -29,7 +29,7 @@ const TICKET_LASTS: Duration = Duration::from_secs(30);
 /// Tickets that may be open at once; the oldest goes first.
 const MOST_TICKETS: usize = 64;
 
-type Hash = [u8; 32];
+pub(crate) type Hash = [u8; 32];
 
 /// Names a session without being its secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,11 +67,21 @@ struct Code {
     until: Instant,
 }
 
+/// Whose a session is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// The user of this machine, who has had a link.
+    Owner,
+    /// A person whom the proxy names.
+    Named(String),
+}
+
 #[derive(Debug)]
 struct Session {
     hash: Hash,
     since: Instant,
     seen: Instant,
+    who: Who,
 }
 
 /// Why a code buys nothing.
@@ -111,33 +121,37 @@ impl Access {
             return Err(NoSession::WrongCode);
         };
         self.codes.remove(found);
+        self.enter(Who::Owner, now)
+    }
+
+    /// The secret of a new session, for a person who is known.
+    pub(crate) fn enter(&mut self, who: Who, now: Instant) -> Result<String, NoSession> {
         let secret = secret::<32>().map_err(NoSession::NoChance)?;
         if self.sessions.len() >= MOST_SESSIONS {
             self.sessions.sort_by_key(|session| session.seen);
             self.sessions.remove(0);
         }
-        self.sessions.push(Session { hash: hash(&secret), since: now, seen: now });
+        self.sessions.push(Session { hash: hash(&secret), since: now, seen: now, who });
         Ok(secret)
     }
 
-    /// True if this is the secret of a session that goes on.
-    pub(crate) fn admits(&mut self, secret: &str, now: Instant) -> bool {
+    /// Whose session this is the secret of, if it goes on.
+    pub(crate) fn admit(&mut self, secret: &str, now: Instant) -> Option<Who> {
         self.sessions.retain(|session| {
             now.duration_since(session.seen) < SESSION_IDLES
                 && now.duration_since(session.since) < SESSION_LASTS
         });
         let wanted = hash(secret);
         let mut found = self.sessions.iter_mut().filter(|it| is_same(&it.hash, &wanted));
-        let session = found.next();
-        session.is_some_and(|session| {
+        found.next().map(|session| {
             session.seen = now;
-            true
+            session.who.clone()
         })
     }
 
     /// The session of this secret, if it goes on.
     pub(crate) fn session_of(&mut self, secret: &str, now: Instant) -> Option<SessionId> {
-        self.admits(secret, now).then(|| SessionId(hash(secret)))
+        self.admit(secret, now).map(|_| SessionId(hash(secret)))
     }
 
     /// True while this session goes on. Looking does not count as using it.
@@ -172,17 +186,17 @@ impl Access {
     }
 }
 
-fn hash(secret: &str) -> Hash {
+pub(crate) fn hash(secret: &str) -> Hash {
     Sha256::digest(secret.as_bytes()).into()
 }
 
 /// Takes the same time wherever the two differ.
-fn is_same(one: &Hash, other: &Hash) -> bool {
+pub(crate) fn is_same(one: &Hash, other: &Hash) -> bool {
     one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
 /// `N` random bytes, in hexadecimal.
-fn secret<const N: usize>() -> Result<String, String> {
+pub(crate) fn secret<const N: usize>() -> Result<String, String> {
     let mut chance = [0; N];
     let got = rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::empty());
     if got != Ok(N) {
@@ -214,11 +228,11 @@ mod tests {
         assert_eq!(secret.len(), 64);
         assert_eq!(access.session(&first, at(119)), Err(NoSession::WrongCode), "it is used up");
         assert_eq!(access.session(&second, at(120)), Err(NoSession::WrongCode), "it is too old");
-        assert!(access.admits(&secret, at(120)));
-        assert!(!access.admits(&first, at(120)), "a code is no secret of a session");
-        assert!(!access.admits("", at(120)));
+        assert!(access.admit(&secret, at(120)).is_some());
+        assert!(access.admit(&first, at(120)).is_none(), "a code is no secret of a session");
+        assert!(access.admit("", at(120)).is_none());
         access.end(&secret);
-        assert!(!access.admits(&secret, at(120)));
+        assert!(access.admit(&secret, at(120)).is_none());
     }
 
     #[test]
@@ -252,7 +266,7 @@ mod tests {
             assert_eq!(access.session("guess", at(1)), Err(NoSession::WrongCode));
         }
         assert_eq!(access.session(&good, at(2)), Err(NoSession::TooManyWrong));
-        assert!(access.admits(&inside, at(2)), "sessions go on");
+        assert!(access.admit(&inside, at(2)).is_some(), "sessions go on");
         assert!(access.session(&good, at(61)).is_ok());
     }
 
@@ -262,11 +276,11 @@ mod tests {
         let code = access.code(at(0)).unwrap();
         let secret = access.session(&code, at(0)).unwrap();
         for days in [6, 12, 18, 24, 29] {
-            assert!(access.admits(&secret, at(days * day)));
+            assert!(access.admit(&secret, at(days * day)).is_some());
         }
-        assert!(!access.admits(&secret, at(30 * day)));
+        assert!(access.admit(&secret, at(30 * day)).is_none());
         let code = access.code(at(30 * day)).unwrap();
         let idle = access.session(&code, at(30 * day)).unwrap();
-        assert!(!access.admits(&idle, at(37 * day)));
+        assert!(access.admit(&idle, at(37 * day)).is_none());
     }
 }

@@ -31,6 +31,11 @@ pub(crate) async fn terminal(headers: HeaderMap) -> Response {
     answer("terminal.html", &headers)
 }
 
+/// One run, for the holder of a read-only link.
+pub(crate) async fn link(headers: HeaderMap) -> Response {
+    answer("link.html", &headers)
+}
+
 pub(crate) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
     answer(&name, &headers)
 }

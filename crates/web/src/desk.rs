@@ -1,4 +1,4 @@
-//! Where `outlast web url` asks for another link: a unix socket of mode 0600, beside the journal.
+//! Where `outlast web url` and `outlast web share` ask for links: a unix socket of mode 0600, beside the journal.
 //!
 //! Answers processes of the same user that belong to no run. One question, one line of JSON each way.
 
@@ -10,8 +10,9 @@ use std::time::Duration;
 use outlast_client::problem::Problem;
 use outlast_home::layout::Layout;
 use outlast_home::socket;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
@@ -19,12 +20,65 @@ use crate::kin;
 use crate::state::{Link, Web};
 
 const PATIENCE: Duration = Duration::from_secs(10);
+/// In bytes.
+const LONGEST_WISH: u64 = 4096;
 const AFTER_SHORTAGE: Duration = Duration::from_millis(200);
+
+/// What a link is to show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    pub run: String,
+    pub hours: u32,
+    /// What the run wrote, too.
+    pub output: bool,
+}
+
+/// A link as its owner sees it in a list. Its secret is not here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    pub id: String,
+    pub run: String,
+    pub output: bool,
+    pub left_s: u64,
+}
+
+/// What a person asks for at the desk.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+enum Wish {
+    Link,
+    Share(Wanted),
+    Shares,
+    Unshare { which: String },
+}
 
 /// Asks the `outlast web` of this home for another link.
 pub fn link(layout: &Layout) -> Result<Link, Problem> {
+    Ok(link_of(&ask(layout, &Wish::Link)?))
+}
+
+/// A read-only link to one run.
+pub fn share(layout: &Layout, wanted: Wanted) -> Result<(Link, Shared), Problem> {
+    let answer = ask(layout, &Wish::Share(wanted))?;
+    let shared = serde_json::from_value(answer["share"].clone()).map_err(unreadable)?;
+    Ok((link_of(&answer), shared))
+}
+
+/// The read-only links that last.
+pub fn shares(layout: &Layout) -> Result<Vec<Shared>, Problem> {
+    let mut answer = ask(layout, &Wish::Shares)?;
+    serde_json::from_value(answer["shares"].take()).map_err(unreadable)
+}
+
+/// Ends a read-only link by its id, or all that lead to one run.
+pub fn unshare(layout: &Layout, which: &str) -> Result<Vec<Shared>, Problem> {
+    let mut answer = ask(layout, &Wish::Unshare { which: which.to_owned() })?;
+    serde_json::from_value(answer["shares"].take()).map_err(unreadable)
+}
+
+fn ask(layout: &Layout, wish: &Wish) -> Result<Value, Problem> {
     let path = layout.web_socket();
-    let stream = socket::connect(&path).map_err(|error| match error.kind() {
+    let mut stream = socket::connect(&path).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
             Problem::refusal("no_web", "outlast web is not running here").hint("outlast web")
         }
@@ -34,19 +88,26 @@ pub fn link(layout: &Layout) -> Result<Link, Problem> {
         Problem::failure(format_args!("outlast web does not answer: {error}"))
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
+    let asked = serde_json::to_string(wish).expect("a wish is plain data");
+    writeln!(stream, "{asked}").map_err(broken)?;
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).map_err(broken)?;
-    let answer: Value = serde_json::from_str(&line).unwrap_or_default();
-    if let Some(link) = answer["url"].as_str() {
-        let public = answer["public_url"].as_str().map(str::to_owned);
-        return Ok(Link { here: link.to_owned(), public });
-    }
-    let message = answer["message"].as_str().unwrap_or("outlast web gave no answer").to_owned();
-    let problem = Problem::refusal(answer["code"].as_str().unwrap_or("no_web"), message);
+    let answer: Value = serde_json::from_str(&line).map_err(unreadable)?;
+    let Some(message) = answer["message"].as_str() else { return Ok(answer) };
+    let problem = Problem::refusal(answer["code"].as_str().unwrap_or("no_web"), message.to_owned());
     Err(match answer["hint"].as_str() {
         Some(hint) => problem.hint(hint),
         None => problem,
     })
+}
+
+fn link_of(answer: &Value) -> Link {
+    let text = |name: &str| answer[name].as_str().map(str::to_owned);
+    Link { here: text("url").unwrap_or_default(), public: text("public_url") }
+}
+
+fn unreadable(error: serde_json::Error) -> Problem {
+    Problem::failure(format_args!("the answer of outlast web cannot be read: {error}"))
 }
 
 /// The socket, bound. The caller holds the lock of `outlast web`, so a socket that is there is a dead process's.
@@ -75,18 +136,47 @@ pub(crate) async fn serve(listener: UnixListener, web: &Web) -> std::convert::In
 }
 
 async fn answer(mut stream: UnixStream, web: &Web) {
-    let line = match judge(&stream) {
+    let answer = match judge(&stream) {
         Err(why) => json!({
             "code": "inside_a_run",
             "message": format!("only a person gets a link, and {why}"),
             "hint": "ask from a terminal that belongs to no run",
         }),
-        Ok(()) => match web.link() {
-            Ok(link) => json!({ "url": link.here, "public_url": link.public }),
-            Err(_) => json!({ "code": "failed", "message": "there is no randomness for a code" }),
-        },
+        Ok(()) => fulfil(&mut stream, web).await.unwrap_or_else(|problem| refused(&problem)),
     };
-    let _peer_gone = stream.write_all(format!("{line}\n").as_bytes()).await;
+    let _peer_gone = stream.write_all(format!("{answer}\n").as_bytes()).await;
+}
+
+async fn fulfil(stream: &mut UnixStream, web: &Web) -> Result<Value, Problem> {
+    let mut line = String::new();
+    let mut asked = tokio::io::BufReader::new(stream.take(LONGEST_WISH));
+    asked.read_line(&mut line).await.map_err(Problem::failure)?;
+    let wish: Wish = serde_json::from_str(&line)
+        .map_err(|error| Problem::refusal("bad_request", error.to_string()))?;
+    Ok(match wish {
+        Wish::Link => said(&web.link()?),
+        Wish::Share(wanted) => {
+            let (link, share) = web.share(wanted)?;
+            let mut said = said(&link);
+            said["share"] = json!(share);
+            said
+        }
+        Wish::Shares => json!({ "shares": web.shared() }),
+        Wish::Unshare { which } => json!({ "shares": web.unshare(&which) }),
+    })
+}
+
+fn said(link: &Link) -> Value {
+    json!({ "url": link.here, "public_url": link.public })
+}
+
+fn refused(problem: &Problem) -> Value {
+    match problem {
+        Problem::Told { info, .. } => {
+            json!({ "code": info.code, "message": info.message, "hint": info.hint })
+        }
+        Problem::OutputClosed => json!({ "code": "failed", "message": "the answer was cut short" }),
+    }
 }
 
 fn judge(stream: &UnixStream) -> Result<(), String> {

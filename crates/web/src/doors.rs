@@ -2,8 +2,9 @@
 //!
 //! In this order: a `Host` that is exactly one of ours (421), an `Origin` from our list if there is one (403), a fetch
 //! from our own page (403), and then, for everything below `/api` but the exchange of a code, the secret of a session
-//! (401) and a JSON body (415). A WebSocket has to name our origin, and has a ticket instead of the secret. `Origin` is
-//! never compared with `Host`: a name that was rebound makes the two equal. There is no cookie, and no answer lets
+//! (401) and a JSON body (415). A read-only link opens the routes below `/api/s` and no other (403).
+//! A person whom a proxy names may do what the role allows (403). A WebSocket has to name our origin, and has a
+//! ticket instead of the secret. `Origin` is never compared with `Host`: a name that was rebound makes the two equal. There is no cookie, and no answer lets
 //! another origin read it.
 
 #[cfg(test)]
@@ -19,16 +20,21 @@ use axum::http::header::{
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tokio::time::Instant;
 
+use crate::access::Who;
 use crate::names::only;
+use crate::people::{self, Caller};
 use crate::refusal::Refusal;
+use crate::shares::Grant;
 use crate::state::Web;
 
 /// The one route below `/api` that a browser without a session may use.
 pub(crate) const EXCHANGE: &str = "/api/session";
 /// WebSockets: each needs an origin and a ticket.
 pub(crate) const TERMINALS: &str = "/api/tty/";
+
+/// What a read-only link opens: the run is the link's, so no address here names one.
+pub(crate) const SHARED: &str = "/api/s/";
 
 /// The pages of links in notices.
 const TAPS: &str = "/a/";
@@ -53,11 +59,22 @@ const HEADERS: [(&str, &str); 6] = [
     ),
 ];
 
-pub(crate) async fn pass(State(web): State<Arc<Web>>, request: Request, next: Next) -> Response {
+pub(crate) async fn pass(
+    State(web): State<Arc<Web>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let (is_api, is_tap) = (is_api(&request), request.uri().path().starts_with(TAPS));
-    let mut response = match refuse(&web, &request) {
-        Some(refusal) => refusal.into_response(),
-        None => next.run(request).await,
+    let mut response = match judge(&web, &request) {
+        Err(refusal) => refusal.into_response(),
+        Ok(standing) => {
+            match standing {
+                Some(Standing::Holder(grant)) => drop(request.extensions_mut().insert(grant)),
+                Some(Standing::Person(caller)) => drop(request.extensions_mut().insert(caller)),
+                None => {}
+            }
+            next.run(request).await
+        }
     };
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -85,39 +102,76 @@ pub(crate) fn ticket(headers: &HeaderMap) -> Option<&str> {
     names.find_map(|name| name.strip_prefix("ticket."))
 }
 
-fn refuse(web: &Web, request: &Request) -> Option<Refusal> {
+/// By what right a request came in.
+enum Standing {
+    /// The session of a person, who may do what the role allows.
+    Person(Caller),
+    /// A read-only link to one run.
+    Holder(Grant),
+}
+
+/// How the request stands; `None` of one that needs nothing to be let in.
+fn judge(web: &Web, request: &Request) -> Result<Option<Standing>, Refusal> {
     let headers = request.headers();
     if !web.names.is_for_us(request) {
-        return Some(Refusal::silent(StatusCode::MISDIRECTED_REQUEST));
+        return Err(Refusal::silent(StatusCode::MISDIRECTED_REQUEST));
     }
     if !web.names.is_from_us(headers) {
-        return Some(Refusal::silent(StatusCode::FORBIDDEN));
+        return Err(Refusal::silent(StatusCode::FORBIDDEN));
     }
     if !is_api(request) {
-        return None;
+        return Ok(None);
     }
     let site = HeaderName::from_static("sec-fetch-site");
     if headers.contains_key(&site) && only(headers, &site) != Some("same-origin") {
-        return Some(Refusal::silent(StatusCode::FORBIDDEN));
+        return Err(Refusal::silent(StatusCode::FORBIDDEN));
     }
-    if request.uri().path().starts_with(TERMINALS) {
+    let path = request.uri().path();
+    if path.starts_with(TERMINALS) {
         // A socket is no fetch: the browser lets any page open one, and only says which page it was.
         return match (headers.contains_key(ORIGIN), ticket(headers).is_some()) {
-            (false, _) => Some(Refusal::silent(StatusCode::FORBIDDEN)),
-            (true, false) => Some(no_session()),
-            (true, true) => None,
+            (false, _) => Err(Refusal::silent(StatusCode::FORBIDDEN)),
+            (true, false) => Err(no_session()),
+            (true, true) => Ok(None),
         };
     }
-    let is_exchange = request.uri().path() == EXCHANGE && request.method() == Method::POST;
-    if !is_exchange && !bearer(headers).is_some_and(|secret| web.admits(secret, Instant::now())) {
-        return Some(no_session());
+    if let Some(proxy) = &web.proxy {
+        proxy.refuse_two(headers)?;
     }
+    let is_exchange = path == EXCHANGE && request.method() == Method::POST;
+    let standing = if is_exchange { None } else { Some(standing(web, request)?) };
     let is_json = only(headers, &CONTENT_TYPE) == Some("application/json");
     if request.method() != Method::GET && !is_json {
         let message = "the body has to be application/json";
-        return Some(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_request", message));
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_request", message));
     }
-    None
+    Ok(standing)
+}
+
+/// A session opens what its person may do, but not the routes of links; a link opens those only.
+fn standing(web: &Web, request: &Request) -> Result<Standing, Refusal> {
+    let (headers, path) = (request.headers(), request.uri().path());
+    let secret = bearer(headers).ok_or_else(no_session)?;
+    let is_shared = path.starts_with(SHARED);
+    if let Some(grant) = web.grant(secret) {
+        let message = "a read-only link shows its run and nothing else";
+        let refusal = Refusal::new(StatusCode::FORBIDDEN, "not_shared", message);
+        return if is_shared { Ok(Standing::Holder(grant)) } else { Err(refusal) };
+    }
+    if is_shared {
+        let message = "the link is over, or was revoked";
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "no_session", message));
+    }
+    let caller = match web.admit(secret).ok_or_else(no_session)? {
+        Who::Owner => Caller::owner(),
+        // The session is the page's; that the person is still the same is the proxy's to say, each time.
+        Who::Named(name) => {
+            let named = web.named(headers)?.filter(|caller| caller.is(&name));
+            named.ok_or_else(no_session)?
+        }
+    };
+    caller.need(people::needed(request.method(), path))?;
+    Ok(Standing::Person(caller))
 }
 
 fn no_session() -> Refusal {

@@ -9,6 +9,8 @@ mod access;
 mod doors;
 mod kin;
 mod names;
+mod people;
+mod shares;
 
 // Where a browser and `outlast web url` knock.
 pub mod desk;
@@ -27,6 +29,7 @@ mod live;
 mod orders;
 mod pages;
 mod reads;
+mod shared;
 mod taps;
 mod telling;
 mod truth;
@@ -39,6 +42,8 @@ mod tty;
 mod serve;
 
 pub use listen::{DEFAULT_PORT, Place};
+pub use people::{Proxy, Role};
 pub use serve::Serving;
+pub use shares::{MOST_SHARE_HOURS, SHARE_HOURS};
 pub use state::{Link, Teller, Told, Words};
 pub use tls::Certificate;

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::names;
+use crate::people::Proxy;
 use crate::tls::Certificate;
 
 pub const DEFAULT_PORT: u16 = 7878;
@@ -41,6 +42,8 @@ pub struct Place {
     pub certificate: Option<Certificate>,
     /// Where the page is reached from elsewhere: `https://NAME[:PORT]`.
     pub public_url: Option<String>,
+    /// Who names people, besides this machine's user.
+    pub proxy: Option<Proxy>,
     /// This port and no other; any that is free when 0.
     pub port: Option<u16>,
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequestParts, Path};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use outlast_client::ask::{Ask, run_path, trigger_path};
 use outlast_client::session::Session;
@@ -17,54 +18,70 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::asked::{checked, named};
+use crate::people::Caller;
 use crate::refusal::Refusal;
-use crate::state::{VIA, Web};
+use crate::state::Web;
 
 type Done = Result<Response, Refusal>;
-type Here = State<Arc<Web>>;
 
-pub(crate) async fn answer(State(web): Here, Path(run): Path<String>, body: Bytes) -> Done {
+/// Who gives an order, and the way to the daemon.
+pub(crate) struct Giver {
+    web: Arc<Web>,
+    caller: Caller,
+}
+
+impl FromRequestParts<Arc<Web>> for Giver {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Arc<Web>) -> Result<Self, Refusal> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        let caller = caller.ok_or_else(|| Refusal::silent(StatusCode::UNAUTHORIZED))?;
+        Ok(Self { web: web.clone(), caller })
+    }
+}
+
+pub(crate) async fn answer(giver: Giver, Path(run): Path<String>, body: Bytes) -> Done {
     let order: AnswerRun = read(&body)?;
     need(
         order.id.is_some() && order.seq.is_some(),
         "an answer names its id and its question's seq",
     )?;
-    give(&web, &run, "/answer", &order).await
+    give(&giver, &run, "/answer", &order).await
 }
 
-pub(crate) async fn send(State(web): Here, Path(run): Path<String>, body: Bytes) -> Done {
+pub(crate) async fn send(giver: Giver, Path(run): Path<String>, body: Bytes) -> Done {
     let message: SendMessage = read(&body)?;
     need(message.id.is_some(), "a message names its id")?;
     need(message.from.is_none(), "a message from the page is a person's")?;
-    give(&web, &run, "/messages", &message).await
+    give(&giver, &run, "/messages", &message).await
 }
 
-pub(crate) async fn pause(State(web): Here, Path(run): Path<String>, body: Bytes) -> Done {
+pub(crate) async fn pause(giver: Giver, Path(run): Path<String>, body: Bytes) -> Done {
     let order: OrderRun = read(&body)?;
     need(
         order.id.is_some() && order.seq.is_some(),
         "a pause names its id and the last event seen",
     )?;
-    give(&web, &run, "/pause", &order).await
+    give(&giver, &run, "/pause", &order).await
 }
 
-pub(crate) async fn resume(State(web): Here, Path(run): Path<String>, body: Bytes) -> Done {
+pub(crate) async fn resume(giver: Giver, Path(run): Path<String>, body: Bytes) -> Done {
     let order: OrderRun = read(&body)?;
     need(
         order.id.is_some() && order.seq.is_some(),
         "a resume names its id and the last event seen",
     )?;
-    give(&web, &run, "/resume", &order).await
+    give(&giver, &run, "/resume", &order).await
 }
 
-pub(crate) async fn stop(State(web): Here, Path(run): Path<String>, body: Bytes) -> Done {
+pub(crate) async fn stop(giver: Giver, Path(run): Path<String>, body: Bytes) -> Done {
     let order: StopRun = read(&body)?;
     need(order.id.is_some(), "a stop names its id")?;
-    give(&web, &run, "/stop", &order).await
+    give(&giver, &run, "/stop", &order).await
 }
 
 /// More room. An exhausted run goes on with the environment of this process, since its own is gone.
-pub(crate) async fn raise(State(web): Here, Path(run): Path<String>, body: Bytes) -> Done {
+pub(crate) async fn raise(giver: Giver, Path(run): Path<String>, body: Bytes) -> Done {
     let mut order: RaiseRun = read(&body)?;
     need(order.id.is_some(), "a raise names its id")?;
     need(
@@ -72,70 +89,59 @@ pub(crate) async fn raise(State(web): Here, Path(run): Path<String>, body: Bytes
         "the page sets no environment of a run",
     )?;
     let run = checked(&run)?;
-    let before: RunView = Session::again(&web.world).call(&Ask::get(&run_path(run, ""))).await?;
+    let before: RunView =
+        Session::again(&giver.web.world).call(&Ask::get(&run_path(run, ""))).await?;
     if before.state.has_ended() {
-        order.env = (web.words.env)();
+        order.env = (giver.web.words.env)();
     }
-    give(&web, run, "/raise", &order).await
+    give(&giver, run, "/raise", &order).await
 }
 
-pub(crate) async fn pause_all(State(web): Here, body: Bytes) -> Done {
+pub(crate) async fn pause_all(giver: Giver, body: Bytes) -> Done {
     let order: PauseAll = read(&body)?;
     need(order.id.is_some(), "a pause names its id")?;
-    tell(&web, Ask::post("/v1/daemon/pause", &order)).await
+    tell(&giver, Ask::post("/v1/daemon/pause", &order)).await
 }
 
-pub(crate) async fn resume_all(State(web): Here, body: Bytes) -> Done {
+pub(crate) async fn resume_all(giver: Giver, body: Bytes) -> Done {
     let order: ResumeAll = read(&body)?;
     need(order.id.is_some(), "a resume names its id")?;
-    tell(&web, Ask::post("/v1/daemon/resume", &order)).await
+    tell(&giver, Ask::post("/v1/daemon/resume", &order)).await
 }
 
 /// Runs a trigger now. The occurrence is the page's, so that a second press makes no second run.
-pub(crate) async fn run_trigger(
-    State(web): Here,
-    Path(trigger): Path<String>,
-    body: Bytes,
-) -> Done {
+pub(crate) async fn run_trigger(giver: Giver, Path(trigger): Path<String>, body: Bytes) -> Done {
     let order: TriggerRun = read(&body)?;
     need(
         order.occurrence.is_some() && order.trigger_id.is_some(),
         "an order to a trigger names its occurrence and the trigger's id",
     )?;
-    tell(&web, Ask::post(&trigger_path(named(&trigger)?, "/run"), &order)).await
+    tell(&giver, Ask::post(&trigger_path(named(&trigger)?, "/run"), &order)).await
 }
 
-pub(crate) async fn pause_trigger(
-    State(web): Here,
-    Path(trigger): Path<String>,
-    body: Bytes,
-) -> Done {
-    order_trigger(&web, &trigger, "/pause", &body).await
+pub(crate) async fn pause_trigger(giver: Giver, Path(trigger): Path<String>, body: Bytes) -> Done {
+    order_trigger(&giver, &trigger, "/pause", &body).await
 }
 
-pub(crate) async fn resume_trigger(
-    State(web): Here,
-    Path(trigger): Path<String>,
-    body: Bytes,
-) -> Done {
-    order_trigger(&web, &trigger, "/resume", &body).await
+pub(crate) async fn resume_trigger(giver: Giver, Path(trigger): Path<String>, body: Bytes) -> Done {
+    order_trigger(&giver, &trigger, "/resume", &body).await
 }
 
-async fn order_trigger(web: &Web, trigger: &str, verb: &str, body: &[u8]) -> Done {
+async fn order_trigger(giver: &Giver, trigger: &str, verb: &str, body: &[u8]) -> Done {
     let order: OrderTrigger = read(body)?;
     need(
         order.id.is_some() && order.trigger_id.is_some(),
         "an order to a trigger names its id and the trigger's",
     )?;
-    tell(web, Ask::post(&trigger_path(named(trigger)?, verb), &order)).await
+    tell(giver, Ask::post(&trigger_path(named(trigger)?, verb), &order)).await
 }
 
-pub(crate) async fn test_sink(State(web): Here, body: Bytes) -> Done {
-    tell(&web, Ask::post("/v1/sinks/test", &sink(&body)?)).await
+pub(crate) async fn test_sink(giver: Giver, body: Bytes) -> Done {
+    tell(&giver, Ask::post("/v1/sinks/test", &sink(&body)?)).await
 }
 
-pub(crate) async fn enable_sink(State(web): Here, body: Bytes) -> Done {
-    tell(&web, Ask::post("/v1/sinks/enable", &sink(&body)?)).await
+pub(crate) async fn enable_sink(giver: Giver, body: Bytes) -> Done {
+    tell(&giver, Ask::post("/v1/sinks/enable", &sink(&body)?)).await
 }
 
 /// A sink that the config knows: the page sends nothing to an address that a person did not write down there.
@@ -159,7 +165,7 @@ struct StartRun {
 }
 
 /// Starts a run from a loop file of this machine, as `outlast run -d -f FILE` does in the file's directory.
-pub(crate) async fn start(State(web): Here, body: Bytes) -> Done {
+pub(crate) async fn start(giver: Giver, body: Bytes) -> Done {
     let asked: StartRun = read(&body)?;
     let path = std::path::PathBuf::from(&asked.path);
     let Some(dir) = path.parent().filter(|_| path.is_absolute()) else {
@@ -172,10 +178,10 @@ pub(crate) async fn start(State(web): Here, body: Bytes) -> Done {
         task: asked.task.filter(|it| !it.is_empty()),
         workflow: Some(WorkflowFile { path: asked.path, text }),
         dir: dir.display().to_string(),
-        env: (web.words.env)(),
+        env: (giver.web.words.env)(),
         ..CreateRun::default()
     };
-    tell(&web, Ask::post("/v1/runs", &order)).await
+    tell(&giver, Ask::post("/v1/runs", &order)).await
 }
 
 /// A loop file is a small text.
@@ -193,15 +199,15 @@ fn read_file(path: &std::path::Path) -> std::io::Result<String> {
 const LARGEST_LOOP_FILE: u64 = 1024 * 1024;
 
 /// The order is asked again under the same id until the daemon has answered.
-async fn tell(web: &Web, ask: Ask) -> Done {
-    let ask = ask.via(VIA);
-    let body = Session::again(&web.world).fetch(&ask).await?;
+async fn tell(giver: &Giver, ask: Ask) -> Done {
+    let ask = ask.via(&giver.caller.via());
+    let body = Session::again(&giver.web.world).fetch(&ask).await?;
     Ok((StatusCode::ACCEPTED, [(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// The order is asked again under the same id until the daemon has answered.
-async fn give(web: &Web, run: &str, verb: &str, order: &impl Serialize) -> Done {
-    tell(web, Ask::post(&run_path(checked(run)?, verb), order)).await
+async fn give(giver: &Giver, run: &str, verb: &str, order: &impl Serialize) -> Done {
+    tell(giver, Ask::post(&run_path(checked(run)?, verb), order)).await
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {

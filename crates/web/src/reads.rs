@@ -1,12 +1,14 @@
 //! Questions that are answered from what the daemon knows, and the exchange of a code for a session.
 
+use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, HeaderMap};
+use axum::http::header::{CONTENT_TYPE, HeaderMap, ORIGIN};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use outlast_client::ask::{Ask, run_path};
@@ -32,8 +34,11 @@ type Here = State<Arc<Web>>;
 /// Events that one answer has at most.
 const MOST_EVENTS: u64 = 2000;
 
-pub(crate) async fn exchange(State(web): Here, body: Bytes) -> Done {
+pub(crate) async fn exchange(State(web): Here, headers: HeaderMap, body: Bytes) -> Done {
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if asked["proxy"] == true {
+        return enter(&web, &headers);
+    }
     let code = asked["code"].as_str().unwrap_or_default();
     let hint = "outlast web url prints another link";
     match web.exchange(code) {
@@ -50,6 +55,23 @@ pub(crate) async fn exchange(State(web): Here, body: Bytes) -> Done {
             Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", &why))
         }
     }
+}
+
+/// A session for the person whom the proxy names. A browser says from where it asks; what does not is no page of ours.
+fn enter(web: &Web, headers: &HeaderMap) -> Done {
+    if !headers.contains_key(ORIGIN) {
+        return Err(Refusal::silent(StatusCode::FORBIDDEN));
+    }
+    let Some(caller) = web.named(headers)? else {
+        let message = "no proxy names a person here";
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "no_person", message));
+    };
+    let secret = web.enter(caller.name()).map_err(|_| {
+        let message = "the system has no randomness for a secret";
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", message)
+    })?;
+    let (name, role) = (caller.name(), caller.role().word());
+    Ok(Json(json!({ "secret": secret, "name": name, "role": role })).into_response())
 }
 
 pub(crate) async fn end_session(State(web): Here, headers: HeaderMap) -> Response {
@@ -122,17 +144,30 @@ pub(crate) async fn events(State(web): Here, Path(run): Path<String>, Query(aske
 
 /// The daemon's own frames, as they come. One without its `end` broke off, and is asked for again by its offset.
 pub(crate) async fn output(State(web): Here, Path(run): Path<String>, Query(asked): Asked) -> Done {
+    output_until(web, &run, &asked, Box::pin(std::future::pending())).await
+}
+
+/// When an answer that goes on has to end, whatever else there is to say.
+pub(crate) type Over = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The same, and not after `over`.
+pub(crate) async fn output_until(
+    web: Arc<Web>,
+    run: &str,
+    asked: &BTreeMap<String, String>,
+    over: Over,
+) -> Done {
     let place = place(&web)?;
-    let mut ask = Ask::get(&run_path(checked(&run)?, "/output")).accept(FRAMES);
+    let mut ask = Ask::get(&run_path(checked(run)?, "/output")).accept(FRAMES);
     for name in ["turn", "attempt", "offset", "tail", "limit"] {
-        ask = ask.query_if(name, number(&asked, name)?);
+        ask = ask.query_if(name, number(asked, name)?);
     }
     ask = ask.query_if("since", asked.get("since"));
     if asked.get("follow").is_some_and(|it| it == "true") {
         ask = ask.query("follow", true);
     }
     let reply = Session::again(&web.world).open(&ask).await?;
-    Ok(([(CONTENT_TYPE, FRAMES)], relayed(reply, place)).into_response())
+    Ok(([(CONTENT_TYPE, FRAMES)], relayed(reply, place, over)).into_response())
 }
 
 pub(crate) async fn report(State(web): Here, Query(asked): Asked) -> Done {
@@ -144,10 +179,13 @@ pub(crate) async fn report(State(web): Here, Query(asked): Asked) -> Done {
     Ok(Json(report.map_err(died)??).into_response())
 }
 
-fn relayed(reply: Reply, place: OwnedSemaphorePermit) -> Body {
-    let pieces = stream::unfold((reply, place), |(mut reply, place)| async move {
-        let piece = reply.more().await?.ok()?;
-        Some((Ok::<_, std::convert::Infallible>(piece), (reply, place)))
+fn relayed(reply: Reply, place: OwnedSemaphorePermit, over: Over) -> Body {
+    let pieces = stream::unfold((reply, place, over), |(mut reply, place, mut over)| async move {
+        let piece = tokio::select! {
+            piece = reply.more() => piece?.ok()?,
+            () = &mut over => return None,
+        };
+        Some((Ok::<_, std::convert::Infallible>(piece), (reply, place, over)))
     });
     Body::from_stream(pieces)
 }

@@ -10,7 +10,7 @@ use axum::middleware::from_fn_with_state;
 use crate::doors;
 use crate::refusal::Refusal;
 use crate::state::Web;
-use crate::{assets, live, orders, pages, reads, taps, tty};
+use crate::{assets, live, orders, pages, reads, shared, taps, tty};
 
 const MOST_BODY: usize = 1024 * 1024;
 
@@ -44,6 +44,7 @@ routes! {
     get "/doctor" => assets::page;
     get "/start" => assets::page;
     get "/runs/{run}/term" => assets::terminal;
+    get "/s/" => assets::link;
     get "/a/{token}" => taps::show;
     post "/a/{token}" => taps::press;
     get "/ui/{file}" => assets::file;
@@ -83,6 +84,11 @@ routes! {
     post "/api/daemon/resume" => orders::resume_all;
     get "/api/older" => pages::older;
     post "/api/runs" => orders::start;
+    get "/api/s/run" => shared::view;
+    get "/api/s/turns" => shared::turns;
+    get "/api/s/live" => shared::live;
+    get "/api/s/output" => shared::output;
+    get "/api/s/output/search" => shared::search;
 }
 
 async fn no_such_path() -> Refusal {

@@ -50,10 +50,11 @@ impl Serving {
                 .hint("outlast web url prints a link to it")
         })?;
         let (public_url, is_remote) = (place.public_url.clone(), place.is_remote());
+        let proxy = place.proxy.clone();
         let listeners = Listeners::bind(place).await?;
         let desk = desk::bind(&layout.web_socket()).map_err(cannot(layout.web_socket()))?;
         let door = Door { port: listeners.port, is_tls: listeners.is_tls(), is_remote, public_url };
-        let web = Arc::new(Web::new(world, words, door));
+        let web = Arc::new(Web::new(world, words, door, proxy));
         Ok(Self { web, listeners, desk, _lock: lock })
     }
 

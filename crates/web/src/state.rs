@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::http::HeaderMap;
 use outlast_client::journal::Event;
 use outlast_client::problem::Problem;
 use outlast_client::world::World;
@@ -11,14 +12,15 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::access::{Access, NoSession, Seat, SessionId};
+use crate::access::{Access, NoSession, Seat, SessionId, Who};
+use crate::desk::{Shared, Wanted};
 use crate::names::{Door, Names};
+use crate::people::{Caller, Proxy};
+use crate::refusal::Refusal;
+use crate::shares::{Grant, Shares};
 
 /// Answers that go on, of all browsers together.
 const MOST_STREAMS: usize = 48;
-
-/// How the journal names the way of an order that a browser gave.
-pub(crate) const VIA: &str = "web";
 
 /// What the command line says of runs, so that the page says the same.
 pub struct Words {
@@ -57,9 +59,12 @@ pub(crate) struct Web {
     pub(crate) world: World,
     pub(crate) names: Names,
     pub(crate) words: Words,
+    /// Whose word on who a person is counts, if any proxy's does.
+    pub(crate) proxy: Option<Proxy>,
     pub(crate) streams: Arc<Semaphore>,
     access: Mutex<Access>,
-    /// Raised when a session ends.
+    shares: Mutex<Shares>,
+    /// Raised when a session or a read-only link ends.
     endings: watch::Sender<u64>,
     /// The page on this machine.
     here: String,
@@ -68,13 +73,15 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    pub(crate) fn new(world: World, words: Words, door: Door) -> Self {
+    pub(crate) fn new(world: World, words: Words, door: Door, proxy: Option<Proxy>) -> Self {
         Self {
             world,
             names: Names::new(&door),
             words,
+            proxy,
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
             access: Mutex::default(),
+            shares: Mutex::default(),
             endings: watch::Sender::new(0),
             here: door.here(),
             public_url: door.public_url.filter(|_| !door.is_remote),
@@ -88,8 +95,19 @@ impl Web {
         Ok(Link { here: format!("{}/#k={code}", self.here), public })
     }
 
-    pub(crate) fn admits(&self, secret: &str, now: Instant) -> bool {
-        self.access().admits(secret, now)
+    /// Whose session this is the secret of.
+    pub(crate) fn admit(&self, secret: &str) -> Option<Who> {
+        self.access().admit(secret, Instant::now())
+    }
+
+    /// The person whom the proxy names in this request, if its word counts and there is a role.
+    pub(crate) fn named(&self, headers: &HeaderMap) -> Result<Option<Caller>, Refusal> {
+        self.proxy.as_ref().map_or(Ok(None), |proxy| proxy.caller(headers))
+    }
+
+    /// A session for a person whom the proxy names.
+    pub(crate) fn enter(&self, name: &str) -> Result<String, NoSession> {
+        self.access().enter(Who::Named(name.to_owned()), Instant::now())
     }
 
     pub(crate) fn exchange(&self, code: &str) -> Result<String, NoSession> {
@@ -102,13 +120,19 @@ impl Web {
     }
 
     /// A ticket for the terminal of a run, for the page that has this secret.
-    pub(crate) fn ticket(&self, secret: &str, run: &str, keys: bool) -> Result<String, Problem> {
+    pub(crate) fn ticket(
+        &self,
+        secret: &str,
+        run: &str,
+        keys: bool,
+        caller: &Caller,
+    ) -> Result<String, Problem> {
         let now = Instant::now();
         let mut access = self.access();
         let Some(session) = access.session_of(secret, now) else {
             return Err(Problem::refusal("no_session", "this browser has no session"));
         };
-        access.ticket(Seat { run: run.to_owned(), keys, session, via: VIA.to_owned() }, now)
+        access.ticket(Seat { run: run.to_owned(), keys, session, via: caller.via() }, now)
     }
 
     pub(crate) fn redeem(&self, ticket: &str, run: &str) -> Option<Seat> {
@@ -123,6 +147,43 @@ impl Web {
                 return;
             }
         }
+    }
+
+    /// A read-only link to one run.
+    pub(crate) fn share(&self, wanted: Wanted) -> Result<(Link, Shared), Problem> {
+        let (secret, shared) = self.shares().add(wanted, Instant::now())?;
+        let public = self.public_url.as_ref().map(|url| format!("{url}/s/#{secret}"));
+        Ok((Link { here: format!("{}/s/#{secret}", self.here), public }, shared))
+    }
+
+    pub(crate) fn shared(&self) -> Vec<Shared> {
+        self.shares().list(Instant::now())
+    }
+
+    pub(crate) fn unshare(&self, which: &str) -> Vec<Shared> {
+        let ended = self.shares().end(which, Instant::now());
+        self.endings.send_modify(|count| *count += 1);
+        ended
+    }
+
+    /// What the read-only link with this secret shows.
+    pub(crate) fn grant(&self, secret: &str) -> Option<Grant> {
+        self.shares().grant(secret, Instant::now()).cloned()
+    }
+
+    /// Returns once this link is over.
+    pub(crate) async fn lent(&self, grant: &Grant) {
+        let mut endings = self.endings.subscribe();
+        while self.shares().goes_on(&grant.id, Instant::now()) {
+            tokio::select! {
+                changed = endings.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep_until(grant.until) => return,
+            }
+        }
+    }
+
+    fn shares(&self) -> std::sync::MutexGuard<'_, Shares> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn access(&self) -> std::sync::MutexGuard<'_, Access> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -28,6 +28,7 @@ use crate::access::Seat;
 use crate::asked::{checked, place};
 use crate::doors;
 use crate::keys::Typed;
+use crate::people::{Caller, Role};
 use crate::refusal::Refusal;
 use crate::screen::Screen;
 use crate::state::Web;
@@ -54,6 +55,7 @@ struct Wanted {
 /// A ticket for the terminal of a run: once, within half a minute.
 pub(crate) async fn ticket(
     State(web): State<Arc<Web>>,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
@@ -62,7 +64,10 @@ pub(crate) async fn ticket(
         Refusal::new(StatusCode::BAD_REQUEST, "bad_request", &message)
     })?;
     let secret = doors::bearer(&headers).unwrap_or_default();
-    let ticket = web.ticket(secret, checked(&wanted.run)?, wanted.keys)?;
+    if wanted.keys {
+        caller.need(Role::Admin)?;
+    }
+    let ticket = web.ticket(secret, checked(&wanted.run)?, wanted.keys, &caller)?;
     Ok(Json(json!({ "ticket": ticket })).into_response())
 }
 

@@ -12,6 +12,13 @@ export class Refused extends Error {
   }
 }
 
+/** The secret of a read-only link: it is used instead of a session's, and is not kept. */
+let lent = null;
+
+export function borrow(secret) {
+  lent = secret;
+}
+
 export function hasSession() {
   return localStorage.getItem(KEY) !== null;
 }
@@ -25,6 +32,15 @@ export async function enter(code) {
   forget();
   const { secret } = await read(await ask('/api/session', { code }));
   localStorage.setItem(KEY, secret);
+}
+
+/** A session for the person whom a proxy names; false if there is none. */
+export async function enterNamed() {
+  const response = await ask('/api/session', { proxy: true });
+  const body = await response.json().catch(() => null);
+  if (response.ok) localStorage.setItem(KEY, body.secret);
+  else if (response.status === 403 && body?.error) throw new Refused(403, body.error);
+  return response.ok;
 }
 
 export async function leave() {
@@ -54,7 +70,7 @@ export async function open(path, signal) {
 
 async function ask(path, body, signal) {
   const headers = {};
-  const secret = localStorage.getItem(KEY);
+  const secret = lent ?? localStorage.getItem(KEY);
   if (secret) headers.authorization = `Bearer ${secret}`;
   if (body) headers['content-type'] = 'application/json';
   try {
@@ -71,7 +87,7 @@ async function read(response) {
   const body = await response.json().catch(() => null);
   if (response.ok) return body;
   if (response.status === 401 && body?.error?.code === 'no_session') {
-    forget();
+    if (!lent) forget();
     dispatchEvent(new Event('outlast-no-session'));
   }
   throw new Refused(response.status, body?.error);

@@ -1,6 +1,6 @@
 // The page: session, navigation, what every page has around it.
 
-import { enter, get, hasSession, leave, newId, post } from './api.js';
+import { enter, enterNamed, get, hasSession, leave, newId, post } from './api.js';
 import { fill, h, plain } from './dom.js';
 import { since, tick } from './format.js';
 import { begin as beginKeys, keys, show as showKeys } from './keys.js';
@@ -95,7 +95,12 @@ addEventListener('click', (event) => {
   go(link.getAttribute('href'));
 });
 addEventListener('popstate', show);
-addEventListener('outlast-no-session', () => { live.stop(); welcome(); });
+addEventListener('outlast-no-session', async () => {
+  live.stop();
+  if (!(await named())) return;
+  live.restart();
+  show();
+});
 
 export function go(path) {
   history.pushState(null, '', path);
@@ -202,13 +207,21 @@ async function begin(code) {
       return;
     }
   }
-  if (!hasSession()) {
-    welcome();
-    return;
-  }
+  if (!hasSession() && !(await named())) return;
   more.hidden = false;
   live.start();
   show();
+}
+
+/** A page behind a proxy that names people needs no link. */
+async function named() {
+  try {
+    if (await enterNamed()) return true;
+    welcome();
+  } catch (error) {
+    welcome(error.hint ? `${error.message}; ${error.hint}` : error.message);
+  }
+  return false;
 }
 
 let soon = null;

@@ -39,8 +39,9 @@ export function placeOf(text) {
   return found && { turn: Number(found[1]), attempt: Number(found[2]), offset: Number(found[3] ?? 0) };
 }
 
-export function output(run) {
-  const path = `/api/runs/${encodeURIComponent(run)}/output`;
+/** `base` is where the run is asked for. */
+export function output(base) {
+  const path = `${base}/output`;
   const log = h('div', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Output', tabindex: '0', onscroll: scrolled, onclick: linked });
   const latest = h('button', { onclick: toEnd, hidden: true }, '\u2193 Newest');
   const pick = h('select', { 'aria-label': 'Attempt', onchange: choose });

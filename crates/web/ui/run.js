@@ -3,7 +3,8 @@
 import { get, newId } from './api.js';
 import { asks, order } from './asks.js';
 import { fill, h, order as arrange, plain, problem } from './dom.js';
-import { count, money, sentence, since, span, spend, time, truths } from './format.js';
+import { money, sentence, since, spend, time, truths } from './format.js';
+import { gaugesOf } from './gauges.js';
 import { keys } from './keys.js';
 import { eventsOf, follow, listen } from './live.js';
 import { output, placeOf } from './output.js';
@@ -23,7 +24,7 @@ export function run(main, id) {
   const question = h('div', {});
   const gauges = h('div', { class: 'gauges' });
   const actions = h('div', {});
-  const out = output(id);
+  const out = output(path);
   const line = h('section', { 'aria-label': 'Timeline' });
   const turns = h('div', {});
   const turnsEnd = h('div', {});
@@ -326,39 +327,6 @@ export function run(main, id) {
       out.close();
     },
   };
-}
-
-function gaugesOf(it) {
-  const { usage, limits } = it;
-  const held = usage.unreported_usd ?? 0;
-  const limit = (key) => limits[key];
-  const tokens = usage.input_tokens + usage.output_tokens;
-  const cost = limit('max_cost_usd_micros');
-  const list = [gauge('turns', String(it.turns_committed), limit('max_turns'), limit('max_turns') && String(limit('max_turns').max))];
-  const reported = Math.max(0, usage.cost_usd - held);
-  const isWhole = usage.known || (held === 0 && !usage.unreported_attempts);
-  let paid = isWhole ? money(usage.cost_usd) : `${money(reported)} reported`;
-  if (held > 0) paid += `, up to ${money(held)} more not reported`;
-  else if (!isWhole) paid += '; not all of it was';
-  list.push(gauge('money', paid, cost, cost && money(cost.max / 1e6), held * 1e6));
-  list.push(gauge('tokens', (usage.unreported_tokens ?? 0) > 0 ? `${count(tokens - usage.unreported_tokens)}, up to ${count(usage.unreported_tokens)} more not reported` : count(tokens), limit('max_tokens'), limit('max_tokens') && count(limit('max_tokens').max), usage.unreported_tokens));
-  const clock = limit('run_timeout_ms');
-  list.push(gauge('time at work', span(it.worked_ms ?? clock?.used ?? 0), clock, clock && span(clock.max)));
-  return list;
-}
-
-/** A bar with its words; what was not reported is hatched and said. */
-function gauge(label, used, limit, most, held = 0) {
-  const text = !most ? used : used.includes('reported') ? `${used}; the limit is ${most}` : `${used} of ${most}`;
-  const box = h('div', { class: 'gauge' }, h('span', { class: 'label' }, label), h('span', {}, text));
-  if (limit && limit.max > 0) {
-    const share = (value) => `${Math.min(100, Math.max(0, (100 * value) / limit.max))}%`;
-    const [sure, open] = [h('span', { class: 'sure-part' }), h('span', { class: 'held-part' })];
-    sure.style.width = share(limit.used - held);
-    open.style.width = share(held);
-    box.append(h('span', { class: 'meter', 'aria-hidden': 'true' }, sure, open));
-  }
-  return box;
 }
 
 function eventOf({ event, says, truth }) {

@@ -105,6 +105,25 @@ pub struct Web {
     /// Files, as PEM.
     pub certificate: Option<String>,
     pub key: Option<String>,
+    pub proxy: WebProxy,
+    pub roles: WebRoles,
+}
+
+/// A proxy that says who a person is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WebProxy {
+    pub user_header: Option<String>,
+    pub secret_header: Option<String>,
+    /// A file with what that header has to be.
+    pub secret_file: Option<String>,
+}
+
+/// Names of people, by what they may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WebRoles {
+    pub admin: Vec<String>,
+    pub operator: Vec<String>,
+    pub viewer: Vec<String>,
 }
 
 /// The listener besides the unix socket, as it is written: whether it can be had is the daemon's to say.
@@ -264,12 +283,23 @@ fn approvals(root: &Node) -> Approvals {
 }
 
 fn web(root: &Node) -> Web {
+    let names = |path| root.get(path).map(Node::texts).unwrap_or_default();
     Web {
         public_url: word(root, "web.public_url").map(|url| url.trim_end_matches('/').to_owned()),
         listen: word(root, "web.listen"),
         allow_remote: root.get("web.allow_remote").and_then(Node::flag).unwrap_or(false),
         certificate: word(root, "web.certificate"),
         key: word(root, "web.key"),
+        proxy: WebProxy {
+            user_header: word(root, "web.proxy.user_header"),
+            secret_header: word(root, "web.proxy.secret_header"),
+            secret_file: word(root, "web.proxy.secret_file"),
+        },
+        roles: WebRoles {
+            admin: names("web.roles.admin"),
+            operator: names("web.roles.operator"),
+            viewer: names("web.roles.viewer"),
+        },
     }
 }
 

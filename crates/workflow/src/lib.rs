@@ -49,6 +49,7 @@ pub use agents::AgentTable;
 pub use budgets::{Period, SharedBudget};
 pub use config::{
     Approvals, Ceiling, Ceilings, Concurrency, Config, Listen, Log, Ping, Supervision, Web,
+    WebProxy, WebRoles,
 };
 pub use outlast_engine::duration;
 

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use clap::{Args, Subcommand};
+use outlast_web::{MOST_SHARE_HOURS, SHARE_HOURS};
 
 /// Watch and steer runs in a browser on this machine
 #[derive(Debug, Args)]
@@ -14,6 +15,8 @@ Examples:
   outlast web --open
   # another link, for another browser or after two minutes
   outlast web url
+  # a read-only link to one run, for another person
+  outlast web share k3m
   # from another machine
   ssh -L 7878:127.0.0.1:7878 build
   ssh build outlast web url
@@ -56,12 +59,61 @@ pub(crate) enum WebCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print a read-only link to one run
+    #[command(after_help = "\
+Examples:
+  outlast web share k3m
+  outlast web share nightly --hours 2 --no-output
+
+The link shows how the run stands, its turns, what it has used, and its
+output. It leaves out what the run was told, what it asks, its environment
+and its messages, changes nothing, and leads to no other run. It can be
+opened as often as you like until its time is over, outlast web unshare
+ends it, or outlast web ends.")]
+    Share {
+        #[arg(value_name = "RUN", help = super::RUN)]
+        run: String,
+        /// How long the link lasts, at most 168
+        #[arg(long, value_name = "HOURS", default_value_t = SHARE_HOURS,
+            value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SHARE_HOURS)))]
+        hours: u32,
+        /// Leave out what the run wrote
+        #[arg(long)]
+        no_output: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the read-only links that last
+    #[command(after_help = "Examples:\n  outlast web shares\n  outlast web shares --json")]
+    Shares {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a read-only link, or all links to one run
+    #[command(
+        after_help = "Examples:\n  outlast web unshare 3f9a1c20\n  outlast web unshare k3mx7q9w2r5t"
+    )]
+    Unshare {
+        /// The id that outlast web shares prints, or the id of a run
+        #[arg(value_name = "ID|RUN")]
+        which: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl Web {
     pub(super) fn json(&self) -> bool {
         match &self.command {
-            Some(WebCommand::Url { json, .. }) => *json,
+            Some(
+                WebCommand::Url { json, .. }
+                | WebCommand::Share { json, .. }
+                | WebCommand::Shares { json }
+                | WebCommand::Unshare { json, .. },
+            ) => *json,
             None => self.json,
         }
     }

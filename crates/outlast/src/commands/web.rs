@@ -1,14 +1,19 @@
 //! `outlast web`: the page that a browser on this machine shows, and links to it.
 
+use outlast_client::ask::{Ask, run_path};
 use outlast_client::problem::Problem;
-use outlast_web::{Certificate, Link, Place, Serving, Told, Words};
+use outlast_client::session::Session;
+use outlast_web::desk::Wanted;
+use outlast_web::{Certificate, Link, Place, Proxy, Role, Serving, Told, Words};
 use outlast_wire::api::{RunRow, RunView};
+use outlast_workflow::{WebProxy, WebRoles};
 use serde_json::{Value, json};
 
 use super::{block_on, events, run};
 use crate::args::{Web, WebCommand};
 use crate::attention::Group;
 use crate::output::state::Condition;
+use crate::output::table::{Cell, Column, Look, Table};
 use crate::signals::Detach;
 use crate::world::World;
 use crate::{Answer, duration, loop_file, output, report};
@@ -16,8 +21,79 @@ use crate::{Answer, duration, loop_file, output, report};
 pub(crate) async fn web(world: &World, args: Web) -> Answer {
     match args.command {
         Some(WebCommand::Url { json, qr }) => url(world, json, qr),
+        Some(WebCommand::Share { run, hours, no_output, json }) => {
+            share(world, &run, hours, Shows::new(no_output), json).await
+        }
+        Some(WebCommand::Shares { json }) => shares(world, json),
+        Some(WebCommand::Unshare { which, json }) => unshare(world, &which, json),
         None => serve(world, args).await,
     }
+}
+
+/// Whether a read-only link shows what the run wrote.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    Output,
+    NoOutput,
+}
+
+impl Shows {
+    fn new(no_output: bool) -> Self {
+        if no_output { Self::NoOutput } else { Self::Output }
+    }
+}
+
+async fn share(world: &World, run: &str, hours: u32, shows: Shows, json: bool) -> Answer {
+    let view: RunView = Session::new(&world.client).call(&Ask::get(&run_path(run, ""))).await?;
+    let wanted = Wanted { run: view.id, hours, output: shows == Shows::Output };
+    let (link, shared) = outlast_web::desk::share(world.client.layout()?, wanted)?;
+    if json {
+        output::print_json(&json!({
+            "url": link.here, "public_url": link.public, "id": shared.id, "run": shared.run,
+            "output": shared.output, "left_s": shared.left_s,
+        }))?;
+        return Ok(0);
+    }
+    output::print_line(&link.here)?;
+    link.public.iter().try_for_each(|link| output::print_line(link))?;
+    output::tell(&format!(
+        "Read only, for {hours}h or until outlast web ends; outlast web unshare {} revokes it.",
+        shared.id
+    ));
+    Ok(0)
+}
+
+fn shares(world: &World, json: bool) -> Answer {
+    let list = outlast_web::desk::shares(world.client.layout()?)?;
+    if json {
+        output::print_json(&list)?;
+        return Ok(0);
+    }
+    let column = |title, narrowest| Column { title, narrowest };
+    let columns = [column("ID", 8), column("RUN", 12), column("SHOWS", 9), column("LEFT", 6)];
+    let mut table = Table::new(columns.to_vec());
+    for it in &list {
+        let shows = if it.output { "output" } else { "no output" };
+        let left = outlast_workflow::duration::short(it.left_s * 1000);
+        table.push([&it.id, &it.run, shows, &left].map(Cell::new).to_vec());
+    }
+    let look = Look { columns: world.columns(), colours: world.colours() };
+    output::print(&table.render(look))?;
+    Ok(0)
+}
+
+fn unshare(world: &World, which: &str, json: bool) -> Answer {
+    let ended = outlast_web::desk::unshare(world.client.layout()?, which)?;
+    if ended.is_empty() {
+        let message = format!("there is no read-only link {which}");
+        return Err(Problem::refusal("unknown_link", message).hint("outlast web shares"));
+    }
+    if json {
+        output::print_json(&ended)?;
+        return Ok(0);
+    }
+    ended.iter().try_for_each(|it| output::print_line(&format!("revoked {}", it.id)))?;
+    Ok(0)
 }
 
 fn url(world: &World, json: bool, qr: bool) -> Answer {
@@ -65,7 +141,27 @@ fn place(world: &World, args: &Web) -> Result<Place, Problem> {
         allow_remote: web.allow_remote,
         certificate,
         public_url: web.public_url,
+        proxy: proxy(web.proxy, web.roles)?,
     })
+}
+
+/// The proxy that names people; none without all three of its settings.
+fn proxy(proxy: WebProxy, roles: WebRoles) -> Result<Option<Proxy>, Problem> {
+    let (user, header, file) = match (proxy.user_header, proxy.secret_header, proxy.secret_file) {
+        (None, None, None) => return Ok(None),
+        (Some(user), Some(header), Some(file)) => (user, header, file),
+        _ => {
+            let message = "user_header, secret_header and secret_file of web.proxy in config.toml need each other";
+            return Err(Problem::refusal("bad_config", message).hint("outlast config check"));
+        }
+    };
+    let secret = std::fs::read_to_string(&file).map_err(|error| {
+        Problem::refusal("bad_config", format!("web.proxy.secret_file {file}: {error}"))
+    })?;
+    let of = |names: Vec<String>, role| names.into_iter().map(move |name| (name, role));
+    let admins = of(roles.admin, Role::Admin).chain(of(roles.operator, Role::Operator));
+    let roles = admins.chain(of(roles.viewer, Role::Viewer)).collect();
+    Proxy::new(&user, &header, secret.trim_end_matches(['\n', '\r']), roles).map(Some)
 }
 
 async fn serve(world: &World, args: Web) -> Answer {

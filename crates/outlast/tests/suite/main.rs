@@ -118,6 +118,7 @@ mod watching;
 mod web;
 mod web_doors;
 mod web_figures;
+mod web_links;
 mod web_pages;
 mod webhooks;
 mod workspaces;

@@ -84,7 +84,7 @@ fn a_phone_that_watches_a_terminal_changes_nothing_and_typing_needs_a_press_and_
 }
 
 /// One request with curl; its status, and what it was answered.
-fn curl(args: &[&str]) -> (u16, String) {
+pub(crate) fn curl(args: &[&str]) -> (u16, String) {
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--noproxy", "*", "--max-time", "20", "--write-out", "\n%{http_code}"]);
     let said = curl.args(args).output().expect("there is a curl");

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use outlast_client::world::World;
 use serde_json::Value;
 
-use super::{EXCHANGE, TERMINALS};
+use super::{EXCHANGE, SHARED, TERMINALS};
+use crate::desk::Wanted;
 use crate::listen::{Listeners, Place};
 use crate::names::Door;
+use crate::people::{Caller, Proxy, Role};
 use crate::routes::{ROUTES, router};
 use crate::state::{Told, Web, Words};
 
@@ -20,6 +22,10 @@ struct Served {
 }
 
 fn serve() -> Served {
+    serve_with(None)
+}
+
+fn serve_with(proxy: Option<Proxy>) -> Served {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -38,6 +44,7 @@ fn serve() -> Served {
                 World::new(Vec::new()),
                 words,
                 Door { port, is_tls: false, is_remote: false, public_url: None },
+                proxy,
             ));
             tell.send(Served { port, web: web.clone() }).expect("the test waits");
             listeners.serve(router(web)).await;
@@ -134,7 +141,7 @@ fn every_route_below_api_needs_the_secret_of_a_session_that_goes_on() {
     let json = "content-type: application/json";
     let mut held = 0;
     for (method, path) in routes().filter(|(_, path)| path.starts_with("/api/")) {
-        if path == EXCHANGE || path.starts_with(TERMINALS) {
+        if path == EXCHANGE || path.starts_with(TERMINALS) || path.starts_with(SHARED) {
             continue;
         }
         for wrong in [
@@ -171,6 +178,165 @@ fn every_route_below_api_needs_the_secret_of_a_session_that_goes_on() {
         }
     }
     assert!(held > 10, "the routes were tried: {held}");
+}
+
+/// The secret of a read-only link to a run.
+fn lent(web: &Web, output: bool) -> (String, String) {
+    let wanted = Wanted { run: "k3mx7q9w2r5t".to_owned(), hours: 1, output };
+    let (link, shared) = web.share(wanted).unwrap();
+    (link.here.rsplit('#').next().unwrap().to_owned(), shared.id)
+}
+
+#[test]
+fn a_read_only_link_reaches_its_own_routes_and_nothing_else() {
+    let Served { port, web } = serve();
+    let ((lent, id), (silent, _)) = (lent(&web, true), lent(&web, false));
+    let host = format!("host: 127.0.0.1:{port}");
+    let json = "content-type: application/json".to_owned();
+    let with =
+        |secret: &str| [host.clone(), json.clone(), format!("authorization: Bearer {secret}")];
+    let mut open = Vec::new();
+    for (method, path) in routes().filter(|(_, path)| path.starts_with("/api/")) {
+        if path == EXCHANGE {
+            continue;
+        }
+        let (status, answer) = ask(port, &method, &path, &with(&lent));
+        if path.starts_with(SHARED) {
+            assert_eq!(method, "GET", "{path}: a link changes nothing");
+            // There is no daemon here, so whatever is let in fails later.
+            assert!(![401, 403, 404, 415, 421].contains(&status), "{method} {path}: {answer}");
+            let (quiet, answer) = ask(port, &method, &path, &with(&silent));
+            assert_eq!(quiet == 403, path.contains("/output"), "{method} {path}: {answer}");
+            open.push(path);
+        } else {
+            assert_eq!(status, 403, "{method} {path}: {answer}");
+        }
+    }
+    let own = ["run", "turns", "live", "output", "output/search"].map(|it| format!("{SHARED}{it}"));
+    assert_eq!(open, own, "a new route is added to this list on purpose");
+    // Neither the run of a query nor that of a path is looked at.
+    let (status, _) = ask(port, "GET", "/api/s/run/x7q", &with(&lent));
+    assert_eq!(status, 404);
+    // The link's secret is no code and no ticket, and the secret of a session is no link.
+    assert!(web.exchange(&lent).is_err());
+    assert!(web.ticket(&lent, "k3mx7q9w2r5t", false, &Caller::owner()).is_err());
+    let session = web.exchange(web.link().unwrap().here.rsplit('=').next().unwrap()).unwrap();
+    for path in own {
+        assert_eq!(ask(port, "GET", &path, &with(&session)).0, 401, "{path}");
+        assert_eq!(ask(port, "GET", &path, &with(&id)).0, 401, "{path}: an id is no secret");
+    }
+    assert_eq!(web.unshare(&id).len(), 1);
+    for (method, path) in routes().filter(|(_, path)| path.starts_with("/api/")) {
+        if path != EXCHANGE && !path.starts_with(TERMINALS) {
+            assert_eq!(ask(port, &method, &path, &with(&lent)).0, 401, "{method} {path}: revoked");
+        }
+    }
+}
+
+const SHARED_SECRET: &str = "correct-horse-battery";
+
+fn serve_behind_a_proxy() -> Served {
+    let roles = [("anna", Role::Admin), ("otto", Role::Operator), ("vera", Role::Viewer)];
+    let roles = roles.map(|(name, role)| (name.to_owned(), role)).to_vec();
+    serve_with(Some(Proxy::new("Remote-User", "X-Proxy-Secret", SHARED_SECRET, roles).unwrap()))
+}
+
+/// Asks for a session as the page does, with these headers from the proxy or from a liar.
+fn enter(port: u16, more: &[&str]) -> (u16, Value) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let body = "{\"proxy\":true}";
+    let mut head =
+        format!("POST {EXCHANGE} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n");
+    head.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));
+    more.iter().for_each(|line| head.push_str(&format!("{line}\r\n")));
+    stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_default())
+}
+
+#[test]
+fn a_name_without_the_secret_of_the_proxy_changes_nothing_and_two_of_them_are_refused() {
+    let Served { port, .. } = serve_behind_a_proxy();
+    let origin = format!("origin: http://127.0.0.1:{port}");
+    let (anna, good) = ("remote-user: anna", format!("x-proxy-secret: {SHARED_SECRET}"));
+    for wrong in ["", "x-proxy-secret: ", "x-proxy-secret: wrong-horse-battery", "x-proxy: 1"] {
+        let mut lines = vec![origin.as_str(), anna];
+        lines.extend(Some(wrong).filter(|it| !it.is_empty()));
+        assert_eq!(enter(port, &lines).0, 401, "{wrong:?}");
+    }
+    for twice in [
+        [origin.as_str(), anna, "remote-user: vera", &good],
+        [&origin, anna, anna, &good],
+        [&origin, anna, "x-proxy-secret: x", &good],
+        [&origin, anna, &good, &good],
+    ] {
+        assert_eq!(enter(port, &twice).0, 400, "{twice:?}");
+    }
+    assert_eq!(enter(port, &[anna, &good]).0, 403, "a request without an origin is no page's");
+    assert_eq!(enter(port, &["origin: http://evil.test", anna, &good]).0, 403);
+    assert_eq!(enter(port, &[&origin, &good]).0, 401, "no name");
+    assert_eq!(enter(port, &[&origin, "remote-user: mallory", &good]).0, 403, "no role");
+    assert_eq!(enter(port, &[&origin, "remote-user: *", &good]).0, 401, "no name");
+    let (status, session) = enter(port, &[&origin, anna, &good]);
+    assert_eq!(
+        (status, &session["name"], &session["role"]),
+        (200, &"anna".into(), &"admin".into())
+    );
+    // The session is good only while the proxy names the same person.
+    let bearer = format!("authorization: Bearer {}", session["secret"].as_str().unwrap());
+    let host = format!("host: 127.0.0.1:{port}");
+    let with = |more: &[&str]| {
+        ask(port, "GET", "/api/daemon", &[lines(&[&host, &bearer]), lines(more)].concat()).0
+    };
+    assert_eq!(with(&[]), 401);
+    assert_eq!(with(&[anna]), 401);
+    assert_eq!(with(&["remote-user: vera", &good]), 401);
+    assert_eq!(with(&[anna, anna, &good]), 400);
+    assert!(![401, 403, 404].contains(&with(&[anna, &good])));
+    // Without a proxy in the config there is nobody to believe.
+    let plain = serve();
+    let origin = format!("origin: http://127.0.0.1:{}", plain.port);
+    assert_eq!(enter(plain.port, &[&origin, anna, &good]).0, 401);
+}
+
+#[test]
+fn every_route_needs_the_role_that_it_is_listed_with() {
+    let Served { port, .. } = serve_behind_a_proxy();
+    let origin = format!("origin: http://127.0.0.1:{port}");
+    let good = format!("x-proxy-secret: {SHARED_SECRET}");
+    let mut least = std::collections::BTreeMap::new();
+    for name in ["anna", "otto", "vera"] {
+        let named = format!("remote-user: {name}");
+        let (_, session) = enter(port, &[&origin, &named, &good]);
+        let bearer = format!("authorization: Bearer {}", session["secret"].as_str().unwrap());
+        let host = format!("host: 127.0.0.1:{port}");
+        let headers = lines(&[&host, &bearer, &named, &good, "content-type: application/json"]);
+        for (method, path) in routes().filter(|(_, path)| path.starts_with("/api/")) {
+            let is_apart =
+                path == EXCHANGE || path.starts_with(TERMINALS) || path.starts_with(SHARED);
+            if is_apart || path == "/api/session/end" {
+                continue;
+            }
+            let (status, answer) = ask(port, &method, &path, &headers);
+            assert!(![401, 404, 415, 421].contains(&status), "{name} {method} {path}: {answer}");
+            if status != 403 {
+                least.insert(format!("{method} {path}"), name);
+            }
+        }
+    }
+    let of =
+        |name| least.iter().filter(|it| *it.1 == name).map(|it| it.0.as_str()).collect::<Vec<_>>();
+    assert_eq!(of("anna"), ["POST /api/runs", "POST /api/runs/k3mx7q9w2r5t/raise"]);
+    assert!(of("vera").iter().all(|it| it.starts_with("GET ")), "{:?}", of("vera"));
+    let operates = of("otto");
+    assert!(operates.contains(&"POST /api/ticket"), "{operates:?}");
+    let verbs: Vec<&str> = operates.iter().map(|it| it.rsplit('/').next().unwrap()).collect();
+    let expected = ["pause", "resume", "answer", "messages", "pause", "resume", "stop", "enable"];
+    let expected = [&expected[..], &["test", "ticket", "pause", "resume", "run"]].concat();
+    assert_eq!(verbs, expected, "{operates:?}");
 }
 
 #[test]
@@ -256,7 +422,7 @@ fn a_terminal_needs_an_origin_of_ours_and_a_ticket_that_is_new() {
         stream.read_exact(&mut answer).unwrap();
         String::from_utf8_lossy(&answer[9..]).into_owned()
     };
-    let ticket = |run: &str| web.ticket(&secret, run, false).unwrap();
+    let ticket = |run: &str| web.ticket(&secret, run, false, &Caller::owner()).unwrap();
     let with = |ticket: &str| format!("sec-websocket-protocol: outlast-tty, ticket.{ticket}");
     let good = ticket("k3mx7q9w2r5t");
     let bearer = format!("authorization: Bearer {secret}");

@@ -127,6 +127,27 @@ pub(crate) const CONFIG: &[Key] = &[
     key("web.certificate", Kind::Text, "", "a file with the certificate chain, as PEM"),
     key("web.key", Kind::Text, "", "a file with its private key, as PEM"),
     key(
+        "web.proxy.user_header",
+        Kind::Text,
+        "off",
+        "the header in which a proxy names a person, like Remote-User; needs the next two",
+    ),
+    key(
+        "web.proxy.secret_header",
+        Kind::Text,
+        "",
+        "the header in which the proxy sends the secret; without it no name is believed",
+    ),
+    key("web.proxy.secret_file", Kind::Text, "", "a file with that secret, 16 characters or more"),
+    key("web.roles.admin", Kind::Texts, "", "people who may do what the owner of the page may"),
+    key(
+        "web.roles.operator",
+        Kind::Texts,
+        "",
+        "people who may answer, send, pause, resume and stop, and watch terminals",
+    ),
+    key("web.roles.viewer", Kind::Texts, "", "people who may look; * is every other name"),
+    key(
         "env.allow",
         Kind::Texts,
         "everything",
