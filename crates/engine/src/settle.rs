@@ -28,7 +28,9 @@ fn failed(run: &Run, attempt: &Attempt, context: &Context) -> Option<Facts> {
     let (outcome, at) = attempt.state.end.as_ref().expect("it has ended");
     let (verdict, why) = reason::verdict_of(outcome);
     let stalled_too_often = limits::stalls_are_spent(run);
+    let is_in_doubt = run.call_in_doubt().is_some();
     let is_unseen = matches!(outcome, Outcome::Interrupted { .. } | Outcome::Lost);
+    let is_seen_failure = verdict == Verdict::Failed && !is_unseen;
     match outcome {
         Outcome::Stalled { .. } if stalled_too_often => {
             let text = format!("{}, {} times in a row", why.reason, run.counters.stalls);
@@ -57,7 +59,9 @@ fn failed(run: &Run, attempt: &Attempt, context: &Context) -> Option<Facts> {
             reason::block(&why.reason, BlockReason::Interrupted),
         )),
         _ => match retry::delay_ms(run, outcome) {
-            Some(_) if run.call_in_doubt().is_some() => {
+            // A failure would be repeated by a person, or by a trigger, without a word of the call.
+            // An end that was not observed says so itself.
+            delay if is_in_doubt && (delay.is_some() || is_seen_failure) => {
                 let key = run.call_in_doubt().unwrap_or_default();
                 let text = format!("the end of the call {key} was not observed");
                 Some(reason::blocked(

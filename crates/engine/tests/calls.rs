@@ -142,25 +142,45 @@ fn a_run_is_copied_without_the_messages_that_wait_for_it() {
     assert!(std::sync::Arc::ptr_eq(&run.inbox.unread[0], &copy.inbox.unread[0]));
 }
 
+fn asks_for(key: &str, class: ToolClass, ticket: &str) -> Box<CallAsked> {
+    Box::new(CallAsked {
+        key: key.to_owned(),
+        class,
+        digest: "same".to_owned(),
+        command: "pay".to_owned(),
+        ticket: ticket.to_owned(),
+        performer: None,
+        retries_failed: false,
+    })
+}
+
+/// A failed command would be run again by a person who does not know of the call.
+#[test]
+fn a_command_that_fails_with_a_call_in_doubt_is_blocked_also_without_a_retry() {
+    let mut story = Story::of(story::command());
+    story.report(|_| {});
+    let asked = asks_for(&(story.run().key_base(1) + "pay"), ToolClass::Unsafe, "first");
+    story.tell(Input::CallBegan { turn: 1, attempt: 1, asked, gone: None }).exits(137);
+    assert_eq!(story.is_at(), "blocked (unknown_call_outcome), blocked");
+    let mut lost = Story::of(story::command());
+    lost.report(|_| {});
+    let asked = asks_for(&(lost.run().key_base(1) + "pay"), ToolClass::Unsafe, "first");
+    lost.tell(Input::CallBegan { turn: 1, attempt: 1, asked, gone: None }).is_lost();
+    assert_eq!(lost.is_at(), "finishing (lost), finishing");
+}
+
 /// The second time never started, so the first is still in doubt, and a person may say what became of it.
 #[test]
 fn a_doubt_outlives_a_try_that_never_started() {
     let mut story = Story::of(a_loop());
     story.report(|_| {});
     let key = story.run().key_base(1) + "pay";
-    let ask = |ticket: &str| {
-        Box::new(CallAsked {
-            key: key.clone(),
-            class: ToolClass::Idempotent,
-            digest: "same".to_owned(),
-            command: "pay".to_owned(),
-            ticket: ticket.to_owned(),
-            performer: None,
-            retries_failed: false,
-        })
+    let begin = |attempt, ticket| Input::CallBegan {
+        turn: 1,
+        attempt,
+        asked: asks_for(&key, ToolClass::Idempotent, ticket),
+        gone: None,
     };
-    let begin =
-        |attempt, ticket| Input::CallBegan { turn: 1, attempt, asked: ask(ticket), gone: None };
     story.tell(begin(1, "first")).is_ended_for(EndCause::Stalled);
     story.wakes_after(600_000).report(|_| {});
     story.tell(begin(2, "second"));

@@ -19,7 +19,7 @@ use crate::lanes::blocking;
 use crate::redaction;
 use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
-use crate::runs::callers::Caller;
+use crate::runs::callers::{Caller, Right};
 use crate::runs::find::{by_name, resolve, snapshot_of};
 use crate::runs::orders::is_at_its_only_turn;
 use crate::runs::tell::{
@@ -168,15 +168,18 @@ fn refuse_deaf(run: &Run) -> Answer<()> {
 ///
 /// All of it, not the difference to the last report.
 #[utoipa::path(post, operation_id = "report_usage", path = "/v1/runs/{run}/usage", request_body = ReportUsage,
-    responses((status = 202, description = "it counts; what makes no difference yet is not written down", body = Usage)))]
+    responses((status = 202, description = "it counts; what makes no difference yet is not written down", body = Usage), (status = 403)))]
 pub(crate) async fn usage(
     State(supervisor): Daemon,
     Path(run): Path<String>,
+    caller: Caller,
     body: Result<Json<ReportUsage>, JsonRejection>,
 ) -> Answer<(StatusCode, Json<Usage>)> {
     let Json(asked) = body.map_err(|rejection| bad_request(rejection.body_text()))?;
     let usage = reported(&asked)?;
     let id = resolve(&supervisor, &run).await?;
+    // Spend that was not had would end another run at its limit.
+    caller.may(&supervisor, Right::Steer, &id).await?;
     let before = snapshot_of(&supervisor, &id).await?.run;
     let live = before.live().map(|live| (live.turn, live.number)).filter(|(turn, attempt)| {
         asked.turn.is_none_or(|asked| asked == *turn)

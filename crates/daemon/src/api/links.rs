@@ -34,35 +34,26 @@ pub(crate) async fn show(
 
 /// Answers a question with the link of its notice
 ///
-/// Counts once; the second time it says what was answered, and by whom.
+/// Counts once; the second time it says what was answered, and by whom. Refused if the answer is another's.
 #[utoipa::path(post, operation_id = "press_link", path = "/v1/links/{token}",
-    responses((status = 202, description = "the question is answered: by this, or as `over` says", body = LinkView), (status = 403), (status = 404, description = "it was not made here, or is too old")))]
+    responses((status = 202, description = "this answer is in the journal, as `over` says", body = LinkView), (status = 403), (status = 409, description = "it was answered otherwise, or is asked no longer"), (status = 404, description = "it was not made here, or is too old")))]
 pub(crate) async fn press(
     State(supervisor): Daemon,
     Path(token): Path<String>,
     caller: Caller,
 ) -> Answer<(StatusCode, Json<LinkView>)> {
     let link = checked(&supervisor, &token)?;
-    let before = shown(&supervisor, &link).await?;
-    if before.over.is_none() {
-        let caller = Caller { via: Some(link.via()), ..caller };
-        let decision = link.decision;
-        let text = if decision == Decision::Approve { "approved" } else { "denied" };
-        // The same link is the same order; its proof is no part of the journal.
-        let id = format!("link-{}", supervisor.ground.tokens.digest(&token)?);
-        let message = Some((id.clone(), text.to_owned()));
-        let said = said(&supervisor, &(link.seq, text))?;
-        let given = Given { id, seq: Some(link.seq), verb: Verb::Answer(decision), said };
-        let refuse = move |run: &Run, seq| refuse_answer(run, decision, seq);
-        let input = |order| Input::Answered { decision, message, order };
-        let given = given.give(&supervisor, caller, &link.run, refuse, input).await;
-        // Another answer may have come first: then the page says which.
-        if let Err(refusal) = given
-            && shown(&supervisor, &link).await?.over.is_none()
-        {
-            return Err(refusal);
-        }
-    }
+    let caller = Caller { via: Some(link.via()), ..caller };
+    let decision = link.decision;
+    let text = if decision == Decision::Approve { "approved" } else { "denied" };
+    // The same link is the same order; its proof is no part of the journal.
+    let id = format!("link-{}", supervisor.ground.tokens.digest(&token)?);
+    let message = Some((id.clone(), text.to_owned()));
+    let said = said(&supervisor, &(link.seq, text))?;
+    let given = Given { id, seq: Some(link.seq), verb: Verb::Answer(decision), said };
+    let refuse = move |run: &Run, seq| refuse_answer(run, decision, seq);
+    let input = |order| Input::Answered { decision, message, order };
+    given.give(&supervisor, caller, &link.run, refuse, input).await?;
     Ok((StatusCode::ACCEPTED, Json(shown(&supervisor, &link).await?)))
 }
 

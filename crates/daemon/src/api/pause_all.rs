@@ -73,7 +73,7 @@ async fn order(
     verb: Verb,
     id: Option<String>,
 ) -> Done {
-    let by = caller.may_steer_all(&supervisor).await?;
+    let by = caller.may_steer_all(&supervisor, "pause or resume all runs").await?;
     let id = order_id(id)?;
     let view = to_the_end(take(supervisor, verb, id, by)).await?;
     Ok((StatusCode::ACCEPTED, Json(view)))

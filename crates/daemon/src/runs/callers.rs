@@ -98,13 +98,17 @@ impl Caller {
         blocking(move || Ok(self.kind(&supervisor).by())).await
     }
 
-    /// Who gives an order to every run, which no caller inside one may.
-    pub(crate) async fn may_steer_all(self, supervisor: &Arc<Supervisor>) -> Answer<Option<By>> {
+    /// Who gives an order to every run, which no caller inside one may. `what` completes the refusal: `may not …`.
+    pub(crate) async fn may_steer_all(
+        self,
+        supervisor: &Arc<Supervisor>,
+        what: &'static str,
+    ) -> Answer<Option<By>> {
         let supervisor = supervisor.clone();
         blocking(move || match self.kind(&supervisor) {
             CallerKind::Inside(runs) => {
                 let from = names(&runs);
-                let message = format!("a call from inside {from} may not pause or resume all runs");
+                let message = format!("a call from inside {from} may not {what}");
                 let hint = "a run may steer itself and the runs below it";
                 Err(Refusal::new(Code::InsideARun, message).hint(hint))
             }

@@ -76,12 +76,21 @@ fn reason(budget: &BudgetStatus) -> String {
         Some(_) => used.reserved.cost_usd_micros > 0,
         None => used.reserved.tokens > 0,
     };
-    let mark = if unreported { ", not all of it reported" } else { "" };
+    let reported = match most {
+        Some(_) => used.amount.cost_usd_micros > used.reserved.cost_usd_micros,
+        None => used.amount.tokens > used.reserved.tokens,
+    };
+    // A figure that nothing has reported is a bound, and no fact.
+    let (bound, mark) = match (unreported, reported) {
+        (false, _) => ("", ""),
+        (true, false) => ("≤ ", ", not reported"),
+        (true, true) => ("≤ ", ", not all of it reported"),
+    };
     if budget.is_spent() {
-        format!("{whose} is spent ({used_words} of {max_words}{mark})")
+        format!("{whose} is spent ({bound}{used_words} of {max_words}{mark})")
     } else {
         format!(
-            "{whose} has no room ({used_words} used{mark}, {held_words} held for running turns, of {max_words})"
+            "{whose} has no room ({bound}{used_words} used{mark}, {held_words} held for running turns, of {max_words})"
         )
     }
 }

@@ -268,6 +268,17 @@ fn a_run_steers_itself_and_those_below_it_and_no_other() {
     }
     let tried = from_inside(&home, "all", &[], "", "pause --all --json");
     assert!(tried.said.contains("inside_a_run"), "{}", tried.said);
+    // Spend that another run never had would end it at its limit.
+    let tried = from_inside(&home, "usage", &[], "", &format!("usage {other} --cost 9 --json"));
+    assert!(tried.said.contains("not_below"), "{}", tried.said);
+    assert_eq!(home.count(&other, "UsageReported"), 0);
+    // What rm may not remove, gc may not either; a look is free.
+    let ended = home.start("true");
+    assert_eq!(home.wait(&ended), 0);
+    let tried = from_inside(&home, "gc", &[], "", "gc --older-than 0s --json");
+    assert!(tried.said.contains("inside_a_run"), "{}", tried.said);
+    assert_eq!(from_inside(&home, "look", &[], "", "gc --older-than 0s --dry-run").code, 0);
+    assert_eq!(str_of(&home.show(&ended), "state"), "completed");
     let grandchild = home.ok(&["run", "-d", "--parent", &child, "--", "sleep", "600"]);
     // A child has nothing to say to its parent's other children, and its own it may stop.
     let tried =
