@@ -17,30 +17,13 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use crate::kin;
+use crate::shares::{Shared, Wanted};
 use crate::state::{Link, Web};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// In bytes.
 const LONGEST_WISH: u64 = 4096;
 const AFTER_SHORTAGE: Duration = Duration::from_millis(200);
-
-/// What a link is to show.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wanted {
-    pub run: String,
-    pub hours: u32,
-    /// What the run wrote, too.
-    pub output: bool,
-}
-
-/// A link as its owner sees it in a list. Its secret is not here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shared {
-    pub id: String,
-    pub run: String,
-    pub output: bool,
-    pub left_s: u64,
-}
 
 /// What a person asks for at the desk.
 #[derive(Debug, Serialize, Deserialize)]

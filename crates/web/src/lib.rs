@@ -44,6 +44,6 @@ mod serve;
 pub use listen::{DEFAULT_PORT, Place};
 pub use people::{Proxy, Role};
 pub use serve::Serving;
-pub use shares::{MOST_SHARE_HOURS, SHARE_HOURS};
+pub use shares::{MOST_SHARE_HOURS, SHARE_HOURS, Shared, Wanted};
 pub use state::{Link, Teller, Told, Words};
 pub use tls::Certificate;

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use outlast_client::problem::Problem;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::access::{Hash, hash, is_same, secret};
-use crate::desk::{Shared, Wanted};
 
 /// How long a link lasts unless it is said.
 pub const SHARE_HOURS: u32 = 24;
@@ -17,6 +17,24 @@ pub const SHARE_HOURS: u32 = 24;
 pub const MOST_SHARE_HOURS: u32 = 7 * 24;
 /// Links at once. One more is refused: another person may rely on each of them.
 const MOST_SHARES: usize = 64;
+
+/// What a link is to show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    pub run: String,
+    pub hours: u32,
+    /// What the run wrote, too.
+    pub output: bool,
+}
+
+/// A link as its owner sees it in a list. Its secret is not here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    pub id: String,
+    pub run: String,
+    pub output: bool,
+    pub left_s: u64,
+}
 
 /// What the holder of a link may look at.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,11 +13,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use crate::access::{Access, NoSession, Seat, SessionId, Who};
-use crate::desk::{Shared, Wanted};
 use crate::names::{Door, Names};
 use crate::people::{Caller, Proxy};
 use crate::refusal::Refusal;
-use crate::shares::{Grant, Shares};
+use crate::shares::{Grant, Shared, Shares, Wanted};
 
 /// Answers that go on, of all browsers together.
 const MOST_STREAMS: usize = 48;

@@ -3,8 +3,7 @@
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::problem::Problem;
 use outlast_client::session::Session;
-use outlast_web::desk::Wanted;
-use outlast_web::{Certificate, Link, Place, Proxy, Role, Serving, Told, Words};
+use outlast_web::{Certificate, Link, Place, Proxy, Role, Serving, Told, Wanted, Words};
 use outlast_wire::api::{RunRow, RunView};
 use outlast_workflow::{WebProxy, WebRoles};
 use serde_json::{Value, json};

@@ -8,11 +8,11 @@ use outlast_client::world::World;
 use serde_json::Value;
 
 use super::{EXCHANGE, SHARED, TERMINALS};
-use crate::desk::Wanted;
 use crate::listen::{Listeners, Place};
 use crate::names::Door;
 use crate::people::{Caller, Proxy, Role};
 use crate::routes::{ROUTES, router};
+use crate::shares::Wanted;
 use crate::state::{Told, Web, Words};
 
 /// A page that is served, without a daemon: what is refused never gets that far.
@@ -296,7 +296,7 @@ fn a_name_without_the_secret_of_the_proxy_changes_nothing_and_two_of_them_are_re
     assert_eq!(with(&["remote-user: vera", &good]), 401);
     assert_eq!(with(&[anna, anna, &good]), 400);
     assert!(![401, 403, 404].contains(&with(&[anna, &good])));
-    // Without a proxy in the config there is nobody to believe.
+    // Without a proxy in the config no header names a person.
     let plain = serve();
     let origin = format!("origin: http://127.0.0.1:{}", plain.port);
     assert_eq!(enter(plain.port, &[&origin, anna, &good]).0, 401);
