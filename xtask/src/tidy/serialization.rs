@@ -4,7 +4,7 @@ use super::Finding;
 use super::tree::File;
 
 /// Where types may be `Serialize` or `Deserialize`, and why.
-const HOMES: [(&str, &str); 23] = [
+const HOMES: [(&str, &str); 24] = [
     ("crates/words/src/", "the words in all of the others"),
     ("crates/wire/src/", "what crosses a process boundary"),
     ("crates/home/src/holder.rs", "what the daemon's lock says"),
@@ -28,6 +28,7 @@ const HOMES: [(&str, &str); 23] = [
     ("crates/outlast/src/commands/events.rs", "the few fields of an event that the table shows"),
     ("crates/outlast/src/commands/ps.rs", "the few fields of a run that the table shows"),
     ("crates/web/src/desk.rs", "what a command asks of outlast web"),
+    ("crates/web/src/shares.rs", "a read-only link, as a command asks for it and lists it"),
     ("crates/web/src/orders.rs", "what the page sends"),
     ("crates/web/src/keys.rs", "what the page sends"),
     ("crates/web/src/tty.rs", "what the page sends"),
