@@ -72,7 +72,11 @@ fn ask(layout: &Layout, wish: &Wish) -> Result<Value, Problem> {
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
     let asked = serde_json::to_string(wish).expect("a wish is plain data");
-    writeln!(stream, "{asked}").map_err(broken)?;
+    match writeln!(stream, "{asked}") {
+        // It has refused us without reading what we ask, and its answer says why.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written.map_err(broken)?,
+    }
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).map_err(broken)?;
     let answer: Value = serde_json::from_str(&line).map_err(unreadable)?;
