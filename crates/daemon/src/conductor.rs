@@ -498,6 +498,7 @@ impl Driver {
         if let Err(error) = ended::leave(&dir, self.conductor.run(), world) {
             tracing::error!(run = %id, %error, "cannot leave in the run's directory how it ended");
         }
+        self.supervisor.ground.secrets.forget(&dir.env());
         if let Err(error) = files::remove(&dir.env()) {
             tracing::error!(run = %id, %error, "cannot remove the run's environment; outlast doctor will show it");
         }

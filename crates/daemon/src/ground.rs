@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::diary::Diary;
 use crate::instance;
+use crate::known_secrets::KnownSecrets;
 use crate::leaving::Leaving;
 use crate::lineage::{Lineage, Unraised};
 use crate::service::{Scopes, Service};
@@ -47,6 +48,7 @@ pub(crate) struct Ground {
     pub(crate) service: Service,
     pub(crate) scopes: Scopes,
     pub(crate) tokens: Tokens,
+    pub(crate) secrets: KnownSecrets,
     /// Where clients find this daemon just now.
     socket: Mutex<PathBuf>,
     /// Set when this daemon has to go.
@@ -89,6 +91,7 @@ impl Ground {
             socket: Mutex::new(layout.socket()),
             started_at: view::rfc3339(began),
             tokens: Tokens::new(layout.token_key()),
+            secrets: KnownSecrets::default(),
             leaving: watch::Sender::new(None),
             layout,
             exe,

@@ -64,6 +64,7 @@ mod custody;
 mod diary;
 mod door;
 mod instance;
+mod known_secrets;
 mod lineage;
 mod log;
 mod service;

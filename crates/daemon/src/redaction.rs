@@ -1,7 +1,7 @@
 //! Secrets of a run, kept out of its journal: whatever a step, a client or the host says to a run goes through here first.
 //!
-//! The values are read from the run's environment file each time and kept nowhere. If that file cannot be read, what was
-//! said is withheld.
+//! The values come from the run's environment file, and what was read of it is used again only while the file is the same
+//! ([`KnownSecrets`](crate::known_secrets::KnownSecrets)). If that file cannot be read, what was said is withheld.
 
 use std::io;
 
@@ -11,6 +11,7 @@ use outlast_secrets::Secrets;
 use outlast_wire::shim::EnvVar;
 
 use crate::ground::Ground;
+use crate::known_secrets::Stamp;
 use crate::response;
 use crate::world::{files, host};
 
@@ -32,6 +33,12 @@ pub(crate) fn secrets(
     if !spec.secrets.redact {
         return Ok(Secrets::default());
     }
+    // Looked at before it is read, so that a change in between is seen the next time.
+    let stamp = stamp(dir)?;
+    let step = of.map(|(_, step)| step);
+    if let Some(known) = stamp.as_ref().and_then(|stamp| ground.secrets.get(stamp, step)) {
+        return Ok(known);
+    }
     let mut env = match files::read_regular(&dir.env(), LARGEST_ENV) {
         // The parser's words quote values, so they are not passed on.
         Ok(bytes) => serde_json::from_slice::<Vec<EnvVar>>(&bytes).map_err(|_| {
@@ -45,7 +52,19 @@ pub(crate) fn secrets(
         env.push(EnvVar { name: "OUTLAST_TOKEN".into(), value: token.into() });
     }
     let vars = env.iter().map(|var| (var.name.as_os_str(), var.value.as_os_str()));
-    Ok(Secrets::of(&spec.secrets, vars, &[]))
+    let secrets = Secrets::of(&spec.secrets, vars, &[]);
+    if let Some(stamp) = stamp {
+        ground.secrets.keep(stamp, step, secrets.clone());
+    }
+    Ok(secrets)
+}
+
+/// The environment file as it is now; `None` if there is none, or what is there is no file.
+fn stamp(dir: &RunDir) -> io::Result<Option<Stamp>> {
+    match Stamp::of(dir.env()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found,
+    }
 }
 
 /// Takes the secrets of the run out of what it is told. Fails only for what the host lacks: then nothing was changed.
@@ -75,6 +94,13 @@ pub(crate) fn without_secrets(ground: &Ground, run: &Run, text: String) -> io::R
 /// The same of what was found of an attempt whose run is rebuilt.
 pub(crate) fn hide_in_report(secrets: Option<&Secrets>, report: &mut Report) {
     texts_of_report(report).hide(secrets.cloned());
+}
+
+/// True if [`hide_in_output`] of this step reads no file.
+pub(crate) fn is_known(ground: &Ground, run: &Run, step: Step) -> bool {
+    let stamp = stamp(&ground.layout.run(run.id.as_str()));
+    let known = stamp.ok().flatten().and_then(|it| ground.secrets.get(&it, Some(step)));
+    !run.spec.secrets.redact || known.is_some()
 }
 
 /// What a call of an attempt wrote, without the run's secrets. Withheld if it cannot be known what is secret.

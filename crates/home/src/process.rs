@@ -4,7 +4,8 @@
 //! the identity was compared, so it cannot reach a later owner of the number. All of this is Linux's: a port to another
 //! system begins here.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
 
@@ -69,8 +70,11 @@ pub fn identity(pid: u32) -> io::Result<Identity> {
 
 /// A file of `/proc/<pid>`; `None` if the process is gone, or is another user's.
 pub fn read(pid: u32, name: &str) -> io::Result<Option<Vec<u8>>> {
-    match std::fs::read(format!("/proc/{pid}/{name}")) {
-        Ok(bytes) => Ok(Some(bytes)),
+    // The kernel does not say how long such a file is; most fit into this, so that one read has all of it.
+    let mut bytes = Vec::with_capacity(1024);
+    let opened = File::open(format!("/proc/{pid}/{name}"));
+    match opened.and_then(|mut file| file.read_to_end(&mut bytes)) {
+        Ok(_) => Ok(Some(bytes)),
         Err(error) if is_gone_or_hidden(&error) => Ok(None),
         Err(error) => Err(error),
     }

@@ -93,7 +93,9 @@ impl Scene {
 
     fn git(&self, args: &[&str]) -> Result<()> {
         let mut git = Command::new("git");
-        git.current_dir(&self.work).env("GIT_CONFIG_GLOBAL", "/dev/null").args(args);
+        git.current_dir(&self.work).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        // So many new objects would have git pack them beside the measurement.
+        git.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]).args(args);
         let output = git.output().context("starting git")?;
         ensure!(output.status.success(), "git {args:?}: {output:?}");
         Ok(())

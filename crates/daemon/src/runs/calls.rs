@@ -233,7 +233,6 @@ async fn to_keep(
     at: &Attempt,
     ended: EndCall,
 ) -> Answer<CallResultSaid> {
-    let (supervisor, run) = (supervisor.clone(), run.clone());
     let step = Step::Attempt { turn: at.turn, attempt: at.attempt };
     let EndCall { key, call, result } = ended;
     let exit = match (result.exit_code, result.signal) {
@@ -246,32 +245,58 @@ async fn to_keep(
         let message = format!("more than {LARGEST_CALL_OUTPUT} bytes of a stream are not kept");
         return Err(bad_request(message));
     }
-    blocking(move || {
-        use std::os::unix::ffi::OsStringExt;
-        let streams = [result.stdout.0.into_vec(), result.stderr.0.into_vec()];
-        let [stdout, stderr] = redaction::hide_in_output(&supervisor.ground, &run, step, streams)?;
-        let dir = supervisor.ground.layout.run(run.id.as_str()).calls();
-        let keep = |bytes: Vec<u8>, left_out: u64, name: String| -> std::io::Result<CallOutput> {
-            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            let bytes_in_all = length.saturating_add(left_out);
-            let mut kept = CallOutput { bytes: bytes_in_all, left_out, ..CallOutput::default() };
-            match String::from_utf8(bytes) {
-                Ok(text) if text.len() <= LONGEST_INLINE => kept.text = Some(text),
-                other => {
-                    let bytes =
-                        other.map_or_else(std::string::FromUtf8Error::into_bytes, Into::into);
-                    files::private_dir(&dir)?;
-                    files::write_whole(&dir.join(&name), &bytes, Lasting::Power)?;
-                    (kept.file, kept.sha256) = (Some(name), Some(sha256(&bytes)));
-                }
-            }
-            Ok(kept)
+    use std::os::unix::ffi::OsStringExt;
+    let streams = [result.stdout.0.into_vec(), result.stderr.0.into_vec()];
+    let left_out = [result.stdout_left_out, result.stderr_left_out];
+    let ground = supervisor.ground.clone();
+    let streams = match redaction::is_known(&ground, run, step) {
+        true => redaction::hide_in_output(&ground, run, step, streams)?,
+        false => {
+            let run = run.clone();
+            blocking(move || Ok(redaction::hide_in_output(&ground, &run, step, streams)?)).await?
+        }
+    };
+    let [stdout, stderr] = match streams.iter().all(|bytes| is_short_text(bytes)) {
+        true => kept(streams, left_out, None)?,
+        false => {
+            let dir = supervisor.ground.layout.run(run.id.as_str()).calls();
+            blocking(move || Ok(kept(streams, left_out, Some((&dir, call)))?)).await?
+        }
+    };
+    Ok(CallResultSaid { key, begun: call, exit, why: result.why, stdout, stderr })
+}
+
+/// True for what the journal itself keeps.
+fn is_short_text(bytes: &[u8]) -> bool {
+    bytes.len() <= LONGEST_INLINE && std::str::from_utf8(bytes).is_ok()
+}
+
+/// What the journal has of both streams. What is no short text is kept in a file of the directory, under the call's number.
+fn kept(
+    streams: [Vec<u8>; 2],
+    left_out: [u64; 2],
+    place: Option<(&Path, u64)>,
+) -> std::io::Result<[CallOutput; 2]> {
+    let [out, err] = streams;
+    let keep = |bytes: Vec<u8>, left_out: u64, stream: &str| -> std::io::Result<CallOutput> {
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let mut kept = CallOutput {
+            bytes: length.saturating_add(left_out),
+            left_out,
+            ..CallOutput::default()
         };
-        let stdout = keep(stdout, result.stdout_left_out, format!("{call}.stdout"))?;
-        let stderr = keep(stderr, result.stderr_left_out, format!("{call}.stderr"))?;
-        Ok(CallResultSaid { key, begun: call, exit, why: result.why, stdout, stderr })
-    })
-    .await
+        match (place, is_short_text(&bytes)) {
+            (Some((dir, call)), false) => {
+                files::private_dir(dir)?;
+                let name = format!("{call}.{stream}");
+                files::write_whole(&dir.join(&name), &bytes, Lasting::Power)?;
+                (kept.file, kept.sha256) = (Some(name), Some(sha256(&bytes)));
+            }
+            _ => kept.text = Some(String::from_utf8(bytes).expect("it is short text")),
+        }
+        Ok(kept)
+    };
+    Ok([keep(out, left_out[0], "stdout")?, keep(err, left_out[1], "stderr")?])
 }
 
 /// The result that the journal has of a call.

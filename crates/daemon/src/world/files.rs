@@ -126,7 +126,9 @@ pub(crate) fn read_unlinked(path: &Path, most: usize) -> io::Result<Vec<u8>> {
 }
 
 fn read_at_most(file: File, most: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // Room for all of it and for the end, so that most files take one read.
+    let length = file.metadata().map_or(0, |found| found.len());
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(most).min(most) + 1);
     file.take(u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() > most {
         return Err(io::Error::new(
