@@ -108,6 +108,10 @@ impl RunDriver {
         self.conductor.due().stop_children
     }
 
+    pub(crate) fn waiting(&self) -> usize {
+        self.mailbox.len()
+    }
+
     pub(crate) fn portrait(&self) -> String {
         format!("{} messages wait, {:?}", self.mailbox.len(), self.step)
     }

@@ -252,6 +252,11 @@ impl Daemon {
         self.conductors.get(&run).map(RunDriver::run)
     }
 
+    /// How much of what was brought to a run it has not read yet.
+    pub(crate) fn waiting_for(&self, run: RunIndex) -> usize {
+        self.conductors.get(&run).map_or(0, RunDriver::waiting)
+    }
+
     pub(crate) fn conducts(&self, run: RunIndex) -> bool {
         self.conductors.contains_key(&run)
     }

@@ -18,6 +18,9 @@ use crate::world::{Caller, Calling, Key, RunIndex};
 const CLASSES: [ToolClass; 4] =
     [ToolClass::Unsafe, ToolClass::Keyed, ToolClass::Idempotent, ToolClass::Read];
 
+/// Messages of a run that wait to be read before callers wait, too.
+const MOST_WAITING: usize = 8;
+
 impl Machine {
     /// Time passes for the calls of one attempt: its script makes one after the other.
     pub(crate) fn step_calls(&mut self, at: Key) {
@@ -138,8 +141,12 @@ impl Machine {
         self.post(daemon, run, Input::CallEnded(Box::new(said)), (id, is_lost));
     }
 
-    /// Brings something to a run for a caller, whose answer may get lost.
+    /// Brings something to a run for a caller, whose answer may get lost. While much waits to be read, a caller says
+    /// nothing new: a client waits for its answer.
     fn post(&mut self, daemon: u64, run: RunIndex, input: Input, (id, is_lost): (u64, bool)) {
+        if self.daemons[&daemon].waiting_for(run) >= MOST_WAITING {
+            return;
+        }
         let asker = if is_lost { Asker::Nobody } else { Asker::Caller(id) };
         self.world.stats.hang_ups += u64::from(is_lost);
         self.daemons.get_mut(&daemon).expect("it serves").tell(run, Message::new(input, asker));
