@@ -2,6 +2,7 @@
 //!
 //! The daemon takes the lock before it opens the journal, and releases it after the journal is closed.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -41,6 +42,8 @@ use crate::{
 
 /// How long clients that are being answered may keep a leaving daemon.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+/// A start is over by then, on most machines.
+const STARTED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs the daemon until it is asked to go.
 pub fn run(mut options: Options) -> ExitCode {
@@ -272,7 +275,6 @@ impl Daemon {
         tell(ready, "ready\n");
         supervisor.ground.service.say_ready(open);
         sweep(supervisor.clone());
-        give_back();
         let ground = &supervisor.ground;
         let daemon = waiter::Daemon {
             layout: &ground.layout,
@@ -287,6 +289,7 @@ impl Daemon {
             never = custody::keep(&supervisor.ground) => match never {},
             never = timekeeper::keep(supervisor) => match never {},
             never = retention::keep(supervisor) => match never {},
+            never = slim_down(*give_back) => match never {},
         };
         tracing::info!(?left, "leaving");
         match left {
@@ -294,6 +297,13 @@ impl Daemon {
             Leaving::Fenced | Leaving::Parted => ExitCode::from(1),
         }
     }
+}
+
+/// Gives back once what only the start needed. The tasks that begin beside this one are part of it.
+async fn slim_down(give_back: fn()) -> Infallible {
+    tokio::time::sleep(STARTED_WITHIN).await;
+    give_back();
+    std::future::pending().await
 }
 
 /// What the operator's tasks ask of the runs and of the API.
