@@ -198,6 +198,8 @@ fn overrides(asked: &CreateRun) -> Answer<Overrides> {
         allow: Some(asked.driving.allow.clone()).filter(|allow| !allow.is_empty()),
         model: asked.driving.model.clone(),
         effort: asked.driving.effort.clone(),
+        room: spawn::room(&asked.tree),
+        children: spawn::on_end(&asked.tree)?,
     })
 }
 
@@ -295,7 +297,7 @@ fn spec(
         start: Start::default(),
         has_stdin: asked.stdin.is_some(),
         stdin: asked.stdin.as_ref().map(|stdin| kept(stdin.as_os_str().as_bytes())),
-        tree: spawn::rules(&asked.tree)?,
+        tree: effective.tree,
         build: Some(outlast_wire::version::BUILD.to_owned()),
         fork: None,
     })

@@ -106,6 +106,7 @@ mod tools;
 mod top;
 #[cfg(feature = "otlp")]
 mod traces;
+mod tree_files;
 mod trees;
 mod triggered;
 mod tty;
