@@ -104,6 +104,7 @@ mod tmux;
 mod told_truly;
 mod tools;
 mod top;
+mod top_trees;
 #[cfg(feature = "otlp")]
 mod traces;
 mod tree_files;
