@@ -54,6 +54,7 @@ mod loop_points;
 mod loop_stop;
 mod loops;
 mod mcp;
+mod mcp_http;
 mod messages;
 mod metrics;
 mod mistakes;
