@@ -23,7 +23,7 @@ const HARMLESS: [&str; 13] = [
 ];
 
 /// What pi loads for one process.
-const EXTENSION: &str = include_str!("pi/tools.js");
+const EXTENSION: &str = include_str!("pi/tools.mjs");
 
 /// Clients give a call of a tool so long at least; one that goes on says so every ten seconds.
 const TIMEOUT_MS: u64 = 900_000;
@@ -163,7 +163,7 @@ mod tests {
         };
         assert_eq!(
             (after("--extension"), path.as_str()),
-            (path.as_str(), "/runs/k3m/t1.a1/pi-tools.js")
+            (path.as_str(), "/runs/k3m/t1.a1/pi-tools.mjs")
         );
         assert!(text.contains(r#"const SERVER = {"args":["mcp"],"command":"/bin/outlast"};"#));
         assert!(!text.contains("secret-token"), "the server has it from its environment");

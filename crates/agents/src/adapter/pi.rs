@@ -77,8 +77,8 @@ const TOOLS_THAT_ACT: [&str; 4] = ["bash", "powershell", "edit", "write"];
 /// A yes-or-no dialog of an extension, as a policy names it.
 const CONFIRM: &str = "confirm";
 
-/// In the attempt's directory.
-const EXTENSION_FILE: &str = "pi-tools.js";
+/// In the attempt's directory. Of another kind of file pi would leave a compiled copy behind, for each attempt one.
+const EXTENSION_FILE: &str = "pi-tools.mjs";
 
 const NO_SUCH_SESSION: &str = "No session found matching";
 
