@@ -1,6 +1,8 @@
 //! The agent's process: started, written to, listened to, ended.
 
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, SyncSender};
@@ -8,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use outlast_agents::adapter::Launch;
+use outlast_home::regular;
 use outlast_wire::api::TurnNews;
 use outlast_wire::words::NeverStarted;
 use rustix::io::Errno;
@@ -86,6 +89,16 @@ impl NotStarted {
     }
 }
 
+/// Writes what the agent is to read when it starts.
+fn lay_out(files: &[(String, String)]) -> io::Result<()> {
+    for (path, text) in files {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        regular::open_with(&mut options, Path::new(path))?.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
 /// So many lines wait for the loop before the agent has to wait.
 const WAITING: usize = 256;
 
@@ -98,6 +111,7 @@ impl Agent {
             let why = "there is no command".to_owned();
             return Err(NotStarted::Program { code: NeverStarted::BadSpec, why });
         };
+        lay_out(&launch.files)?;
         #[expect(
             clippy::disallowed_methods,
             reason = "the driver's child is the agent, and it has no other"

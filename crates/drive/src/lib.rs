@@ -59,6 +59,7 @@ pub fn main(dir: &Path, env: &[(OsString, OsString)]) -> ExitCode {
     if turn.mcp.is_some() {
         turn.approvals.allow.extend(McpServer::harmless());
     }
+    turn.own_dir = dir.0.to_str().map(str::to_owned);
     turn.secret = match secret() {
         Ok(secret) => secret,
         Err(error) => return refuse(&format!("no random bytes: {error}")),

@@ -37,6 +37,7 @@ pub enum OnEnd {
 
 impl OnEnd {
     pub const ALL: [Self; 3] = [Self::Leave, Self::Stop, Self::Wait];
+    pub const WORDS: [&'static str; 3] = [Self::Leave.word(), Self::Stop.word(), Self::Wait.word()];
 
     pub const fn word(self) -> &'static str {
         match self {

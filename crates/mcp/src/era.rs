@@ -2,9 +2,13 @@
 //!
 //! A request of the new era names its version itself, in `_meta`. So one server speaks both at once and remembers nothing.
 
+use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use crate::rpc::{INVALID_PARAMS, UNSUPPORTED_VERSION};
+use crate::rpc::{
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNKNOWN_METHOD,
+    UNSUPPORTED_VERSION,
+};
 use crate::table;
 
 /// The versions that begin with `initialize`, the newest first.
@@ -27,17 +31,83 @@ pub(crate) enum Era {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Unsupported(pub(crate) Value);
 
+/// What the headers of a request over HTTP say of its body. The new era has the method and the tool there too.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Named<'h> {
+    pub(crate) version: Option<&'h str>,
+    pub(crate) method: Option<&'h str>,
+    pub(crate) name: Option<&'h str>,
+}
+
+impl Named<'_> {
+    /// A version that is named has to be one of ours. Clients before 2025-06-18 name none.
+    pub(crate) fn known(&self) -> Result<(), Unsupported> {
+        let all = || WITHOUT.iter().chain(&WITH_HANDSHAKE);
+        match self.version {
+            Some(version) if !all().any(|known| *known == version) => {
+                let all: Vec<&str> = all().copied().collect();
+                Err(unsupported(&json!(version), &all))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unsupported(asked: &Value, known: &[&str]) -> Unsupported {
+    Unsupported(json!({
+        "code": UNSUPPORTED_VERSION,
+        "message": "this version of the protocol is not supported",
+        "data": {"supported": known, "requested": asked},
+    }))
+}
+
 impl Era {
+    /// The era of a request over HTTP, whose headers have to say the same as its body.
+    pub(crate) fn of_http(
+        named: &Named<'_>,
+        method: &str,
+        params: &Value,
+    ) -> Result<Self, Unsupported> {
+        named.known()?;
+        let mismatch = |what: &str| {
+            let why = format!("the header {what} does not say what the body says");
+            Unsupported(json!({"code": HEADER_MISMATCH, "message": why}))
+        };
+        let asked = params["_meta"].get(VERSION_KEY);
+        let is_new = asked.is_some() || named.version.is_some_and(|it| WITHOUT.contains(&it));
+        if !is_new {
+            return Ok(Self::Handshake);
+        }
+        if asked.and_then(Value::as_str) != named.version {
+            return Err(mismatch("MCP-Protocol-Version"));
+        }
+        if named.method != Some(method) {
+            return Err(mismatch("Mcp-Method"));
+        }
+        let name = params["name"].as_str().filter(|_| method == "tools/call");
+        if name.is_some() && named.name != name {
+            return Err(mismatch("Mcp-Name"));
+        }
+        Self::of(params)
+    }
+
+    /// The status of an answer over HTTP. The old era answers a request with 200 whatever became of it.
+    pub(crate) fn status(self, answer: &Value) -> StatusCode {
+        match (self, answer["error"]["code"].as_i64()) {
+            (Self::Stateless, Some(UNKNOWN_METHOD)) => StatusCode::NOT_FOUND,
+            (Self::Stateless, Some(PARSE_ERROR | INVALID_REQUEST | INVALID_PARAMS)) => {
+                StatusCode::BAD_REQUEST
+            }
+            _ => StatusCode::OK,
+        }
+    }
+
     /// The era of a request. A request that names a version has to name one of ours, and what its client can do.
     pub(crate) fn of(params: &Value) -> Result<Self, Unsupported> {
         let meta = &params["_meta"];
         let Some(asked) = meta.get(VERSION_KEY) else { return Ok(Self::Handshake) };
         if !WITHOUT.iter().any(|known| asked == known) {
-            return Err(Unsupported(json!({
-                "code": UNSUPPORTED_VERSION,
-                "message": "this version of the protocol is not supported",
-                "data": {"supported": WITHOUT, "requested": asked},
-            })));
+            return Err(unsupported(asked, &WITHOUT));
         }
         if !meta[CAPABILITIES_KEY].is_object() {
             let why = format!("_meta has to have {CAPABILITIES_KEY:?}");
@@ -119,6 +189,34 @@ mod tests {
             panic!("supported")
         };
         assert_eq!(error["code"], -32602);
+    }
+
+    #[test]
+    fn the_headers_of_a_request_say_what_its_body_says() {
+        let code = |named: Named<'_>, method: &str, params: &Value| match Era::of_http(
+            &named, method, params,
+        ) {
+            Ok(era) => json!(format!("{era:?}")),
+            Err(Unsupported(error)) => error["code"].clone(),
+        };
+        let old = |version| Named { version, ..Named::default() };
+        for version in [None, Some("2025-11-25"), Some("2025-03-26")] {
+            assert_eq!(code(old(version), "tools/list", &Value::Null), "Handshake");
+        }
+        for version in ["", "banana", "2027-01-01"] {
+            assert_eq!(code(old(Some(version)), "tools/list", &Value::Null), -32022, "{version}");
+        }
+        let (version, method) = (Some("2026-07-28"), Some("tools/call"));
+        let new = Named { version, method, name: Some("note") };
+        let mut body = asks("2026-07-28");
+        body["name"] = json!("note");
+        assert_eq!(code(new, "tools/call", &body), "Stateless");
+        assert_eq!(code(new, "tools/list", &body), -32020);
+        assert_eq!(code(Named { name: Some("call"), ..new }, "tools/call", &body), -32020);
+        assert_eq!(code(Named { name: None, ..new }, "tools/call", &body), -32020);
+        assert_eq!(code(Named { version: Some("2025-11-25"), ..new }, "tools/call", &body), -32020);
+        assert_eq!(code(Named { version: None, ..new }, "tools/call", &body), -32020);
+        assert_eq!(code(new, "tools/call", &Value::Null), -32020, "only the header names it");
     }
 
     #[test]

@@ -51,6 +51,11 @@ impl<'w> Owner<'w> {
         })
     }
 
+    /// What a client of this server has to know: the same that the run itself is known by.
+    pub(crate) fn token(&self) -> Option<String> {
+        self.world.var("OUTLAST_TOKEN").and_then(|it| it.to_str()).map(str::to_owned)
+    }
+
     pub(crate) fn session(&self) -> Session<'w> {
         Session::new(self.world)
     }

@@ -6,8 +6,9 @@ pub(crate) const PARSE_ERROR: i64 = -32700;
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const UNKNOWN_METHOD: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
-/// A code of MCP, and not of JSON-RPC.
+/// Codes of MCP, and not of JSON-RPC.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
 
 /// No message is longer, in bytes.
 pub(crate) const LONGEST_LINE: usize = 4 << 20;

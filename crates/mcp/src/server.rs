@@ -1,28 +1,18 @@
-//! The server itself: lines in, lines out, and each call of a tool in a task of its own.
+//! The server on standard streams: lines in, lines out, and each call of a tool in a task of its own.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::rc::Rc;
-use std::time::Duration;
 
-use outlast_client::problem::Problem;
-use outlast_wire::api::NoteKind;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, LocalSet};
 
-use crate::declared::{self, Asked};
-use crate::era::{self, Era, Unsupported};
+use crate::answers::{Answers, Call, Next};
+use crate::era::{Era, Unsupported};
 use crate::owner::Owner;
 use crate::rpc::{self, LONGEST_LINE, Said};
-use crate::{dispatch, reports, table};
-
-/// Calls at the same time; a client that asks for more is refused.
-const MOST_CALLS: usize = 64;
-
-/// Clients that drop a silent call after 60 seconds keep one that says so often that it goes on.
-const PROGRESS: Duration = Duration::from_secs(10);
 
 /// Lines that wait to be handled.
 const LINES: usize = 16;
@@ -82,8 +72,7 @@ fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
 }
 
 struct Server {
-    owner: Rc<Owner<'static>>,
-    asked: Rc<Asked>,
+    answers: Answers,
     open: Rc<RefCell<BTreeMap<String, Open>>>,
 }
 
@@ -95,7 +84,7 @@ struct Open {
 
 impl Server {
     fn new(owner: Owner<'static>) -> Self {
-        Self { owner: Rc::new(owner), asked: Rc::default(), open: Rc::default() }
+        Self { answers: Answers::new(owner), open: Rc::default() }
     }
 
     async fn run(self, mut lines: mpsc::Receiver<Line>) {
@@ -152,115 +141,25 @@ impl Server {
             Ok(era) => era,
             Err(Unsupported(error)) => return say(&rpc::refusal(id, &error)),
         };
-        match (era, method) {
-            (Era::Handshake, "initialize") => say(&rpc::result(id, era::initialized(params))),
-            (Era::Handshake, "ping" | "logging/setLevel") => say(&rpc::result(id, json!({}))),
-            (Era::Stateless, "server/discover") => say(&rpc::result(id, era::discovered())),
-            (_, "tools/list") => {
-                let mut tools = table::listed();
-                tools.extend(declared::listed(&self.owner));
-                say(&rpc::result(id, era.cacheable(json!({"tools": tools}))));
-                self.remember_listing();
-            }
-            (_, "tools/call") => self.call(id.clone(), era, params),
-            _ => {
-                let why = format!("there is no method {method:?}");
-                say(&rpc::error(id, rpc::UNKNOWN_METHOD, &why));
-            }
+        if method == "tools/call" && self.open.borrow().contains_key(&id.to_string()) {
+            return say(&rpc::error(id, rpc::INVALID_REQUEST, "this id is in use"));
+        }
+        match self.answers.next(id, era, method, params) {
+            Next::Said(answer) => say(&answer),
+            Next::Call(call) => self.call(call),
         }
     }
 
-    /// The journal has it that the agent was shown the tools.
-    fn remember_listing(&self) {
-        let owner = self.owner.clone();
-        let _task = tokio::task::spawn_local(async move {
-            if let Err(problem) = reports::note(&owner, NoteKind::ToolsListed, String::new()).await
-            {
-                complain(&problem);
-            }
-        });
-    }
-
-    fn call(&self, id: Value, era: Era, params: &Value) {
-        let Some(name) = params["name"].as_str().map(str::to_owned) else {
-            return say(&rpc::error(&id, rpc::INVALID_PARAMS, "a call names its tool"));
-        };
-        let key = id.to_string();
-        if self.open.borrow().contains_key(&key) {
-            return say(&rpc::error(&id, rpc::INVALID_REQUEST, "this id is in use"));
-        }
-        if self.open.borrow().len() >= MOST_CALLS {
-            let why = format!("{MOST_CALLS} calls are open");
-            return say(&rpc::error(&id, rpc::INVALID_REQUEST, &why));
-        }
-        let (owner, asked, open) = (self.owner.clone(), self.asked.clone(), self.open.clone());
-        let (given, token) =
-            (params["arguments"].clone(), params["_meta"].get("progressToken").cloned());
-        let must_end = dispatch::must_end(&name);
-        let slot = key.clone();
+    fn call(&self, call: Call) {
+        let (key, must_end) = (call.id.to_string(), call.must_end);
+        let (answers, open, slot) = (self.answers.clone(), self.open.clone(), key.clone());
         let task = tokio::task::spawn_local(async move {
-            let called = dispatch::call(&owner, &asked, &name, given);
-            let done = with_progress(called, token).await;
+            let answer = answers.make(call, |progress| say(&progress)).await;
             open.borrow_mut().remove(&slot);
-            say(&answered(&id, era, &name, done));
+            say(&answer);
         });
         self.open.borrow_mut().insert(key, Open { task, must_end });
     }
-}
-
-/// Says every ten seconds that a call goes on, if the client has asked for that.
-async fn with_progress<T>(work: impl Future<Output = T>, token: Option<Value>) -> T {
-    let mut work = std::pin::pin!(work);
-    let mut told = 0_u64;
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut work => return done,
-            () = tokio::time::sleep(PROGRESS) => {
-                told += 1;
-                if let Some(token) = &token {
-                    let params = json!({"progressToken": token, "progress": told, "message": "it goes on"});
-                    say(&rpc::notification("notifications/progress", params));
-                }
-            }
-        }
-    }
-}
-
-fn answered(id: &Value, era: Era, name: &str, done: Result<Option<Value>, Problem>) -> Value {
-    let result = match done {
-        Ok(Some(value)) => {
-            let content = json!([{"type": "text", "text": value.to_string()}]);
-            let value = if value.is_object() { value } else { json!({"result": value}) };
-            json!({"content": content, "structuredContent": value, "isError": false})
-        }
-        Ok(None) => {
-            let why = format!("there is no tool {name:?}");
-            return rpc::error(id, rpc::INVALID_PARAMS, &why);
-        }
-        Err(problem) => {
-            let text = words(&problem);
-            json!({"content": [{"type": "text", "text": text}], "isError": true})
-        }
-    };
-    rpc::result(id, era.result(result))
-}
-
-/// What is wrong, its code and what helps, for a model to read.
-fn words(problem: &Problem) -> String {
-    match problem {
-        Problem::Told { info, .. } => {
-            let hint =
-                info.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {hint}"));
-            format!("{}: {}{hint}", info.code.as_str(), info.message)
-        }
-        Problem::OutputClosed => "the client is gone".to_owned(),
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "an MCP server logs to standard error")]
-fn complain(problem: &Problem) {
-    eprintln!("outlast mcp: {}", words(problem));
 }
 
 /// A client that does not read is gone; its end of standard input says so too.

@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         // There is one beside each agent: it does without the command line, whose tables would be half of its memory.
         Some(verb) if verb == "mcp" && args.len() == 0 => {
             let world = World::new(environment());
-            let command = args::Command::Mcp(args::Mcp {});
+            let command = args::Command::Mcp(args::Mcp::default());
             return answered(command, &world);
         }
         Some(_) | None => {}

@@ -23,12 +23,36 @@ fn a_wrong_type() {
         ("output: { silent_unless_blocked: 'yes' }", "output.silent_unless_blocked"),
         ("limits: { max_cost_usd: cheap }", "limits.max_cost_usd"),
         ("queue: { priority: high }", "queue.priority"),
+        ("tree: { depth: deep }", "tree.depth"),
+        ("tree: { width: 1.5 }", "tree.width"),
     ];
     for (line, key) in cases {
         assert_eq!(only(&refused(&exec(&format!("{line}\n")))), ("wrong_type", Some(4), key));
     }
     let section = refused(&exec("limits: [5]\n"));
     assert_eq!((section[0].code.word(), section[0].line), ("wrong_type", Some(4)));
+}
+
+#[test]
+fn a_tree_that_cannot_be() {
+    let cases = [
+        ("tree: { depths: 2 }", "unknown_key", "tree.depths"),
+        ("tree: { max_width: 2 }", "unknown_key", "tree.max_width"),
+        ("tree_depth: 2", "unknown_key", "tree_depth"),
+        ("tree-runs: 2", "unknown_key", "tree-runs"),
+        ("tree: { width: 0 }", "bad_value", "tree.width"),
+        ("tree: { turns: 0 }", "bad_value", "tree.turns"),
+        ("tree: { runs: -1 }", "negative_limit", "tree.runs"),
+        ("tree: { children: kill }", "bad_value", "tree.children"),
+    ];
+    for (line, code, key) in cases {
+        assert_eq!(only(&refused(&exec(&format!("{line}\n")))), (code, Some(4), key), "{line}");
+    }
+    let hint = |line: &str| refused(&exec(&format!("{line}\n")))[0].hint.clone();
+    assert_eq!(hint("tree: { depths: 2 }").as_deref(), Some("did you mean tree.depth?"));
+    assert_eq!(hint("tree_depth: 2").as_deref(), Some("did you mean tree.depth?"));
+    // Other programs may have words such as these of their own.
+    assert_eq!(loaded(&exec("runs: 2\n")).warnings[0].code.word(), "unknown_key");
 }
 
 #[test]

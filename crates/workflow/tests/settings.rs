@@ -2,8 +2,10 @@
 
 mod support;
 
-use outlast_engine::{ModelClass, OnInterrupt, SessionRules, Strategy, ToolClass, ToolCost};
-use outlast_workflow::{Config, Loaded, Origin, Overrides, plain};
+use outlast_engine::{
+    ModelClass, OnEnd, OnInterrupt, Room, SessionRules, Strategy, ToolClass, ToolCost,
+};
+use outlast_workflow::{Config, Loaded, Origin, Overrides, envelope, plain};
 use support::{config, effective, exec, load_with, loaded, refused, told};
 
 fn explained(loaded: &Loaded, key: &str) -> (String, Origin) {
@@ -175,6 +177,29 @@ fn flags_go_before_the_file_and_ceilings_fill_what_nobody_set() {
     );
     assert_eq!(found.effective.limits.max_tokens, Some(1000));
     assert_eq!(found.effective.queue.priority, 9);
+}
+
+#[test]
+fn a_tree_is_as_the_file_says_and_flags_go_before_it() {
+    let text = exec("tree: { depth: 0, width: 2, runs: 9, turns: 40, children: wait }\n");
+    let tree = effective(&text).tree;
+    let room =
+        Room { depth: Some(0), width: Some(2), runs: Some(9), turns: Some(40), ..Room::default() };
+    assert_eq!((tree.room, tree.children), (room, OnEnd::Wait));
+    assert!(envelope(&effective(&text)).starts_with("ends at 40 turns with those below it;"));
+    let flags = Overrides {
+        room: Room { runs: Some(3), ..Room::default() },
+        children: Some(OnEnd::Stop),
+        ..Overrides::default()
+    };
+    let found = load_with(&text, &Config::default(), &flags).unwrap();
+    assert_eq!(explained(&found, "tree.runs"), ("3".to_owned(), Origin::CommandLine));
+    assert_eq!(explained(&found, "tree.children"), ("stop".to_owned(), Origin::CommandLine));
+    assert_eq!(explained(&found, "tree.depth"), ("0".to_owned(), Origin::Workflow { line: 4 }));
+    assert_eq!(found.effective.tree.room, Room { runs: Some(3), ..room });
+    let none = loaded(&exec(""));
+    assert_eq!(explained(&none, "tree.width"), ("no limit".to_owned(), Origin::Default));
+    assert_eq!(explained(&none, "tree.children"), ("leave".to_owned(), Origin::Default));
 }
 
 #[test]

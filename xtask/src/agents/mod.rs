@@ -105,7 +105,7 @@ const PARTS: [Part; 10] = [
         is_for: |vendor| vendor == Vendor::Claude,
         run: |setup, _| background::run(setup),
     },
-    Part { name: "tools", is_for: tools::has_server, run: |setup, _| tools::run(setup) },
+    Part { name: "tools", is_for: |_| true, run: |setup, _| tools::run(setup) },
     Part { name: "fork", is_for: fork::copies, run: |setup, _| fork::run(setup) },
 ];
 

@@ -7,12 +7,6 @@ use serde_json::{Value, json};
 use super::lab::{Lab, Plan, Setup, rests};
 use super::model::{Step, Tokens, Tool};
 use super::settle::Login;
-use super::vendor::{Cli, Vendor};
-
-/// pi has no MCP.
-pub(super) fn has_server(vendor: Vendor) -> bool {
-    vendor.behind() != Cli::Pi
-}
 
 fn ours(text: &str, name: &'static str, input: Value) -> Step {
     let costs = Tokens { input: 50, output: 10, cached: 0 };

@@ -396,7 +396,7 @@ impl Adapter for Claude {
         argv.extend(self.turn.args.iter().cloned());
         let env =
             [("DISABLE_AUTOUPDATER", "1")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Launch { argv, env: env.to_vec(), transport: Transport::Lines }
+        Launch { argv, env: env.to_vec(), transport: Transport::Lines, ..Launch::default() }
     }
 
     fn begin(&mut self) -> Vec<Act> {

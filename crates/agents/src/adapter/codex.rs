@@ -355,7 +355,7 @@ impl Adapter for Codex {
             argv.push("app-server".to_owned());
         }
         argv.extend(self.turn.args.iter().cloned());
-        Launch { argv, env: Vec::new(), transport: Transport::Lines }
+        Launch { argv, env: Vec::new(), transport: Transport::Lines, ..Launch::default() }
     }
 
     fn begin(&mut self) -> Vec<Act> {

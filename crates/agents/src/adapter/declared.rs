@@ -278,7 +278,7 @@ impl Adapter for Lines {
             Prompt::Arg => argv.push(turn.prompt.clone()),
             Prompt::File => argv.extend(turn.prompt_file.clone()),
         }
-        Launch { argv, env: Vec::new(), transport: Transport::Lines }
+        Launch { argv, env: Vec::new(), transport: Transport::Lines, ..Launch::default() }
     }
 
     fn begin(&mut self) -> Vec<Act> {

@@ -48,5 +48,5 @@ fn launch(turn: &Turn) -> Launch {
     argv.extend(gemini_resumes(turn));
     argv.extend(turn.model.iter().flat_map(|model| ["-m".to_owned(), model.clone()]));
     argv.extend(turn.args.iter().cloned());
-    Launch { argv, env: Vec::new(), transport: Transport::Lines }
+    Launch { argv, env: Vec::new(), transport: Transport::Lines, ..Launch::default() }
 }

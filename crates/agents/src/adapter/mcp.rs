@@ -22,6 +22,9 @@ const HARMLESS: [&str; 13] = [
     "run_wait",
 ];
 
+/// What pi loads for one process.
+const EXTENSION: &str = include_str!("pi/tools.mjs");
+
 /// Clients give a call of a tool so long at least; one that goes on says so every ten seconds.
 const TIMEOUT_MS: u64 = 900_000;
 
@@ -84,6 +87,20 @@ impl McpServer {
         }
     }
 
+    /// The extension that offers the tools to pi, which has no MCP. It has no token in it: the server that it starts
+    /// gets pi's environment.
+    pub(super) fn for_pi(&self) -> String {
+        let server = json!({ "command": self.command, "args": self.args });
+        EXTENSION.replacen("const SERVER = {};", &format!("const SERVER = {server};"), 1)
+    }
+
+    /// What a policy says of a tool of ours, by the name that pi knows it by; `None` of another tool.
+    pub(super) fn name_for_pi(allowed: &str) -> Option<String> {
+        let starts = [format!("mcp__{NAME}__"), format!("mcp_{NAME}_")];
+        let tool = starts.iter().find_map(|start| allowed.strip_prefix(start.as_str()))?;
+        Some(format!("{NAME}_{tool}"))
+    }
+
     pub(super) fn for_acp(&self) -> Value {
         let env: Vec<Value> =
             self.env.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
@@ -93,7 +110,7 @@ impl McpServer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ApprovalMode, Approvals, Turn, driven};
+    use super::super::{ApprovalMode, Approvals, Launch, Turn, driven};
     use super::*;
 
     fn server() -> McpServer {
@@ -130,6 +147,35 @@ mod tests {
         assert_eq!(config["mcp"]["outlast"]["command"], json!(["/bin/outlast", "mcp"]));
         assert_eq!(config["permission"]["outlast_report_done"], "allow");
         assert_eq!(config["permission"].get("outlast_proc_start"), None, "a person is asked");
+    }
+
+    #[test]
+    fn pi_is_given_an_extension_for_this_process() {
+        let dir = "/runs/k3m/t1.a1".to_owned();
+        let approvals = Approvals { allow: McpServer::harmless(), ..Approvals::default() };
+        let turn = Turn { mcp: Some(server()), own_dir: Some(dir), approvals, ..Turn::default() };
+        let told = |turn: &Turn| driven("pi").expect("it is there").adapter(turn.clone()).launch();
+        let Launch { argv, files, .. } = told(&turn);
+        let [(path, text)] = files.as_slice() else { panic!("{files:?}") };
+        let after = |flag: &str| {
+            let at = argv.iter().position(|word| word == flag).expect("it is told");
+            argv[at + 1].as_str()
+        };
+        assert_eq!(
+            (after("--extension"), path.as_str()),
+            (path.as_str(), "/runs/k3m/t1.a1/pi-tools.mjs")
+        );
+        assert!(text.contains(r#"const SERVER = {"args":["mcp"],"command":"/bin/outlast"};"#));
+        assert!(!text.contains("secret-token"), "the server has it from its environment");
+        let tools: Vec<&str> = after("--tools").split(',').collect();
+        assert_eq!(tools.iter().filter(|it| **it == "outlast_report_done").count(), 1, "{tools:?}");
+        assert!(!tools.contains(&"outlast_proc_start"), "it would be used without a question");
+        let allow = vec!["mcp__outlast__proc_start".to_owned()];
+        let allowed =
+            Turn { approvals: Approvals { allow, ..Approvals::default() }, ..turn.clone() };
+        assert!(told(&allowed).argv.concat().contains("outlast_proc_start"));
+        let without = told(&Turn { mcp: None, ..turn });
+        assert!(without.files.is_empty() && !without.argv.contains(&"--extension".to_owned()));
     }
 
     #[test]

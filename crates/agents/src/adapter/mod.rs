@@ -68,6 +68,9 @@ pub struct Turn {
     /// The MCP server of the run, for this process only. Made by the driver and written nowhere: it has the run's token.
     #[serde(skip)]
     pub mcp: Option<McpServer>,
+    /// The attempt's own directory, for files that this process alone reads. Told by the driver, which knows where it is.
+    #[serde(skip)]
+    pub own_dir: Option<String>,
 }
 
 /// Who decides when the agent asks whether it may do something.
@@ -146,6 +149,8 @@ pub struct Launch {
     /// Variables on top of the run's own.
     pub env: Vec<(String, String)>,
     pub transport: Transport,
+    /// Files that have to be there before it starts, by their paths below [`Turn::own_dir`].
+    pub files: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -329,7 +329,7 @@ impl Adapter for Opencode {
             env.push(("OPENCODE_DISABLE_PROJECT_CONFIG", "1".to_owned()));
         }
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Launch { argv, env, transport: Transport::Http }
+        Launch { argv, env, transport: Transport::Http, ..Launch::default() }
     }
 
     fn begin(&mut self) -> Vec<Act> {

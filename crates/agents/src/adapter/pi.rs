@@ -12,6 +12,7 @@
 //!
 //! pi asks for no approval. Unless all is allowed it therefore gets only the tools that read, and those that the policy
 //! names: the others do not exist for the model. What an extension of the user asks in a dialog comes to us as a question.
+//! The tools of the run come as an extension that is loaded for one process, since pi has no MCP.
 //! pi ignores extensions and settings of a workspace that the user has not trusted, and this adapter leaves that as it is.
 
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use super::event::{End, Event, Question, Spent, Trouble, TroubleKind};
 use super::json::{at, brief, line, list, micros, object, text, whole, yes};
 use super::{
     Act, Adapter, ApprovalMode, Approvals, Capabilities, Cost, Decision, Driven, Forks, Heard,
-    Launch, Transport, Turn,
+    Launch, McpServer, Transport, Turn,
 };
 
 mod dialog;
@@ -75,6 +76,9 @@ const TOOLS_THAT_ACT: [&str; 4] = ["bash", "powershell", "edit", "write"];
 
 /// A yes-or-no dialog of an extension, as a policy names it.
 const CONFIRM: &str = "confirm";
+
+/// In the attempt's directory. Of another kind of file pi would leave a compiled copy behind, for each attempt one.
+const EXTENSION_FILE: &str = "pi-tools.mjs";
 
 const NO_SUCH_SESSION: &str = "No session found matching";
 
@@ -298,6 +302,12 @@ impl Pi {
         acts
     }
 
+    /// The tools of the run, as a file that this process loads beside the user's own extensions.
+    fn extension(&self) -> Option<(String, String)> {
+        let (server, dir) = (self.turn.mcp.as_ref()?, self.turn.own_dir.as_ref()?);
+        Some((format!("{dir}/{EXTENSION_FILE}"), server.for_pi()))
+    }
+
     /// With its input closed it exits by itself.
     fn over(&mut self, end: End) -> Vec<Act> {
         self.state = State::Over;
@@ -330,11 +340,13 @@ impl Adapter for Pi {
         flag("--model", &self.turn.model);
         flag("--thinking", &self.turn.effort);
         flag("--tools", &tools(&self.turn.approvals));
+        let extension = self.extension();
+        flag("--extension", &extension.as_ref().map(|(path, _)| path.clone()));
         // pi has no modes. It has flags: `approve` trusts the workspace, and an extension may bring `plan`.
         argv.extend(self.turn.permission_mode.iter().map(|mode| format!("--{mode}")));
         argv.extend(self.turn.args.iter().cloned());
         let env = vec![("PI_SKIP_VERSION_CHECK".to_owned(), "1".to_owned())];
-        Launch { argv, env, transport: Transport::Lines }
+        Launch { argv, env, transport: Transport::Lines, files: extension.into_iter().collect() }
     }
 
     fn begin(&mut self) -> Vec<Act> {
@@ -393,9 +405,12 @@ fn tools(approvals: &Approvals) -> Option<String> {
     let is_allowed = |tool: &str| approvals.decide(tool) == Some(Decision::Allow);
     names.extend(TOOLS_THAT_ACT.into_iter().filter(|tool| is_allowed(tool)));
     // A tool of an extension is given by its whole name: there is no list of them to look in.
-    let named = approvals.allow.iter().map(String::as_str).filter(|it| !it.ends_with('*'));
-    for name in named {
-        if !names.contains(&name) {
+    let named = approvals.allow.iter().filter(|it| !it.ends_with('*'));
+    // Ours may be named as they are for other agents.
+    let named: Vec<String> =
+        named.map(|it| McpServer::name_for_pi(it).unwrap_or_else(|| it.clone())).collect();
+    for name in &named {
+        if !names.contains(&name.as_str()) {
             names.push(name);
         }
     }

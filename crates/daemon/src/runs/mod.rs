@@ -15,6 +15,7 @@ pub(crate) mod heard;
 pub(crate) mod inside;
 pub(crate) mod merge;
 pub(crate) mod orders;
+mod overrides;
 pub(crate) mod raise;
 pub(crate) mod refs;
 pub(crate) mod remove;

@@ -21,8 +21,7 @@ use std::sync::Arc;
 
 use outlast_engine::{
     Admission, Again, Amounts, CannotSpawn, Channel, Child, Fact, Input, Limits, Lost, OnEnd,
-    ReasonCode, Room, RoomWanted, Run, RunId, RunSpec, SpawnAsk, Strategy, TreeRules, Unreported,
-    Want, Word,
+    ReasonCode, Room, RoomWanted, Run, RunId, RunSpec, SpawnAsk, Strategy, Unreported, Want, Word,
 };
 use outlast_wire::api::{AskedTree, ChildView, CreateRun, Created, TreeAmounts};
 use outlast_wire::codes::Code;
@@ -40,24 +39,25 @@ const MOST_TRIES: u32 = 100;
 /// So many events are read at once where one is looked for.
 const EVENTS_AT_ONCE: usize = 512;
 
-/// What a run may say of those below it.
-pub(super) fn rules(asked: &AskedTree) -> Answer<TreeRules> {
-    let children = match asked.children.as_deref() {
-        None => OnEnd::default(),
-        Some(word) => OnEnd::of(word).ok_or_else(|| {
-            let words = OnEnd::ALL.map(OnEnd::word).join(", ");
-            bad_request(format!("{word:?} is no policy for children"))
-                .hint(format!("one of {words}"))
-        })?,
-    };
-    let room = Room {
+/// What a request asks for a run and those below it; a loop file may say the rest.
+pub(super) fn room(asked: &AskedTree) -> Room {
+    Room {
         turns: asked.max_turns,
         runs: asked.max_runs,
         depth: asked.max_depth,
         width: asked.max_width,
         ..Room::default()
-    };
-    Ok(TreeRules { room, children })
+    }
+}
+
+/// What a request says of the children of a run that ends.
+pub(super) fn on_end(asked: &AskedTree) -> Answer<Option<OnEnd>> {
+    let Some(word) = asked.children.as_deref() else { return Ok(None) };
+    let policy = OnEnd::of(word).ok_or_else(|| {
+        bad_request(format!("{word:?} is no policy for children"))
+            .hint(format!("one of {}", OnEnd::WORDS.join(", ")))
+    })?;
+    Ok(Some(policy))
 }
 
 /// The question that a parent is asked for a child.
@@ -123,7 +123,9 @@ fn wants(asked: &CreateRun, spec: &RunSpec) -> RoomWanted {
         (None, None) => Want::Half,
     };
     let turns = spec.limits.max_turns.filter(|_| spec.workflow.is_some()).map(u64::from);
-    let turns = match (asked.tree.max_turns, turns) {
+    // What the flags and the file ask for together.
+    let room = &spec.tree.room;
+    let turns = match (room.turns, turns) {
         (Some(asked), _) => Want::AtMost(asked),
         (None, Some(turns)) => Want::Usually(turns),
         (None, None) if is_plain => Want::Usually(1),
@@ -133,9 +135,9 @@ fn wants(asked: &CreateRun, spec: &RunSpec) -> RoomWanted {
         turns,
         tokens: want(asked.limits.max_tokens, spec.limits.max_tokens),
         cost_usd_micros: want(asked.limits.max_cost_usd_micros, spec.limits.max_cost_usd_micros),
-        runs: asked.tree.max_runs,
-        depth: asked.tree.max_depth,
-        width: asked.tree.max_width,
+        runs: room.runs,
+        depth: room.depth,
+        width: room.width,
     }
 }
 

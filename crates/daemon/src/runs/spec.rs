@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use outlast_agents::AnswersBy;
 use outlast_engine::{
-    Approvals, Event, KeptInput, OutputPolicy, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot,
-    SnapshotRules, Start, Strategy, Unreported, Window, Workspace,
+    Event, KeptInput, OutputPolicy, RunId, RunSpec, SHORTEST_HEARTBEAT_MS, Slot, SnapshotRules,
+    Start, Strategy, Unreported, Window, Workspace,
 };
 use outlast_home::layout::RunDir;
 use outlast_wire::OsText;
@@ -16,14 +16,13 @@ use outlast_wire::api::{AskedDriving, CreateRun, LARGEST_STDIN};
 use outlast_wire::codes::Code;
 use outlast_wire::shim::EnvVar;
 use outlast_workflow::{
-    self as workflow, AskedSpend, Config, Effective, Loaded, Overrides, Problem, Refused, Source,
-    Surroundings,
+    self as workflow, AskedSpend, Config, Effective, Loaded, Problem, Refused, Source, Surroundings,
 };
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::spawn;
+use super::overrides::overrides;
 use super::start::{check_queue, labels, queue};
 use crate::notify;
 use crate::occasion::Occasion;
@@ -179,43 +178,6 @@ fn try_prompt(
     })
 }
 
-fn overrides(asked: &CreateRun) -> Answer<Overrides> {
-    let limits = &asked.limits;
-    Ok(Overrides {
-        agent_kind: asked.agent.clone(),
-        command: Some(asked.command.clone()).filter(|command| !command.is_empty()),
-        workspace: asked.workspace.as_deref().map(strategy).transpose()?,
-        turn_timeout_ms: limits.turn_timeout_ms,
-        stall_window_ms: limits.stall_window_ms,
-        run_timeout_ms: limits.run_timeout_ms,
-        max_turns: limits.max_turns,
-        max_attempts: asked.retry.map(|retry| retry.saturating_add(1)),
-        max_tokens: limits.max_tokens,
-        max_cost_usd_micros: limits.max_cost_usd_micros,
-        priority: asked.priority,
-        backoff_ms: asked.backoff_ms,
-        approvals: asked.driving.approvals.as_deref().map(approvals).transpose()?,
-        allow: Some(asked.driving.allow.clone()).filter(|allow| !allow.is_empty()),
-        model: asked.driving.model.clone(),
-        effort: asked.driving.effort.clone(),
-    })
-}
-
-fn approvals(word: &str) -> Answer<Approvals> {
-    Approvals::of(word).ok_or_else(|| {
-        let words = Approvals::ALL.map(Approvals::word).join(", ");
-        Refusal::new(Code::BadRequest, format!("{word:?} is no way to treat a question"))
-            .hint(format!("one of {words}"))
-    })
-}
-
-fn strategy(word: &str) -> Answer<Strategy> {
-    Strategy::of(word).ok_or_else(|| {
-        Refusal::new(Code::BadRequest, format!("{word:?} is not a workspace strategy"))
-            .hint("one of inplace, dir, worktree")
-    })
-}
-
 fn variable(env: &[EnvVar], name: &str) -> Option<String> {
     let is_it = |var: &&EnvVar| os(&var.name) == OsStr::new(name);
     let value = os(&env.iter().find(is_it)?.value).to_str()?.to_owned();
@@ -295,7 +257,7 @@ fn spec(
         start: Start::default(),
         has_stdin: asked.stdin.is_some(),
         stdin: asked.stdin.as_ref().map(|stdin| kept(stdin.as_os_str().as_bytes())),
-        tree: spawn::rules(&asked.tree)?,
+        tree: effective.tree,
         build: Some(outlast_wire::version::BUILD.to_owned()),
         fork: None,
     })

@@ -1,14 +1,22 @@
 //! `outlast mcp`: the MCP server of the run that it is started in.
 
-use outlast_mcp::Owner;
+use outlast_mcp::{Http, Owner};
 
 use crate::Answer;
+use crate::args::Mcp;
+use crate::output;
 use crate::world::World;
 
-pub(crate) async fn mcp(world: &World) -> Answer {
+pub(crate) async fn mcp(world: &World, args: &Mcp) -> Answer {
     // The tasks of the server end with this process.
     let own = outlast_client::world::World::new(world.client.env.clone());
     let owner = Owner::of(Box::leak(Box::new(own)))?;
-    outlast_mcp::serve(owner).await;
+    if args.http {
+        let http = Http::bind(owner, args.port).await?;
+        output::print_line(&http.url())?;
+        http.serve().await?;
+    } else {
+        outlast_mcp::serve(owner).await;
+    }
     Ok(0)
 }

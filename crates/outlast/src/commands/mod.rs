@@ -103,7 +103,7 @@ fn dispatch_verb(mut command: Command, world: &World) -> Answer {
         Command::Pr(args) => block_on(merge::pr(world, args)),
         Command::Exec(args) => block_on(exec::exec(world, args)),
         Command::Path(args) => block_on(exec::path(world, args)),
-        Command::Mcp(_) => block_on(mcp::mcp(world)),
+        Command::Mcp(args) => block_on(mcp::mcp(world, &args)),
         Command::Call(args) => block_on(call::call(world, args)),
         Command::Usage(args) => block_on(usage::usage(world, args)),
         Command::Budgets(args) => block_on(budgets::budgets(world, args)),

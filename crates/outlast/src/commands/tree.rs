@@ -3,15 +3,14 @@
 use jiff::Timestamp;
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::session::Session;
-use outlast_wire::api::{PotView, PotsView, RunTree};
+use outlast_wire::api::RunTree;
 
 use crate::Answer;
 use crate::args::Tree;
-use crate::money::Micros;
-use crate::output::figures::{self, Spend};
+use crate::output::figures::Spend;
 use crate::output::state::Condition;
 use crate::output::table::clipped;
-use crate::output::{self, printable};
+use crate::output::{self, pots, printable};
 use crate::world::World;
 
 pub(crate) async fn tree(world: &World, args: Tree) -> Answer {
@@ -51,38 +50,12 @@ fn line(tree: &RunTree, now: Timestamp) -> String {
     let turn = (run.turn > 1).then(|| format!("turn {}", run.turn));
     let spend = Spend::from(run);
     let tokens = spend.count().map(|count| format!("{count} tokens"));
-    let budget = tree.budget.as_ref().and_then(budget);
+    let budget = tree.budget.as_ref().and_then(pots::line);
     let name = run.name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
     let what = Some(printable(&format!("{name}{}", run.what)));
     let parts = [Some(state), turn, spend.money(), tokens, budget, what];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     format!("{}  {}", run.id, parts.join("  "))
-}
-
-/// What a run shares with those below it, as far as there is a ceiling: `budget $0.40 free of $5.00`.
-fn budget(pots: &PotsView) -> Option<String> {
-    let pot = |pot: &PotView, words: &dyn Fn(u64) -> String| {
-        let total = words(pot.total?);
-        let free = words(pot.free?);
-        let reserved = (pot.reserved > 0).then(|| format!(", {} reserved", words(pot.reserved)));
-        let over = (pot.over > 0).then(|| format!(", {} over", words(pot.over)));
-        let rest = [reserved, over].into_iter().flatten().collect::<String>();
-        Some(format!("{free} free of {total}{rest}"))
-    };
-    let dollars = |micros: u64| Micros(micros).dollars();
-    let count = |what: &'static str| move |count: u64| format!("{} {what}", figures::short(count));
-    let parts: Vec<String> = [
-        pot(&pots.cost_usd_micros, &dollars),
-        pot(&pots.tokens, &count("tokens")),
-        pot(&pots.turns, &count("turns")),
-        pot(&pots.runs, &count("runs")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let unknown = (pots.unknown > 0).then(|| format!("; charged as reserved: {}", pots.unknown));
-    (!parts.is_empty())
-        .then(|| format!("budget {}{}", parts.join("; "), unknown.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -173,14 +173,16 @@ impl Spend {
     }
 }
 
+/// How sure a figure is.
 #[derive(Debug, Clone, Copy)]
-enum Bound {
+pub(crate) enum Bound {
     Exact,
     AtMost,
     AtLeast,
 }
 
-fn marked(figure: &str, bound: Bound) -> String {
+/// A figure with its mark: `≤$5.00?` if some of it was not reported, `≥$0.42` if there may be more.
+pub(crate) fn marked(figure: &str, bound: Bound) -> String {
     match bound {
         Bound::Exact => figure.to_owned(),
         Bound::AtMost => format!("≤{figure}?"),

@@ -8,6 +8,7 @@ pub(crate) mod figures;
 pub(crate) mod lines;
 pub(crate) mod outcome;
 pub(crate) mod page;
+pub(crate) mod pots;
 pub(crate) mod rest;
 #[cfg(test)]
 pub(crate) mod sample;

@@ -54,6 +54,7 @@ mod loop_points;
 mod loop_stop;
 mod loops;
 mod mcp;
+mod mcp_http;
 mod messages;
 mod metrics;
 mod mistakes;
@@ -104,8 +105,10 @@ mod tmux;
 mod told_truly;
 mod tools;
 mod top;
+mod top_trees;
 #[cfg(feature = "otlp")]
 mod traces;
+mod tree_files;
 mod trees;
 mod triggered;
 mod tty;

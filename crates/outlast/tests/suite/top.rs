@@ -7,7 +7,7 @@ use crate::loops::{Loop, request, rests};
 use crate::tmux::Tmux;
 
 /// Notes how the terminal is before and after, as the shell that comes back to it finds it.
-fn at_top<'h>(home: &'h Home, columns: u16, rows: u16, with: &str) -> Option<Tmux<'h>> {
+pub(crate) fn at_top<'h>(home: &'h Home, columns: u16, rows: u16, with: &str) -> Option<Tmux<'h>> {
     let program = env!("CARGO_BIN_EXE_outlast");
     let script = format!(
         "stty -a >before; echo the shell was here; {with} '{program}' top; echo \"left with $?\"; stty -a >after; echo over"

@@ -111,7 +111,7 @@ pub struct AskedTree {
     /// Children of one run that go on at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_width: Option<u64>,
-    /// What becomes of its children when it ends: `leave`, `stop` or `wait`; `leave` when absent.
+    /// What becomes of its children when it ends: `leave`, `stop` or `wait`; the file's, or `leave`, when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<String>,
     /// How many runs are made under its key if they fail; 3 when absent. Only of a child with a key.

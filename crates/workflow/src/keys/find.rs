@@ -75,6 +75,11 @@ pub(crate) fn nearest(table: &[Key], path: &str) -> Option<String> {
     if !longer.is_empty() {
         return Some(longer.join(" or "));
     }
+    // As the flag is called: `tree_depth` of `--tree-depth`.
+    let in_section = parent.is_empty().then(|| name.replacen('_', ".", 1));
+    if let Some(known) = in_section.and_then(|path| lookup(table, &path)) {
+        return Some(known.path.to_owned());
+    }
     let limits = if parent.is_empty() { limits(table, name) } else { Vec::new() };
     if limits.is_empty() { elsewhere(table, name) } else { Some(limits.join(" or ")) }
 }

@@ -1,6 +1,6 @@
 //! The keys of a loop file: ours, and those that files written for Symphony have.
 
-use outlast_engine::Strategy;
+use outlast_engine::{OnEnd, Strategy};
 
 use super::{Key, Kind, idle, key};
 
@@ -272,6 +272,31 @@ pub(crate) const WORKFLOW: &[Key] = &[
         "what follows when the end of an attempt was not observed",
     ),
     key("queue.priority", Kind::Priority, "0", "higher goes first"),
+    key(
+        "tree.depth",
+        Kind::Count,
+        "no limit",
+        "levels of runs that there may be below the run; 0 is none",
+    ),
+    key("tree.width", Kind::Positive, "no limit", "children of one run that go on at once"),
+    key(
+        "tree.runs",
+        Kind::Count,
+        "no limit",
+        "runs that there may be below the run in all; 0 is none",
+    ),
+    key(
+        "tree.turns",
+        Kind::Positive,
+        "no limit",
+        "turns that the run and those below it may use together",
+    ),
+    key(
+        "tree.children",
+        Kind::Word(&OnEnd::WORDS),
+        "leave",
+        "when the run ends, leave its children, stop them, or wait for them",
+    ),
     idle("tracker.kind", Kind::Text, "", "Symphony: which tracker issues come from"),
     idle("tracker.provider", Kind::Map, "", "Symphony: the tracker's own settings"),
     idle("tracker.endpoint", Kind::Text, "", "Symphony, older: now in tracker.provider"),

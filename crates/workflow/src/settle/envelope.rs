@@ -35,6 +35,7 @@ fn ends(effective: &Effective) -> String {
     let limits = &effective.limits;
     let bounds = [
         limits.max_turns.map(|turns| counted(turns, "turn")),
+        effective.tree.room.turns.map(|turns| format!("{turns} turns with those below it")),
         limits.max_cost_usd_micros.map(money::shown),
         limits.max_tokens.map(|tokens| format!("{tokens} tokens")),
         limits.run_timeout_ms.map(times::shown),

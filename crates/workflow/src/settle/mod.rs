@@ -14,13 +14,14 @@ mod sheet;
 mod snapshots;
 pub(crate) mod symphony;
 mod tools;
+mod tree;
 mod workspace;
 
 use std::path::{Path, PathBuf};
 
 use outlast_engine::{
-    Agent, Approvals, Checks, Driving, Hooks, Limits, ModelClass, OnInterrupt, OutputPolicy, Queue,
-    Retain, Retry, Strategy, Tool, Workflow,
+    Agent, Approvals, Checks, Driving, Hooks, Limits, ModelClass, OnEnd, OnInterrupt, OutputPolicy,
+    Queue, Retain, Retry, Room, Strategy, Tool, TreeRules, Workflow,
 };
 use sha2::{Digest, Sha256};
 
@@ -62,6 +63,9 @@ pub struct Overrides {
     pub allow: Option<Vec<String>>,
     pub model: Option<String>,
     pub effort: Option<String>,
+    /// Levels, children at once, runs and turns; the tokens and the money of a tree are the limits above.
+    pub room: Room,
+    pub children: Option<OnEnd>,
 }
 
 /// What of the world a file may refer to.
@@ -96,6 +100,7 @@ pub struct Effective {
     pub tools: Vec<Tool>,
     pub on_interrupt: OnInterrupt,
     pub queue: Queue,
+    pub tree: TreeRules,
     /// The file and its prompt; `None` for a plain command.
     pub workflow: Option<Workflow>,
     /// Kept for readers of trackers; nothing follows from it here.
@@ -221,7 +226,7 @@ pub fn plain(config: &Config, overrides: &Overrides) -> Result<Loaded, Refused> 
 }
 
 /// The sections that are ours. Files for Symphony have the first three, too.
-pub(crate) const OURS: [&str; 10] = [
+pub(crate) const OURS: [&str; 11] = [
     "agent",
     "workspace",
     "hooks",
@@ -232,6 +237,7 @@ pub(crate) const OURS: [&str; 10] = [
     "retry",
     "approvals",
     "queue",
+    "tree",
 ];
 
 /// A key that is spelt wrong in a section of ours would leave a run without a limit or a check. Other programs may
@@ -248,9 +254,10 @@ fn unknown(root: &Node, path: &str, meant: Option<&str>) -> Unknown {
         (None, Some(meant)) if !meant.contains('.') => {
             section(meant).is_some() || meant == "on_interrupt"
         }
-        // A limit or a check that stands outside of its section.
+        // A limit or a check that stands outside of its section, or a key that was joined to the name of its section.
         (None, Some(meant)) => {
             ["limits.", "checks.", "agent.max_turns"].iter().any(|it| meant.starts_with(it))
+                || (section(meant).is_some() && path.replace('-', "_") == meant.replace('.', "_"))
         }
         (None, None) => false,
     };
@@ -278,6 +285,7 @@ fn settled(sheet: &mut Sheet<'_>, kind: String, defaults: &Defaults) -> Effectiv
         tools: tools::tools(sheet),
         on_interrupt: output::on_interrupt(sheet),
         queue: output::queue(sheet),
+        tree: tree::rules(sheet),
         workflow: None,
         tracker: None,
     }

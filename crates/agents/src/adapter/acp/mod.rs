@@ -94,7 +94,7 @@ fn launch(turn: &Turn) -> Launch {
     if names("claude-agent-acp") || names("claude-code-acp") {
         env.push(agent::claude_suggests_nothing());
     }
-    Launch { argv, env, transport: Transport::Lines }
+    Launch { argv, env, transport: Transport::Lines, ..Launch::default() }
 }
 
 /// What keeps Gemini from deleting the session that it is about to load.

@@ -8,6 +8,9 @@ use super::Followed;
 use super::scrollback::Scrollback;
 use crate::turns::Turns;
 
+/// Events that change what a tree may use, and neither the state nor the turn of the run at its top.
+const CHANGES_BUDGETS: [&str; 3] = ["ChildSpawned", "ChildSettled", "LimitsRaised"];
+
 #[derive(Debug)]
 pub(crate) struct Detail {
     pub(crate) run: String,
@@ -19,6 +22,10 @@ pub(crate) struct Detail {
     pub(crate) reading: Reading,
     /// What of the run was known when it was last asked about.
     looked_at: Option<(Word<StateName>, Option<String>, u32, u32)>,
+    /// The last event that changed what its tree may use.
+    budget_seq: u64,
+    /// True while it is being asked about, so that many events are one question.
+    is_looking: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +41,8 @@ pub(crate) enum Reading {
 impl Detail {
     /// The same run, its output read anew.
     pub(crate) fn again(self, turn: Option<u64>) -> Self {
-        let Self { run, turns, view, looked_at, .. } = self;
-        Self { turns, view, looked_at, ..Self::new(run, turn) }
+        let Self { run, turns, view, looked_at, budget_seq, .. } = self;
+        Self { turns, view, looked_at, budget_seq, ..Self::new(run, turn) }
     }
 
     pub(crate) fn new(run: String, turn: Option<u64>) -> Self {
@@ -47,12 +54,20 @@ impl Detail {
             view: None,
             reading: Reading::Following,
             looked_at: None,
+            budget_seq: 0,
+            // It is asked about when it is opened.
+            is_looking: true,
         }
     }
 
     pub(super) fn take(&mut self, news: Followed) {
         match news {
-            Followed::Happened(event) => self.turns.take(&event),
+            Followed::Happened(event) => {
+                if CHANGES_BUDGETS.contains(&event.kind.as_str()) {
+                    self.budget_seq = event.seq;
+                }
+                self.turns.take(&event);
+            }
             Followed::Wrote(Piece::Data { bytes, .. }) => self.output.write(&bytes),
             Followed::Wrote(Piece::Gap { from, to }) => {
                 self.output.say(&format!("[outlast: {} bytes not kept]", to - from));
@@ -61,6 +76,25 @@ impl Detail {
             Followed::Wrote(Piece::End) => self.reading = Reading::Whole,
             Followed::Broke { why } => self.reading = Reading::Broken { why },
         }
+    }
+
+    /// What the run is now.
+    pub(super) fn looked(&mut self, view: RunView) {
+        self.is_looking = false;
+        self.view = Some(view);
+    }
+
+    /// The question went without an answer.
+    pub(super) fn not_looked(&mut self) {
+        self.is_looking = false;
+    }
+
+    /// True if its budgets have changed since it was asked about, and it is to be asked about again.
+    pub(super) fn is_to_look(&mut self) -> bool {
+        let known = self.view.as_ref().map_or(0, |view| view.seq);
+        let is_due = !self.is_looking && self.budget_seq > known;
+        self.is_looking |= is_due;
+        is_due
     }
 
     /// True if the run has come further than what is shown of it.

@@ -203,6 +203,7 @@ impl Model {
             Event::Followed { following, news } if following == self.following => {
                 if let Page::Run(detail) = &mut self.page {
                     detail.take(news);
+                    return look_again(detail);
                 }
             }
             Event::Followed { .. } => {}
@@ -210,12 +211,18 @@ impl Model {
                 if let Page::Run(detail) = &mut self.page
                     && detail.run == view.id
                 {
-                    detail.view = Some(*view);
+                    detail.looked(*view);
+                    return look_again(detail);
                 }
             }
             Event::ToAnswer(view) => self.ask(&view),
             Event::Did { text } => self.notice = Some(Notice { text, is_problem: false }),
-            Event::Refused { text } => self.notice = Some(Notice { text, is_problem: true }),
+            Event::Refused { text } => {
+                if let Page::Run(detail) = &mut self.page {
+                    detail.not_looked();
+                }
+                self.notice = Some(Notice { text, is_problem: true });
+            }
         }
         Vec::new()
     }
@@ -301,6 +308,11 @@ impl Model {
             Mode::Type { purpose, input: Input::default() }
         };
     }
+}
+
+fn look_again(detail: &mut Detail) -> Vec<Effect> {
+    let effect = detail.is_to_look().then(|| Effect::Look { run: detail.run.clone() });
+    effect.into_iter().collect()
 }
 
 #[cfg(test)]

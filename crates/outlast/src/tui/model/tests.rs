@@ -160,3 +160,24 @@ fn leaving_is_always_possible() {
     }
     assert_eq!(press(&mut model(Vec::new()), "q"), [Effect::Leave]);
 }
+
+#[test]
+fn a_child_that_comes_or_ends_has_the_budgets_asked_for_once() {
+    let mut model = model(vec![sample::row("k3mx7q9w2r5t", "running", 1)]);
+    let look = [Effect::Look { run: "k3mx7q9w2r5t".to_owned() }];
+    assert!(press(&mut model, "\r").contains(&look[0]));
+    let happens = |model: &mut Model, seq: u64, kind: &str| {
+        let json = format!(r#"{{"seq":{seq},"at":"2026-11-15T11:59:00Z","kind":"{kind}"}}"#);
+        let event = Box::new(journal::Event::read(&json).expect("an event"));
+        model.update(Event::Followed { following: 1, news: Followed::Happened(event) })
+    };
+    assert_eq!(happens(&mut model, 3, "ChildSpawned"), [], "it is being asked about");
+    let seen = |seq: u64| Event::Looked(Box::new(RunView { seq, ..views::running_loop() }));
+    assert_eq!(model.update(seen(19)), [], "the answer is newer than that");
+    assert_eq!(happens(&mut model, 20, "NoteTaken"), []);
+    assert_eq!(happens(&mut model, 21, "ChildSpawned"), look);
+    assert_eq!(happens(&mut model, 22, "ChildSpawned"), [], "one question at a time");
+    assert_eq!(model.update(seen(21)), look);
+    assert_eq!(model.update(Event::Refused { text: "gone".to_owned() }), []);
+    assert_eq!(happens(&mut model, 23, "ChildSettled"), look);
+}

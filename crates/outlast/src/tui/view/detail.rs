@@ -10,8 +10,11 @@ use super::canvas::{Canvas, width, wrapped};
 use super::health::health;
 use super::{Frame, header, list};
 use crate::output::state::spaced;
-use crate::output::{self, figures, one_line, printable, rest, time};
+use crate::output::{self, figures, one_line, pots, printable, rest, time};
 use crate::tui::model::{Detail, Model, Reading, Turn};
+
+/// Lines that a table of budgets leaves: a remark, some turns, the rule and output.
+const LEFT_BELOW_BUDGET: usize = 7;
 
 pub(super) fn draw(model: &Model, detail: &Detail, frame: Frame, canvas: &mut Canvas<'_>) {
     let area = canvas.area();
@@ -27,6 +30,11 @@ pub(super) fn draw(model: &Model, detail: &Detail, frame: Frame, canvas: &mut Ca
     }
     if let Some(text) = agent_line(model, detail).filter(|_| bottom.saturating_sub(y) >= 3) {
         canvas.put(0, y, area.width, &text, canvas.theme.plain());
+        y += 1;
+    }
+    for (line, is_head) in budget_lines(detail, bottom.saturating_sub(y)) {
+        let style = if is_head { canvas.theme.dim() } else { canvas.theme.plain() };
+        canvas.put(0, y, area.width, &line, style);
         y += 1;
     }
     let room = bottom.saturating_sub(y);
@@ -110,6 +118,35 @@ fn agent_line(model: &Model, detail: &Detail) -> Option<String> {
     let unreadable = activity.unreadable.as_ref().map(|why| format!("unreadable: {why}"));
     let pieces = [Some(name), asks, retry, tool, context, spent, limit, unreadable];
     Some(printable(&pieces.into_iter().flatten().collect::<Vec<_>>().join("  ")))
+}
+
+/// What it and those below it may use together, with a heading; in one line where the screen has few, and not at all
+/// where it would leave no room for output.
+fn budget_lines(detail: &Detail, room: u16) -> Vec<(String, bool)> {
+    let shared = detail.view.as_ref().and_then(|view| Some((view.tree.as_ref()?, &view.usage)));
+    let Some((shared, own)) = shared else { return Vec::new() };
+    let table = pots::table(shared, own);
+    if usize::from(room) < table.len() + LEFT_BELOW_BUDGET {
+        let line = pots::line(shared).filter(|_| room >= 3);
+        return line.into_iter().map(|line| (line, false)).collect();
+    }
+    let widest = |at: usize| table.iter().map(|row| width(&row[at])).max().unwrap_or(0);
+    let widths: Vec<u16> = (0..table.first().map_or(0, Vec::len)).map(widest).collect();
+    let line = |row: &Vec<String>| {
+        let mut line = String::new();
+        for (at, (cell, wide)) in row.iter().zip(&widths).enumerate() {
+            let pad = usize::from(wide.saturating_sub(width(cell)));
+            // Words to the left, amounts to the right.
+            line.push_str(&match at {
+                0 => format!("{cell}{:pad$}", ""),
+                _ => format!("  {:pad$}{cell}", ""),
+            });
+        }
+        line
+    };
+    let remark = pots::remark(shared).filter(|_| !table.is_empty());
+    let lines = table.iter().enumerate().map(|(at, row)| (line(row), at == 0));
+    lines.chain(remark.map(|remark| (remark, false))).collect()
 }
 
 /// The newest turns, in order, and the one that is looked at among them.

@@ -242,6 +242,58 @@ fn one_run_is_looked_into() {
     }
 }
 
+fn with_budget(unknown: u32) -> outlast_wire::api::RunView {
+    let pot = |total: u64, reserved: u64, committed: u64| {
+        let free = total - reserved - committed;
+        serde_json::json!({"total": total, "free": free, "reserved": reserved, "committed": committed, "over": 0})
+    };
+    let tree = serde_json::json!({
+        "turns": pot(30, 8, 3), "tokens": pot(100_000, 15_000, 15_400),
+        "cost_usd_micros": pot(5_000_000, 1_000_000, 420_000), "runs": pot(20, 12, 2), "unknown": unknown,
+    });
+    let tree = Some(serde_json::from_value(tree).expect("pots"));
+    outlast_wire::api::RunView { tree, ..views::running_loop() }
+}
+
+#[test]
+fn a_run_with_a_budget_for_its_tree_says_what_is_left_of_it() {
+    let mut model = model(vec![sample::row("k3mx7q9w2r5t", "running", 3)]);
+    press(&mut model, "\r");
+    model.update(Event::Looked(Box::new(with_budget(1))));
+    insta::assert_snapshot!(shown(&mut model, 80, 16), @r"
+        k3mx7q9w2r5t  running  turn 1  3m                                   daemon up 3h
+        port the parser
+        tree     free  reserved  committed     of
+        money   $3.58     $1.00    ≤$0.42?  $5.00
+        tokens    69k       15k      ≤15k?   100k
+        turns      19         8          3     30
+        runs        6        12          2     20
+        1 child did not report what it used: charged as reserved
+        ── output, live ────────────────────────────────────────────────────────────────
+
+
+
+
+
+
+        ? keys  p pause  m message  s stop  t attach  ←→ turn  ↑↓ scroll  esc back
+        ");
+    // A small screen has it in a line, and one that is smaller still shows the output.
+    insta::assert_snapshot!(shown(&mut model, 80, 8), @r"
+        k3mx7q9w2r5t  running  turn 1  3m                                   daemon up 3h
+        port the parser
+        budget $3.58 free of $5.00, $1.00 reserved; 69k tokens free of 100k tokens, 15k…
+        ── output, live ────────────────────────────────────────────────────────────────
+
+
+
+        ? keys  p pause  m message  s stop  t attach  ←→ turn  ↑↓ scroll  esc back
+        ");
+    for (width, height) in [(20, 5), (40, 10), (10, 3)] {
+        assert_eq!(shown(&mut model, width, height).lines().count(), usize::from(height));
+    }
+}
+
 /// A run that had ended was offered to be stopped and sent a message.
 #[test]
 fn a_run_that_has_ended_is_only_looked_at() {
