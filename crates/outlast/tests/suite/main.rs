@@ -120,5 +120,6 @@ mod web_doors;
 mod web_figures;
 mod web_links;
 mod web_pages;
+mod web_truth;
 mod webhooks;
 mod workspaces;

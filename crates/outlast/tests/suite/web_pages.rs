@@ -14,135 +14,18 @@ use crate::web::{Browser, Page, asker, serve};
 /// What a page that has been drawn answers with true.
 const DRAWN: &str = "return !!document.querySelector('main h1') && document.querySelector('.status').textContent.includes('live') && !document.querySelector('main').textContent.includes('Loading…') && !document.querySelector('main').textContent.includes('Asking…')";
 
-fn at(page: &Page, path: &str) -> String {
+pub(crate) fn at(page: &Page, path: &str) -> String {
     format!("http://127.0.0.1:{}{path}", page.port)
 }
 
-fn enter(browser: &Browser, page: &Page) {
+pub(crate) fn enter(browser: &Browser, page: &Page) {
     browser.go(&page.url);
     browser.until("the page is live", "return document.querySelector('.status')?.textContent.includes('live') && location.pathname !== '/'");
 }
 
-fn open(browser: &Browser, page: &Page, path: &str) {
+pub(crate) fn open(browser: &Browser, page: &Page, path: &str) {
     browser.go(&at(page, path));
     browser.until("the page is drawn", DRAWN);
-}
-
-/// All that a reader of the screen is told, in one text.
-fn heard(browser: &Browser) -> String {
-    let tree = browser
-        .call("/goog/cdp/execute", &json!({ "cmd": "Accessibility.getFullAXTree", "params": {} }));
-    let nodes = tree["nodes"].as_array().expect("a tree").iter();
-    let shown =
-        nodes.filter(|node| node["ignored"] != true && node["role"]["value"] != "InlineTextBox");
-    let names = shown.filter_map(|node| node["name"]["value"].as_str());
-    names.collect::<Vec<_>>().join(" ")
-}
-
-/// The page and its accessibility tree both have this sentence; times stand where `…` does.
-fn says_both(browser: &Browser, sentence: &str) {
-    let parts: Vec<String> = sentence.split('…').map(str::to_owned).collect();
-    let script = format!(
-        "const text = document.querySelector('main').innerText; let at = 0; for (const part of {}) {{ at = text.indexOf(part, at); if (at < 0) return false; }} return true;",
-        json!(parts)
-    );
-    browser.until(sentence, &script);
-    until("the accessibility tree has it", || {
-        let heard = heard(browser).split_whitespace().collect::<Vec<_>>().join(" ");
-        let found = parts.iter().try_fold(0, |at, part| {
-            let part = part.trim();
-            heard[at..].find(part).map(|found| at + found + part.len())
-        });
-        found.map(|_| ())
-    });
-}
-
-#[test]
-fn what_is_not_known_is_said_on_the_page_and_to_a_reader_of_the_screen() {
-    let home = Home::new();
-    let Some(browser) = Browser::open(&home, 1280) else { return };
-    let file = home.scratch().join("SILENT.md");
-    std::fs::write(&file, a_loop(&says("continue"), "max_cost_usd: 5, no_progress_turns: 5"))
-        .expect("the scratch directory is ours");
-    let file = file.to_str().expect("it is text");
-    let silent = home.ok(&["run", "-d", "--max-turns", "2", "-f", file]);
-    assert_eq!(home.wait(&silent), 4);
-    let orphan = home.start("sleep 600");
-    let (pid, shim) = (home.pid(&orphan), home.shim_pid(&orphan));
-    kill(shim, "KILL");
-    until("the daemon has seen it", || (home.count(&orphan, "AttemptOrphaned") == 1).then_some(()));
-    let gone = home.start("sleep 600");
-    let (command, its_shim) = (home.pid(&gone), home.shim_pid(&gone));
-    let adopted = home.start("sleep 600");
-    // An attempt is adopted only if it was seen to run before.
-    home.pid(&adopted);
-    home.crash_daemon();
-    kill(its_shim, "KILL");
-    kill(command, "KILL");
-    assert_eq!(home.wait(&gone), 6);
-    until("it was adopted", || (home.count(&adopted, "AttemptAdopted") == 1).then_some(()));
-    let page = serve(&home);
-    enter(&browser, &page);
-
-    open(&browser, &page, &format!("/runs/{gone}"));
-    says_both(
-        &browser,
-        "The end of this was not seen. It may have finished; check before repeating.",
-    );
-    browser.tap("#tab-turns");
-    browser.until("the turn is listed", "return !!document.querySelector('#panel-turns summary')");
-    browser.tap("#panel-turns summary");
-    says_both(&browser, "The end of this was not seen. Its process was gone at … . It may have finished; check before repeating.".replace(" . It", ". It").as_str());
-
-    open(&browser, &page, &format!("/runs/{orphan}"));
-    says_both(&browser, "Its shim died, as seen at …. Process ");
-    says_both(
-        &browser,
-        &format!(
-            "Process {pid} lives; its output and exit can no longer be seen. Stop still works."
-        ),
-    );
-
-    open(&browser, &page, &format!("/runs/{adopted}"));
-    browser.tap("#tab-turns");
-    browser.until("the turn is listed", "return !!document.querySelector('#panel-turns summary')");
-    browser.tap("#panel-turns summary");
-    says_both(&browser, "The daemon was replaced here; same process, no output missing.");
-    let marks = browser.js("return document.querySelectorAll('.t-mark').length");
-    assert_eq!(marks, 1, "the timeline marks the adoption");
-
-    open(&browser, &page, &format!("/runs/{silent}"));
-    says_both(&browser, "$0.00 reported, up to $5.00 more was not.");
-
-    open(&browser, &page, "/runs");
-    says_both(
-        &browser,
-        "The end of this was not seen. It may have finished; check before repeating.",
-    );
-    says_both(&browser, "$0.00 + up to $5.00 not reported");
-    home.ok(&["stop", "--now", &orphan]);
-    home.ok(&["stop", "--now", &adopted]);
-}
-
-#[test]
-fn a_machine_that_restarted_is_said() {
-    let home = Home::new().env("OUTLAST_FAKE_BOOT_ID", "first-boot");
-    let Some(browser) = Browser::open(&home, 1280) else { return };
-    let id = home.start("sleep 600");
-    let pid = home.pid(&id);
-    home.ok(&["daemon", "stop"]);
-    let home = home.env("OUTLAST_FAKE_BOOT_ID", "second-boot");
-    assert_eq!(home.wait(&id), 1);
-    let page = serve(&home);
-    enter(&browser, &page);
-    open(&browser, &page, &format!("/runs/{id}#turns"));
-    browser.until("the turn is listed", "return !!document.querySelector('#panel-turns summary')");
-    browser.tap("#panel-turns summary");
-    says_both(
-        &browser,
-        "The machine restarted. Nothing was signalled. If the turn is attempted again, attempt 2 starts from the workspace as it is.",
-    );
-    kill(pid, "KILL");
 }
 
 /// A loop that asks `question N` at the end of turn N, and rests at the first.
