@@ -73,6 +73,10 @@ export function follow(run, after) {
   if (!same) restart();
 }
 
+/** A browser allows six connections to a page, over all of its tabs: hidden ones give theirs up when another begins. */
+const others = new BroadcastChannel('outlast');
+others.addEventListener('message', () => { if (document.hidden && stopping) rest(); });
+
 export function start() {
   document.addEventListener('visibilitychange', () => {
     clearTimeout(timer);
@@ -108,6 +112,7 @@ export function restart() {
   stop();
   clearTimeout(timer);
   pause = FIRST_PAUSE;
+  if (!document.hidden) others.postMessage('begins');
   run();
 }
 

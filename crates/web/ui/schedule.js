@@ -4,18 +4,24 @@ import { get, newId, post } from './api.js';
 import { fill, h, plain, problem } from './dom.js';
 import { clock, since, span, time } from './format.js';
 import { listen, state } from './live.js';
+import { week } from './week.js';
 
 const DAYS = 7;
 
 export function page(main) {
+  const around = h('section', {});
   const body = h('div', {});
   const gone = new AbortController();
   const openOnes = new Set();
-  fill(main, h('h1', {}, 'Schedule'), body);
+  const days = week(around);
+  fill(main, h('h1', {}, 'Schedule'), around, body);
 
   async function load() {
     try {
-      draw(await get('/api/triggers', gone.signal));
+      const list = await get('/api/triggers', gone.signal);
+      draw(list);
+      if (list.length > 0) days.show(await get('/api/week', gone.signal));
+      else fill(around);
     } catch (error) {
       if (!gone.signal.aborted) fill(body, problem(error));
     }
@@ -35,7 +41,7 @@ export function page(main) {
   // A run that begins or ends changes what the triggers say.
   let soon = null;
   const stop = listen((news) => { if (news.all || news.row?.trigger) soon ??= setTimeout(() => { soon = null; load(); }, 2000); });
-  return { close: () => { gone.abort(); stop(); clearTimeout(soon); } };
+  return { close: () => { gone.abort(); stop(); days.close(); clearTimeout(soon); } };
 }
 
 function card(it, again, openOnes) {
@@ -60,7 +66,7 @@ function card(it, again, openOnes) {
   const fold = h('details', { open: openOnes.has(it.name), ontoggle: () => {
     if (fold.open) {
       openOnes.add(it.name);
-      if (!past.firstChild) week(past, path);
+      if (!past.firstChild) made(past, path);
     } else openOnes.delete(it.name);
   } }, h('summary', {}, 'What it has made'), past);
   return h('section', { class: 'card' }, h('h3', {}, plain(it.name), ' ', h('span', { class: 'dim' }, plain(it.kind))),
@@ -76,7 +82,7 @@ function lastState(it) {
 }
 
 /** The runs of the last days, the newest day first. */
-async function week(box, path) {
+async function made(box, path) {
   fill(box, h('p', { class: 'dim' }, 'Asking\u2026'));
   try {
     const rows = await get(`${path}/runs`);

@@ -28,6 +28,17 @@ pub(crate) fn open(browser: &Browser, page: &Page, path: &str) {
     browser.until("the page is drawn", DRAWN);
 }
 
+/// All that a reader of the screen is told, in one text.
+pub(crate) fn heard(browser: &Browser) -> String {
+    let tree = browser
+        .call("/goog/cdp/execute", &json!({ "cmd": "Accessibility.getFullAXTree", "params": {} }));
+    let nodes = tree["nodes"].as_array().expect("a tree").iter();
+    let shown =
+        nodes.filter(|node| node["ignored"] != true && node["role"]["value"] != "InlineTextBox");
+    let names = shown.filter_map(|node| node["name"]["value"].as_str());
+    names.collect::<Vec<_>>().join(" ")
+}
+
 /// A loop that asks `question N` at the end of turn N, and rests at the first.
 fn asks_each_turn(home: &Home) -> String {
     let file = home.scratch().join("ASKS.md");
@@ -394,7 +405,7 @@ fn serious(browser: &Browser, axe: &str) -> Value {
     browser.call("/execute/async", &json!({ "script": script, "args": [] }))
 }
 
-fn look(browser: &Browser, width: u32, scheme: &str) {
+pub(crate) fn look(browser: &Browser, width: u32, scheme: &str) {
     let size = json!({ "width": width, "height": if width < 600 { 740 } else { 800 }, "deviceScaleFactor": 1, "mobile": width < 600 });
     browser.call(
         "/goog/cdp/execute",

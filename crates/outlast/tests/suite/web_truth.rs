@@ -10,18 +10,7 @@ use crate::health::{a_loop, configure};
 use crate::hosted::until_waiting;
 use crate::stalls::says;
 use crate::web::{Browser, serve};
-use crate::web_pages::{enter, open};
-
-/// All that a reader of the screen is told, in one text.
-fn heard(browser: &Browser) -> String {
-    let tree = browser
-        .call("/goog/cdp/execute", &json!({ "cmd": "Accessibility.getFullAXTree", "params": {} }));
-    let nodes = tree["nodes"].as_array().expect("a tree").iter();
-    let shown =
-        nodes.filter(|node| node["ignored"] != true && node["role"]["value"] != "InlineTextBox");
-    let names = shown.filter_map(|node| node["name"]["value"].as_str());
-    names.collect::<Vec<_>>().join(" ")
-}
+use crate::web_pages::{enter, heard, open};
 
 /// The page and its accessibility tree both have this sentence; times stand where `…` does.
 fn says_both(browser: &Browser, sentence: &str) {
