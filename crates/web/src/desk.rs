@@ -72,7 +72,11 @@ fn ask(layout: &Layout, wish: &Wish) -> Result<Value, Problem> {
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
     let asked = serde_json::to_string(wish).expect("a wish is plain data");
-    writeln!(stream, "{asked}").map_err(broken)?;
+    match writeln!(stream, "{asked}") {
+        // A refusal may be on its way before the wish was read.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => return Err(broken(error)),
+        Ok(()) | Err(_) => {}
+    }
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).map_err(broken)?;
     let answer: Value = serde_json::from_str(&line).map_err(unreadable)?;

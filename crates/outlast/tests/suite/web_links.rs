@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Gate, Home, text};
+use crate::harness::{Gate, Home, text, until};
 use crate::health::configure;
 use crate::web::{Browser, Page, asker, serve};
 use crate::web_doors::curl;
@@ -160,6 +160,7 @@ fn a_person_whom_the_proxy_names_gets_in_without_a_link_and_stands_in_the_journa
     browser.until("the operator sees the question", asked);
     browser.keys(".card textarea", "right");
     browser.js("[...document.querySelectorAll('.card button')].find(it => it.textContent === 'Send').click()");
+    until("it is answered", || (home.count(&run, "Answered") == 1).then_some(()));
     assert_eq!(home.wait(&run), 0);
     let events = home.events(&run);
     let answered = events.iter().find(|it| it["kind"] == "Answered").expect("it was answered");
