@@ -3,6 +3,9 @@
 import { h } from './dom.js';
 import { count, money, span } from './format.js';
 
+/** @import { RunView } from '../types/page.d.ts' */
+
+/** @param {Pick<RunView, 'limits' | 'usage'> & Partial<RunView>} it */
 export function gaugesOf(it) {
   const { usage, limits } = it;
   const held = usage.unreported_usd ?? 0;

@@ -6,6 +6,8 @@ import { clock, since, span, time } from './format.js';
 import { listen, state } from './live.js';
 import { week } from './week.js';
 
+/** @import { TriggerPath, TriggerView } from '../types/page.d.ts' */
+
 const DAYS = 7;
 
 export function page(main) {
@@ -27,6 +29,7 @@ export function page(main) {
     }
   }
 
+  /** @param {TriggerView[]} list */
   function draw(list) {
     if (list.length === 0) {
       fill(body, h('p', {}, 'Nothing starts runs by itself yet. A schedule: ', h('code', {}, "outlast schedule add nightly --cron '0 3 * * *' -f WORKFLOW.md")));
@@ -44,17 +47,23 @@ export function page(main) {
   return { close: () => { gone.abort(); stop(); days.close(); clearTimeout(soon); } };
 }
 
+/** @param {TriggerView} it @param {() => void} again @param {Set<string>} openOnes */
 function card(it, again, openOnes) {
   const said = h('p', { class: 'said', role: 'status' });
   const box = h('div', { class: 'buttons' });
+  /** @type {TriggerPath} */
   const path = `/api/triggers/${encodeURIComponent(it.name)}`;
   const ids = { run: newId(), pause: newId(), resume: newId() };
   const give = async (verb, body) => {
     for (const button of box.querySelectorAll('button')) button.disabled = true;
     try {
-      const done = await post(`${path}/${verb}`, body);
-      if (done.run) fill(said, 'Started ', h('a', { href: `/runs/${done.run}` }, plain(done.name ?? done.run)), done.existed ? ' (before)' : '');
-      else again();
+      if (verb === 'run') {
+        const done = await post(`${path}/run`, body);
+        fill(said, 'Started ', h('a', { href: `/runs/${done.run}` }, plain(done.name ?? done.run)), done.existed ? ' (before)' : '');
+      } else {
+        await post(`${path}/${verb}`, body);
+        again();
+      }
     } catch (error) {
       fill(said, problem(error));
     }
@@ -76,12 +85,13 @@ function card(it, again, openOnes) {
     [it.trouble, it.refusal].filter(Boolean).map((trouble) => h('p', { class: 'truth' }, plain(trouble.message), ' (since ', time(trouble.since), ')')), box, said, fold);
 }
 
+/** @param {TriggerView} it */
 function lastState(it) {
   const row = state.rows.get(it.last_run);
   return plain(row?.told.words ?? it.last_run.slice(0, 6));
 }
 
-/** The runs of the last days, the newest day first. */
+/** The runs of the last days, the newest day first. @param {HTMLElement} box @param {TriggerPath} path */
 async function made(box, path) {
   fill(box, h('p', { class: 'dim' }, 'Asking\u2026'));
   try {

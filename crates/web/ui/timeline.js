@@ -3,11 +3,18 @@
 import { fill, h, plain, table } from './dom.js';
 import { clock, span } from './format.js';
 
+/** @import { TurnRow } from '../types/page.d.ts' */
+
 /** A wait longer than this, and than a tenth of the time at work, is folded to a narrow band. */
 const FOLD_AFTER = 60000;
 const MOST_ROWS = 40;
 
-/** `look(turn, attempt, at)` is called with the moment of an attempt that was pressed. */
+/**
+ * `look(turn, attempt, at)` is called with the moment of an attempt that was pressed.
+ * @param {HTMLElement} box
+ * @param {TurnRow[]} turns
+ * @param {(turn: number, attempt: number, at: string) => void} look
+ */
 export function timeline(box, turns, look) {
   const bars = barsOf(turns.slice(0, MOST_ROWS));
   if (bars.length === 0) {
@@ -30,6 +37,7 @@ export function timeline(box, turns, look) {
     String(bar.turn), String(bar.attempt), clock(bar.from), bar.isOpen ? 'goes on' : clock(bar.to), span(bar.to - bar.from), bar.outcome, notes(bar).join(' ')]))));
 }
 
+/** @param {TurnRow[]} turns */
 function barsOf(turns) {
   const bars = [];
   for (const turn of turns) {

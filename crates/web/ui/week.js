@@ -3,6 +3,8 @@
 import { fill, h, plain } from './dom.js';
 import { since, span, time } from './format.js';
 
+/** @import { Week, WeekTrigger } from '../types/page.d.ts' */
+
 const BACK = 3;
 const DAYS = 7;
 const DAY = 86400000;
@@ -12,12 +14,14 @@ const NARROW = matchMedia('(max-width: 719px)');
 
 /** Draws the answer of `/api/week`, anew when the window becomes wide or narrow. The answer ends that. */
 export function week(box) {
+  /** @type {Week | null} */
   let told = null;
   const draw = () => { if (told) paint(box, told); };
   NARROW.addEventListener('change', draw);
   return { show: (answer) => { told = answer; draw(); }, close: () => NARROW.removeEventListener('change', draw) };
 }
 
+/** @param {HTMLElement} box @param {Week} told */
 function paint(box, told) {
   const days = daysAround(told.now);
   const cells = new Map(days.map((day) => [day.key, []]));
@@ -69,7 +73,7 @@ function clockIn(at, zone) {
   return `${hour}:${minute}`;
 }
 
-/** What a trigger has on each day, in its own zone. */
+/** What a trigger has on each day, in its own zone. @param {WeekTrigger} trigger @param {string} now */
 function byDay(trigger, now) {
   const zone = trigger.tz ?? undefined;
   const days = new Map();
@@ -84,7 +88,7 @@ function byDay(trigger, now) {
   return days;
 }
 
-/** One line for each, or one line that counts them if there are many. */
+/** One line for each, or one line that counts them if there are many. @param {WeekTrigger} trigger */
 function folded(trigger, list) {
   if (list.length <= MOST_OF_DAY) return list.map((it) => ({ clock: it.clock, element: entry(trigger, it) }));
   const missed = list.filter((it) => it.kind === 'missed');
@@ -110,7 +114,7 @@ function entry(trigger, it) {
     it.truths.length > 0 && h('span', { class: 'truth' }, it.truths.flat().filter((part) => typeof part === 'string').join('')));
 }
 
-/** Zones that are not the reader's. */
+/** Zones that are not the reader's. @param {WeekTrigger[]} triggers */
 function zones(triggers) {
   const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const by = new Map();
