@@ -14,9 +14,10 @@ use crate::web::{Browser, Page, serve};
 
 const RUNS: usize = 10_000;
 const CHANGES_FOR: Duration = Duration::from_secs(10);
-const CHANGERS: usize = 8;
+/// So many orders are under way at a time, so that the daemon can commit them together.
+const CHANGERS: usize = 40;
 /// Between two changes by one changer: all together make 1,000 a second.
-const PACE: Duration = Duration::from_millis(8);
+const PACE: Duration = Duration::from_millis(40);
 const TABS: usize = 8;
 const HIDDEN_FOR: Duration = Duration::from_secs(10);
 
