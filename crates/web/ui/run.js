@@ -152,7 +152,7 @@ export function run(main, id) {
     const it = view.run;
     fill(head, h('h1', {}, name(it), ' ', h('code', { class: 'dim' }, it.id)),
       h('p', {}, h('span', { class: `state ${view.told.group}` }, plain(view.told.words)), ' ', since(it.ended_at ?? it.health_since ?? it.started_at ?? it.created_at, '', it.ended_at ? ' ago' : ''),
-        it.phase && ` \u00b7 ${plain(it.phase)}`, it.wake_at && !it.ended_at && new Date(it.wake_at) > new Date() && [' \u00b7 ', since(it.wake_at, 'goes on or is due in ')]),
+        it.phase && !it.ended_at && ` \u00b7 ${plain(it.phase)}`, it.wake_at && !it.ended_at && new Date(it.wake_at) > new Date() && [' \u00b7 ', since(it.wake_at, 'goes on or is due in ')]),
       it.reason && !view.wants && h('p', {}, plain(it.reason)), it.waiting && h('p', {}, plain(it.waiting.reason)),
       it.tty && !it.ended_at && h('p', {}, h('a', { class: 'terminal', href: `${location.origin}/runs/${it.id}/term` }, 'Terminal')),
       it.task && h('details', {}, h('summary', {}, 'Task'), h('pre', {}, plain(it.task))),
@@ -311,8 +311,10 @@ export function run(main, id) {
     if (at) {
       choose('output');
       out.jump(at);
-    } else if (tabs.some(([key]) => key === to)) choose(to);
-    else if (to === 'answer') find(question, 'textarea, button')?.focus();
+    } else if (tabs.some(([key]) => key === to)) {
+      choose(to);
+      bar.scrollIntoView({ block: 'start' });
+    } else if (to === 'answer') find(question, 'textarea, button')?.focus();
     else if (['message', 'stop', 'pause'].includes(to)) find(actions, `#${to}`)?.focus();
   }
 

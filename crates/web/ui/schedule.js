@@ -81,7 +81,7 @@ function card(it, again, openOnes) {
   return h('section', { class: 'card' }, h('h3', {}, plain(it.name), ' ', h('span', { class: 'dim' }, plain(it.kind))),
     h('p', {}, h('code', {}, plain(it.source)), it.paused && ' (paused)', it.next_at && !it.paused && [' \u00b7 next ', time(it.next_at), ' ', since(it.next_at, '(in ', ')')]),
     h('p', { class: 'dim' }, plain(it.what)),
-    h('p', {}, it.last_run ? ['last: ', h('a', { href: `/runs/${it.last_run}` }, lastState(it)), ' ', it.last_at && time(it.last_at), ' \u00b7 '] : 'no run yet \u00b7 ', `${it.runs} runs, ${it.open} open, ${it.waiting} waiting, ${it.skipped} skipped, ${it.refused} refused${it.filtered > 0 ? `, ${it.filtered} filtered` : ''}`),
+    h('p', {}, it.last_run ? ['last: ', h('a', { href: `/runs/${it.last_run}` }, lastState(it)), ' ', it.last_at && time(it.last_at), ' \u00b7 '] : 'no run yet \u00b7 ', `${it.runs} ${it.runs === 1 ? 'run' : 'runs'}, ${it.open} open, ${it.waiting} waiting, ${it.skipped} skipped, ${it.refused} refused${it.filtered > 0 ? `, ${it.filtered} filtered` : ''}`),
     [it.trouble, it.refusal].filter(Boolean).map((trouble) => h('p', { class: 'truth' }, plain(trouble.message), ' (since ', time(trouble.since), ')')), box, said, fold);
 }
 

@@ -41,8 +41,8 @@ function paint(box, told) {
         h('tbody', {}, h('tr', {}, days.map((day) => h('td', {}, marks(day, told.triggers), listOf(day)))))),
     told.unknown_before && h('p', { class: 'truth' }, 'Which times were missed before ', time(told.unknown_before), ' is not known.'),
     told.triggers.filter((it) => it.problem).map((it) => h('p', { class: 'truth' }, `When ${plain(it.name)} comes is not known: ${plain(it.problem.message)}`)),
-    told.triggers.filter((it) => it.more_runs).map((it) => h('p', { class: 'dim' }, `Of ${plain(it.name)} the newest ${it.runs.length} runs are looked at.`)),
-    told.triggers.filter((it) => it.more_next && !it.paused).map((it) => h('p', { class: 'dim' }, `Of ${plain(it.name)} the next ${it.next.length} times are looked at.`)),
+    told.triggers.filter((it) => it.more_runs && dateIn(it.runs[it.runs.length - 1].run.created_at, zoneOf(it)) >= days[0].key).map((it) => h('p', { class: 'dim' }, `Of ${plain(it.name)} only the newest ${it.runs.length} runs are here.`)),
+    told.triggers.filter((it) => it.more_next && !it.paused && dateIn(it.next[it.next.length - 1].at, zoneOf(it)) <= days[DAYS - 1].key).map((it) => h('p', { class: 'dim' }, `Of ${plain(it.name)} only the next ${it.next.length} times are here.`)),
     told.more_triggers > 0 && h('p', { class: 'dim' }, `${told.more_triggers} more triggers are not in the week.`));
 }
 
@@ -73,9 +73,14 @@ function clockIn(at, zone) {
   return `${hour}:${minute}`;
 }
 
+/** The zone that a trigger's times are written in: its own, or the reader's. @param {WeekTrigger} trigger */
+function zoneOf(trigger) {
+  return trigger.tz ?? undefined;
+}
+
 /** What a trigger has on each day, in its own zone. @param {WeekTrigger} trigger @param {string} now */
 function byDay(trigger, now) {
-  const zone = trigger.tz ?? undefined;
+  const zone = zoneOf(trigger);
   const days = new Map();
   const put = (at, it) => {
     const key = dateIn(at, zone);
@@ -116,9 +121,11 @@ function entry(trigger, it) {
 
 /** Zones that are not the reader's. @param {WeekTrigger[]} triggers */
 function zones(triggers) {
-  const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const { timeZone: here } = Intl.DateTimeFormat().resolvedOptions();
   const by = new Map();
-  for (const it of triggers) if (it.tz && it.tz !== here) by.set(it.tz, [...(by.get(it.tz) ?? []), plain(it.name)]);
+  // UTC has several names.
+  const isOther = (zone) => Intl.DateTimeFormat([], { timeZone: zone }).resolvedOptions().timeZone !== here && !(here === 'UTC' && zone === 'Etc/UTC');
+  for (const it of triggers) if (it.tz && isOther(it.tz)) by.set(it.tz, [...(by.get(it.tz) ?? []), plain(it.name)]);
   if (by.size === 0) return h('p', { class: 'dim' }, `Times are in ${plain(here)}.`);
   return h('p', { class: 'dim' }, 'Each time is in the zone of its schedule: ', [...by].map(([zone, names]) => `${plain(zone)} for ${names.join(', ')}`).join('; '), `; all else in ${plain(here)}.`);
 }
