@@ -121,6 +121,7 @@ mod web_figures;
 mod web_links;
 mod web_pages;
 mod web_schedule;
+mod web_shots;
 mod web_truth;
 mod webhooks;
 mod workspaces;

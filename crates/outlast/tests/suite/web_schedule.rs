@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::clocks::Clock;
 use crate::harness::until;
 use crate::web::{Browser, serve};
-use crate::web_pages::{enter, heard, look, open};
+use crate::web_pages::{enter, heard, open};
+use crate::web_shots::look;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
