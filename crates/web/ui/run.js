@@ -313,7 +313,8 @@ export function run(main, id) {
       out.jump(at);
     } else if (tabs.some(([key]) => key === to)) {
       choose(to);
-      bar.scrollIntoView({ block: 'start' });
+      // Before the timeline is there, the page is too short to go down to its tabs.
+      drawn.then(() => bar.scrollIntoView({ block: 'start' }));
     } else if (to === 'answer') find(question, 'textarea, button')?.focus();
     else if (['message', 'stop', 'pause'].includes(to)) find(actions, `#${to}`)?.focus();
   }
@@ -324,8 +325,8 @@ export function run(main, id) {
     r: press('#resume'), ArrowLeft: () => out.step(-1), ArrowRight: () => out.step(1), End: () => out.toEnd(), Escape: () => history.back(),
   });
   addEventListener('hashchange', aim);
+  const drawn = loadTurns();
   load().then(aim);
-  loadTurns();
   tell();
   const stop = listen(took);
   return {

@@ -60,6 +60,10 @@ fn a_turn_stays_the_same_element_while_the_run_goes_on() {
     let page = serve(&home);
     enter(&browser, &page);
     open(&browser, &page, &format!("/runs/{run}#turns"));
+    browser.until(
+        "the address leads to the tab",
+        "return document.querySelector('.tabs').getBoundingClientRect().top < 50",
+    );
     let first = "document.querySelector('#panel-turns details[data-turn=\"1\"] > summary')";
     browser.until("the first turn", &format!("return !!{first}"));
     browser.js(&format!("{first}.mark = 'it'; {first}.focus(); {first}.click(); return true"));

@@ -77,6 +77,8 @@ fn what_is_not_known_is_said_on_the_page_and_to_a_reader_of_the_screen() {
     );
 
     open(&browser, &page, &format!("/runs/{adopted}"));
+    // A plain command has reported nothing, which is no zero.
+    says_both(&browser, "money…none reported");
     browser.tap("#tab-turns");
     browser.until("the turn is listed", "return !!document.querySelector('#panel-turns summary')");
     browser.tap("#panel-turns summary");
@@ -224,7 +226,7 @@ fn a_wait_without_a_known_end_is_said() {
     );
     let mut both = [told.clone(), queued.clone()];
     both.sort();
-    browser.until("both rows", &format!("return document.querySelectorAll('a.row').length === 3"));
+    browser.until("both rows", "return document.querySelectorAll('a.row').length === 3");
     assert_eq!(browser.js(&rows), json!(both));
     says_both(&browser, endless);
     gate.open();
