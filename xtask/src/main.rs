@@ -24,6 +24,7 @@ mod stamp;
 mod stand_in;
 mod tidy;
 mod web_shots;
+mod web_types;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ enum Command {
     Bench(bench::Args),
     /// Pictures of every page of `outlast web`, at three widths, light and dark
     WebShots(web_shots::Args),
+    /// The page's modules against the daemon's OpenAPI document, by TypeScript
+    WebTypes(web_types::Args),
     /// Writes the monotonic clock to a file: the child whose start is measured
     #[command(name = "__stamp", hide = true)]
     Stamp { file: PathBuf },
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Agents(args) => agents::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::WebShots(args) => web_shots::run(&args),
+        Command::WebTypes(args) => web_types::run(&args),
         Command::PowerWork(args) => power::work::run(&args),
         Command::StandIn(args) => stand_in::run(&args),
         Command::Stamp { file } => stamp::write(&file, stamp),

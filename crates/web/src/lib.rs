@@ -33,6 +33,7 @@ mod shared;
 mod taps;
 mod telling;
 mod truth;
+mod week;
 
 // The terminal of a run: its screen as text, keys as bytes.
 mod keys;

@@ -10,7 +10,7 @@ use axum::middleware::from_fn_with_state;
 use crate::doors;
 use crate::refusal::Refusal;
 use crate::state::Web;
-use crate::{assets, live, orders, pages, reads, shared, taps, tty};
+use crate::{assets, live, orders, pages, reads, shared, taps, tty, week};
 
 const MOST_BODY: usize = 1024 * 1024;
 
@@ -74,6 +74,7 @@ routes! {
     get "/api/sinks" => pages::sinks;
     get "/api/doctor" => pages::doctor;
     get "/api/triggers" => pages::triggers;
+    get "/api/week" => week::week;
     get "/api/triggers/{trigger}/runs" => pages::trigger_runs;
     post "/api/triggers/{trigger}/run" => orders::run_trigger;
     post "/api/triggers/{trigger}/pause" => orders::pause_trigger;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 const LOST: &str = "The end of this was not seen. ";
 const CHECK_FIRST: &str = "It may have finished; check before repeating.";
+const ENDLESS: &str = "It waits, and it is not known until when.";
 
 /// What an event leaves open, or what it proves against appearances.
 pub(crate) fn of_event(event: &Event) -> Option<Value> {
@@ -110,8 +111,9 @@ pub(crate) fn of_view(view: &RunView) -> Vec<Value> {
         let missing = recovered.missing.join("; ");
         truths.push(json!([format!("Rebuilt from its directory. Not proven: {missing}.")]));
     }
-    if view.state == StateName::Waiting && view.wake_at.is_none() && !view.paused {
-        truths.push(json!(["It waits, and it is not known until when."]));
+    let is_held = view.waiting.as_ref().is_some_and(|it| it.until.is_none());
+    if (view.state == StateName::Waiting || is_held) && view.wake_at.is_none() && !view.paused {
+        truths.push(json!([ENDLESS]));
     }
     // A command that is no agent has nothing to report.
     let is_open = view.usage.unreported_attempts > 0 || view.usage.unreported_usd > 0.0;
@@ -132,8 +134,10 @@ pub(crate) fn of_row(row: &RunRow) -> Vec<Value> {
         let count = usize::try_from(row.survivors).unwrap_or(usize::MAX);
         truths.push(json!([not_gone(count, &[])]));
     }
-    if row.state == StateName::Waiting && row.wake_at.is_none() && !row.paused {
-        truths.push(json!(["It waits, and it is not known until when."]));
+    // A run that is queued without a time waits for a slot or a budget.
+    let waits = row.state == StateName::Waiting || row.state == StateName::Queued;
+    if waits && row.wake_at.is_none() && !row.paused {
+        truths.push(json!([ENDLESS]));
     }
     truths
 }

@@ -1,9 +1,12 @@
 // Calls to this page's own server: each carries the session's secret in a header, none in an address.
 
+/** @import { Got, Posted } from '../types/page.d.ts' */
+
 const KEY = 'outlast.session';
 const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz';
 
 export class Refused extends Error {
+  /** @param {number} status @param {{ code?: string, message?: string, hint?: string }} [info] */
   constructor(status, info) {
     super(info?.message ?? (status === 0 ? 'outlast web does not answer' : `refused (${status})`));
     this.status = status;
@@ -53,22 +56,42 @@ export function newId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => DIGITS[byte & 31]).join('');
 }
 
+/**
+ * What an address answers.
+ * @template {string} Address
+ * @param {Address} path
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Got<Address>>}
+ */
 export async function get(path, signal) {
   return read(await ask(path, undefined, signal));
 }
 
+/**
+ * What an order is answered with.
+ * @template {string} Address
+ * @param {Address} path
+ * @param {object} body
+ * @returns {Promise<Posted<Address>>}
+ */
 export async function post(path, body) {
   return read(await ask(path, body));
 }
 
-/** An answer whose body is read as it comes. */
+/**
+ * An answer whose body is read as it comes.
+ * @param {string} path
+ * @param {AbortSignal} [signal]
+ */
 export async function open(path, signal) {
   const response = await ask(path, undefined, signal);
   if (!response.ok) await read(response);
   return response.body.getReader();
 }
 
+/** @param {string} path @param {object} [body] @param {AbortSignal} [signal] */
 async function ask(path, body, signal) {
+  /** @type {Record<string, string>} */
   const headers = {};
   const secret = lent ?? localStorage.getItem(KEY);
   if (secret) headers.authorization = `Bearer ${secret}`;
@@ -83,6 +106,7 @@ async function ask(path, body, signal) {
   }
 }
 
+/** @param {Response} response */
 async function read(response) {
   const body = await response.json().catch(() => null);
   if (response.ok) return body;

@@ -5,7 +5,14 @@ import { fill, h, plain } from './dom.js';
 import { since } from './format.js';
 import { state } from './live.js';
 
-/** The card of a question. `again(why)` is called when what it shows is no longer so; `before` is what was said then. */
+/** @import { View } from '../types/page.d.ts' */
+
+/**
+ * The card of a question. `again(why)` is called when what it shows is no longer so; `before` is what was said then.
+ * @param {View} view
+ * @param {(why: string) => unknown} again
+ * @param {string} [before]
+ */
 export function asks(view, again, before) {
   const { run, wants } = view;
   if (!wants) return run.health_why ? h('p', {}, plain(run.health_why)) : null;
@@ -21,6 +28,7 @@ export function asks(view, again, before) {
   return box;
 }
 
+/** @param {View} view */
 function answers({ run, wants }, question, said, again) {
   const seq = run.asks?.seq;
   const box = h('div', { class: 'answers' });
@@ -46,7 +54,7 @@ function answers({ run, wants }, question, said, again) {
   return box;
 }
 
-/** Nothing to answer: a person puts it right, and lets the run go on. */
+/** Nothing to answer: a person puts it right, and lets the run go on. @param {View} view */
 function look({ run }, said, again) {
   const id = newId();
   const box = h('div', { class: 'answers' });

@@ -3,8 +3,11 @@
 import { get } from './api.js';
 import { fill, h, plain, problem } from './dom.js';
 
+/** @import { RunPath } from '../types/page.d.ts' */
+
 const MOST_LINES = 3000;
 
+/** @param {HTMLElement} box @param {RunPath} path @param {string} turns */
 export async function diff(box, path, turns) {
   fill(box, h('p', { class: 'dim' }, 'Comparing\u2026'));
   try {

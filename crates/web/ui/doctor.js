@@ -3,6 +3,8 @@
 import { get } from './api.js';
 import { fill, h, plain, problem } from './dom.js';
 
+/** @import { Finding } from '../types/page.d.ts' */
+
 const LEVELS = [['problem', 'Problems', '\u2717'], ['warning', 'Warnings', '\u26a0'], ['ok', 'In order', '\u2713']];
 
 export function page(main) {
@@ -31,6 +33,7 @@ export function page(main) {
   return { close: () => gone.abort() };
 }
 
+/** @param {Finding} it @param {string} glyph */
 function finding(it, glyph) {
   return h('li', {}, h('span', { 'aria-hidden': 'true' }, `${glyph} `), h('strong', {}, plain(it.subject)), ' ', plain(it.message),
     it.hint && h('div', { class: 'bar' }, h('code', {}, plain(it.hint)), h('button', { onclick: (event) => copy(event.target, it.hint) }, 'Copy')));

@@ -1,12 +1,19 @@
 // Elements from plain data. Text is always a text node, so nothing that a run wrote becomes markup.
 
-/** Makes an element: properties by name, `on*` for listeners, then children (elements, text, or lists of both). */
+/**
+ * Makes an element: properties by name, `on*` for listeners, then children (elements, text, or lists of both).
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, any>} [props]
+ * @param {any[]} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
 export function h(tag, props, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
-    else if (name === 'value') element.value = value;
+    else if (name === 'value' && 'value' in element) element.value = value;
     else element.setAttribute(name, value === true ? '' : String(value));
   }
   add(element, children);
@@ -18,6 +25,16 @@ export function add(element, children) {
     if (child === null || child === undefined || child === false) continue;
     element.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
+}
+
+/**
+ * The first element for a selector, as one that can be pressed and focused.
+ * @param {ParentNode} within
+ * @param {string} css
+ * @returns {HTMLElement | null}
+ */
+export function find(within, css) {
+  return within.querySelector(css);
 }
 
 /** Replaces what an element holds. */

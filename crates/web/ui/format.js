@@ -2,6 +2,8 @@
 
 import { h } from './dom.js';
 
+/** @import { RunRow, Sentence } from '../types/page.d.ts' */
+
 export function money(usd) {
   if (usd >= 0.01 || usd === 0) return `$${usd.toFixed(2)}`;
   return `$${usd.toFixed(4)}`;
@@ -23,6 +25,7 @@ export function bytes(number) {
 /** A length of time in its two largest units. */
 export function span(ms) {
   const seconds = Math.max(0, Math.floor(ms / 1000));
+  /** @type {[number, string][]} */
   const parts = [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']];
   const first = parts.findIndex(([unit]) => seconds >= unit);
   if (first < 0) return '0s';
@@ -68,16 +71,20 @@ export function tick() {
   for (const element of document.querySelectorAll('time.since')) tell(element);
 }
 
-/** A sentence of truth: text and times. */
+/** A sentence of truth: text and times. @param {Sentence} parts */
 export function sentence(parts) {
   return parts.map((part) => (typeof part === 'string' ? part : time(part.at)));
 }
 
+/** @param {Sentence[]} list */
 export function truths(list) {
   return (list ?? []).map((parts) => h('p', { class: 'truth' }, h('span', { 'aria-hidden': 'true' }, '\u26a0 '), sentence(parts)));
 }
 
-/** What was spent, with what was not reported told apart. */
+/**
+ * What was spent, with what was not reported told apart.
+ * @param {Pick<RunRow, 'cost_usd' | 'known'> & Partial<RunRow>} row
+ */
 export function spend(row) {
   const cost = row.cost_usd ?? 0;
   const held = row.unreported_usd ?? 0;

@@ -3,6 +3,9 @@
 import { h } from './dom.js';
 import { count, money, span } from './format.js';
 
+/** @import { RunView } from '../types/page.d.ts' */
+
+/** @param {Pick<RunView, 'limits' | 'usage'> & Partial<RunView>} it */
 export function gaugesOf(it) {
   const { usage, limits } = it;
   const held = usage.unreported_usd ?? 0;
@@ -12,11 +15,13 @@ export function gaugesOf(it) {
   const list = [gauge('turns', String(it.turns_committed), limit('max_turns'), limit('max_turns') && String(limit('max_turns').max))];
   const reported = Math.max(0, usage.cost_usd - held);
   const isWhole = usage.known || (held === 0 && !usage.unreported_attempts);
-  let paid = isWhole ? money(usage.cost_usd) : `${money(reported)} reported`;
+  // A plain command reports nothing, and an agent nothing yet: neither is a zero.
+  const isSilent = (!usage.known || !it.ended_at) && usage.cost_usd === 0 && tokens === 0;
+  let paid = isWhole ? (isSilent ? 'none reported' : money(usage.cost_usd)) : `${money(reported)} reported`;
   if (held > 0) paid += `, up to ${money(held)} more not reported`;
   else if (!isWhole) paid += '; not all of it was';
   list.push(gauge('money', paid, cost, cost && money(cost.max / 1e6), held * 1e6));
-  list.push(gauge('tokens', (usage.unreported_tokens ?? 0) > 0 ? `${count(tokens - usage.unreported_tokens)}, up to ${count(usage.unreported_tokens)} more not reported` : count(tokens), limit('max_tokens'), limit('max_tokens') && count(limit('max_tokens').max), usage.unreported_tokens));
+  list.push(gauge('tokens', (usage.unreported_tokens ?? 0) > 0 ? `${count(tokens - usage.unreported_tokens)}, up to ${count(usage.unreported_tokens)} more not reported` : isSilent ? 'none reported' : count(tokens), limit('max_tokens'), limit('max_tokens') && count(limit('max_tokens').max), usage.unreported_tokens));
   const clock = limit('run_timeout_ms');
   list.push(gauge('time at work', span(it.worked_ms ?? clock?.used ?? 0), clock, clock && span(clock.max)));
   return list;

@@ -24,7 +24,7 @@ export function begin(go) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.key === 'Escape' && dialog.open) return;
     const field = event.target instanceof Element && event.target.closest('input:not([type=range]), textarea, select');
-    if (field && event.key === 'Escape') {
+    if (field instanceof HTMLElement && event.key === 'Escape') {
       field.blur();
       return;
     }

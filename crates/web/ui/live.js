@@ -2,12 +2,15 @@
 
 import { get, open, sse } from './api.js';
 
+/** @import { Event, Row } from '../types/page.d.ts' */
+
 const HIDDEN_FOR = 30000;
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15000;
 
 /** What every page shows. */
 export const state = {
+  /** @type {Map<string, Row>} */
   rows: new Map(),
   /** `loading`, `live` or `gone`. */
   status: 'loading',
@@ -20,6 +23,7 @@ export const state = {
   counts: { needs_you: 0, running: 0, waiting: 0, queued: 0, ended: 0 },
 };
 
+/** @param {Row} row */
 function put(row) {
   const known = state.rows.get(row.id);
   if (known) state.counts[known.told.group] -= 1;
@@ -56,7 +60,10 @@ let pause = FIRST_PAUSE;
 let timer = null;
 let eventsOver = false;
 
-/** Calls `take(news)` for every change; the answer ends that. */
+/**
+ * Calls `take(news)` for every change; the answer ends that.
+ * @param {(news: { all?: boolean, row?: Row, gone?: string, event?: Event }) => void} take
+ */
 export function listen(take) {
   listeners.add(take);
   return () => listeners.delete(take);
@@ -72,6 +79,10 @@ export function follow(run, after) {
   following = run ? { run, after: same ? following.after : after } : null;
   if (!same) restart();
 }
+
+/** A browser allows six connections to a page, over all of its tabs: hidden ones give theirs up when another begins. */
+const others = new BroadcastChannel('outlast');
+others.addEventListener('message', () => { if (document.hidden && stopping) rest(); });
 
 export function start() {
   document.addEventListener('visibilitychange', () => {
@@ -108,6 +119,7 @@ export function restart() {
   stop();
   clearTimeout(timer);
   pause = FIRST_PAUSE;
+  if (!document.hidden) others.postMessage('begins');
   run();
 }
 

@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { asks } from './asks.js';
-import { fill, h, order, plain } from './dom.js';
+import { fill, find, h, order, plain } from './dom.js';
 import { since, truths } from './format.js';
 import { keys } from './keys.js';
 import { listen, state } from './live.js';
@@ -57,7 +57,7 @@ export function needsYou(main) {
     }
   }
 
-  keys({ A: () => list.querySelector('.card textarea, .card button')?.focus() });
+  keys({ A: () => find(list, '.card textarea, .card button')?.focus() });
   let soon = null;
   draw();
   const stop = listen((news) => {

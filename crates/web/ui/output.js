@@ -6,6 +6,8 @@ import { Screen } from './ansi.js';
 import { fill, h, plain } from './dom.js';
 import { bytes as sizeOf } from './format.js';
 
+/** @import { RunPath } from '../types/page.d.ts' */
+
 const TAIL = 500;
 const PIECE = 65536;
 const MOST_LINES = 2000;
@@ -39,8 +41,9 @@ export function placeOf(text) {
   return found && { turn: Number(found[1]), attempt: Number(found[2]), offset: Number(found[3] ?? 0) };
 }
 
-/** `base` is where the run is asked for. */
+/** `base` is where the run is asked for. @param {RunPath | '/api/s'} base */
 export function output(base) {
+  /** @type {`${RunPath | '/api/s'}/output`} */
   const path = `${base}/output`;
   const log = h('div', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Output', tabindex: '0', onscroll: scrolled, onclick: linked });
   const latest = h('button', { onclick: toEnd, hidden: true }, '\u2193 Newest');
@@ -143,7 +146,7 @@ export function output(base) {
   async function loop() {
     let tries = 0;
     while (!closed) {
-      while ((isAway || browsing) && !closed) await new Promise((done) => { wake = done; });
+      while ((isAway || browsing) && !closed) await new Promise((done) => { wake = () => done(null); });
       if (closed) return;
       const mine = current;
       const after = next();
@@ -170,9 +173,9 @@ export function output(base) {
         current.isWhole = true;
         if (lines.length === 0) notice('It has written nothing.');
         show();
-        await new Promise((done) => { wake = done; });
+        await new Promise((done) => { wake = () => done(null); });
       } else if (!reading.signal.aborted) {
-        await new Promise((done) => { wake = done; setTimeout(done, RETRY[Math.min(tries, RETRY.length - 1)]); });
+        await new Promise((done) => { wake = () => done(null); setTimeout(done, RETRY[Math.min(tries, RETRY.length - 1)]); });
         tries += 1;
       }
     }
@@ -181,7 +184,7 @@ export function output(base) {
   /** True once the last byte has come; false if the stream broke off. */
   async function read(mine, follow, signal) {
     const query = new URLSearchParams({ turn: mine.turn, attempt: mine.attempt });
-    if (mine.next === null) query.set('tail', TAIL);
+    if (mine.next === null) query.set('tail', String(TAIL));
     else query.set('offset', mine.next);
     if (follow) query.set('follow', 'true');
     const reader = await open(`${path}?${query}`, signal);
@@ -326,7 +329,7 @@ export function output(base) {
   async function piece(which, from, to) {
     const list = [];
     const part = new Screen((line, offset) => list.push({ element: line, offset, turn: which.turn, attempt: which.attempt }));
-    const query = new URLSearchParams({ turn: which.turn, attempt: which.attempt, offset: from, limit: Math.max(1, to - from) });
+    const query = new URLSearchParams({ turn: which.turn, attempt: which.attempt, offset: String(from), limit: String(Math.max(1, to - from)) });
     const reader = await open(`${path}?${query}`);
     let at = from;
     let isEnd = false;
@@ -463,7 +466,7 @@ export function output(base) {
   /** What the attempt wrote at a moment, or first after it. */
   async function instant(turn, number, at) {
     try {
-      const query = new URLSearchParams({ turn, attempt: number, since: at, limit: 1 });
+      const query = new URLSearchParams({ turn, attempt: number, since: at, limit: '1' });
       const reader = await open(`${path}?${query}`);
       let offset = null;
       const feed = frames((head) => { if (head.frame === 'data') offset = Math.max(offset ?? 0, head.offset); });

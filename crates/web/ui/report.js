@@ -4,6 +4,8 @@ import { get } from './api.js';
 import { fill, h, plain } from './dom.js';
 import { count, money, span, time } from './format.js';
 
+/** @import { BudgetView, Report, ReportItem } from '../types/page.d.ts' */
+
 const GROUPS = [['needs_you', 'Needs you'], ['done', 'Done'], ['not_done', 'Not done'], ['waiting', 'Waiting'], ['running', 'Running']];
 const WHILES = [['', 'since you last looked'], ['12h', '12 hours'], ['24h', '24 hours'], ['168h', '7 days']];
 
@@ -28,6 +30,7 @@ export function report(main) {
   return { close: () => gone.abort() };
 }
 
+/** @param {HTMLElement} body @param {Report} told */
 function draw(body, told) {
   const { spent, night } = told;
   fill(body,
@@ -48,11 +51,13 @@ function draw(body, told) {
     night.starts.length === 0 && night.missed.length === 0 && !night.problem && h('p', {}, 'It ran without a break.'));
 }
 
+/** @param {BudgetView} budget */
 function budgetOf(budget) {
   const told = ({ cost_usd: usd, tokens }) => [usd !== null && usd !== undefined && money(usd), tokens !== null && tokens !== undefined && `${count(tokens)} tokens`].filter(Boolean).join(', ') || money(0);
   return h('p', {}, `Budget ${plain(budget.name)}: ${told(budget.used)} of ${told(budget.max)}`, budget.known === false && `, ${told(budget.unreported)} of it not reported`, budget.waiting > 0 && `; ${budget.waiting} runs wait for it`, '.');
 }
 
+/** @param {ReportItem} it */
 function item(it) {
   return h('a', { class: 'row', href: `/runs/${it.id}` },
     h('span', { class: 'head' }, h('strong', {}, plain(it.name ?? it.id.slice(0, 6))), ' ', h('span', { class: 'state' }, plain([it.state, it.reason_code].filter(Boolean).join(': ').replaceAll('_', ' '))), it.runs > 1 && ` (${it.runs} runs)`),

@@ -2,7 +2,7 @@
 
 import { get, newId } from './api.js';
 import { asks, order } from './asks.js';
-import { fill, h, order as arrange, plain, problem } from './dom.js';
+import { fill, find, h, order as arrange, plain, problem } from './dom.js';
 import { money, sentence, since, spend, time, truths } from './format.js';
 import { gaugesOf } from './gauges.js';
 import { keys } from './keys.js';
@@ -12,12 +12,15 @@ import { name } from './runs.js';
 import { timeline } from './timeline.js';
 import { turnPart } from './turns.js';
 
+/** @import { Event, RunPath, RunTree, RunView, Sentence, TurnRow, View } from '../types/page.d.ts' */
+
 const EVENTS = 500;
 const MOST_EVENTS = 2000;
 const AGAIN = 300;
 const TURNS = 100;
 
 export function run(main, id) {
+  /** @type {RunPath} */
   const path = `/api/runs/${encodeURIComponent(id)}`;
   const head = h('div', {});
   const truth = h('div', { class: 'truths' });
@@ -32,7 +35,9 @@ export function run(main, id) {
   const changes = h('div', {});
   const family = h('div', {});
   const events = h('div', {});
+  /** @type {{ list: Event[], turns: TurnRow[], truths: Map<string, Sentence[]>, oldest: boolean, seq?: number, began?: boolean, first?: number }} */
   const story = { list: [], turns: [], truths: new Map(), oldest: false };
+  /** @type {[string, string, HTMLElement][]} */
   const tabs = [['output', 'Output', out.element], ['turns', 'Turns', turns], ['diff', 'Diff', changes], ['tree', 'Tree', family], ['events', 'Events', events]];
   const bar = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Parts of the run', onkeydown: arrows });
   let again = null;
@@ -54,7 +59,7 @@ export function run(main, id) {
 
   function choose(key) {
     for (const [one, , panel] of tabs) {
-      const tab = bar.querySelector(`#tab-${one}`);
+      const tab = find(bar, `#tab-${one}`);
       panel.hidden = one !== key;
       tab.setAttribute('aria-selected', String(one === key));
       tab.tabIndex = one === key ? 0 : -1;
@@ -69,7 +74,7 @@ export function run(main, id) {
     const at = tabs.findIndex(([key]) => bar.querySelector(`#tab-${key}`) === document.activeElement);
     const [key] = tabs[(at + by + tabs.length) % tabs.length];
     choose(key);
-    bar.querySelector(`#tab-${key}`).focus();
+    find(bar, `#tab-${key}`).focus();
     event.preventDefault();
   }
 
@@ -101,11 +106,12 @@ export function run(main, id) {
     try {
       const root = await get(`${path}/tree`);
       if (closed) return;
+      /** @type {RunTree[]} */
       const all = [];
-      const walk = (it) => { all.push(it); it.children.forEach(walk); };
+      const walk = (/** @type {RunTree} */ it) => { all.push(it); it.children.forEach(walk); };
       walk(root);
       const sum = all.reduce((total, it) => total + (it.cost_usd ?? 0), 0);
-      const item = (it) => h('li', {}, h('a', { href: `/runs/${it.id}` }, name(it)), ' ', h('span', { class: 'state' }, plain([it.state, it.reason_code].filter(Boolean).join(': ')).replaceAll('_', ' ')), ' ', h('span', { class: 'dim' }, spend(it)),
+      const item = (/** @type {RunTree} */ it) => h('li', {}, h('a', { href: `/runs/${it.id}` }, name(it)), ' ', h('span', { class: 'state' }, plain([it.state, it.reason_code].filter(Boolean).join(': ')).replaceAll('_', ' ')), ' ', h('span', { class: 'dim' }, spend(it)),
         it.children.length > 0 && h('ul', {}, it.children.map(item)));
       fill(family, root.children.length === 0 ? h('p', {}, 'It has started no other runs.') : [h('p', {}, `${all.length} runs, together ${money(sum)}${all.some((it) => it.known === false) ? ' at most; not all was reported' : ''}.`), h('ul', { class: 'family' }, item(root))]);
     } catch (error) {
@@ -141,11 +147,12 @@ export function run(main, id) {
     }
   }
 
+  /** @param {View} view */
   function draw(view) {
     const it = view.run;
     fill(head, h('h1', {}, name(it), ' ', h('code', { class: 'dim' }, it.id)),
       h('p', {}, h('span', { class: `state ${view.told.group}` }, plain(view.told.words)), ' ', since(it.ended_at ?? it.health_since ?? it.started_at ?? it.created_at, '', it.ended_at ? ' ago' : ''),
-        it.phase && ` \u00b7 ${plain(it.phase)}`, it.wake_at && !it.ended_at && new Date(it.wake_at) > new Date() && [' \u00b7 ', since(it.wake_at, 'goes on or is due in ')]),
+        it.phase && !it.ended_at && ` \u00b7 ${plain(it.phase)}`, it.wake_at && !it.ended_at && new Date(it.wake_at) > new Date() && [' \u00b7 ', since(it.wake_at, 'goes on or is due in ')]),
       it.reason && !view.wants && h('p', {}, plain(it.reason)), it.waiting && h('p', {}, plain(it.waiting.reason)),
       it.tty && !it.ended_at && h('p', {}, h('a', { class: 'terminal', href: `${location.origin}/runs/${it.id}/term` }, 'Terminal')),
       it.task && h('details', {}, h('summary', {}, 'Task'), h('pre', {}, plain(it.task))),
@@ -173,7 +180,7 @@ export function run(main, id) {
     }
   }
 
-  /** What a person may tell it to do. Orders name the last event that the page has shown. */
+  /** What a person may tell it to do. Orders name the last event that the page has shown. @param {RunView} it */
   function steer(it) {
     const said = h('p', { class: 'said', role: 'status' });
     const box = h('div', { class: 'answers' });
@@ -200,8 +207,9 @@ export function run(main, id) {
     return box;
   }
 
-  /** More of a limit. The page names what the limit becomes, so a second press adds nothing. */
+  /** More of a limit. The page names what the limit becomes, so a second press adds nothing. @param {RunView} it */
   function raise(it, give) {
+    /** @type {[string, string, number][]} */
     const kinds = [['max_turns', 'turns', 1], ['max_cost_usd_micros', 'dollars', 1e6], ['max_tokens', 'tokens', 1], ['run_timeout_ms', 'minutes in all', 60000], ['turn_timeout_ms', 'minutes for a turn', 60000]];
     const kind = h('select', { 'aria-label': 'Limit' }, kinds.map(([key, words, unit]) => h('option', { value: key }, `${words}${it.limits[key] ? `, now ${it.limits[key].max / unit}` : ''}`)));
     const field = h('input', { type: 'number', min: '0', step: 'any', 'aria-label': 'The new limit', class: 'short' });
@@ -251,8 +259,9 @@ export function run(main, id) {
     soon ??= requestAnimationFrame(tell);
   }
 
-  /** Sentences of an attempt, and when the list of turns is to be asked for anew. */
-  function keep({ event, truth: sure }) {
+  /** Sentences of an attempt, and when the list of turns is to be asked for anew. @param {Event} told */
+  function keep(told) {
+    const { event, truth: sure } = told;
     if (!event.turn) return;
     if (event.kind === 'AttemptStarted') out.attempt(event.turn, event.attempt);
     if (sure && event.attempt) {
@@ -270,6 +279,7 @@ export function run(main, id) {
     fill(events, h('div', { class: 'bar' }, story.first > 0 && h('button', { onclick: more }, 'Earlier events')), h('ol', { class: 'events' }, story.list.map(eventOf)));
   }
 
+  /** @param {TurnRow} turn */
   function partOf(turn) {
     if (!parts.has(turn.turn)) parts.set(turn.turn, turnPart(turn.turn, path, show));
     const part = parts.get(turn.turn);
@@ -301,19 +311,22 @@ export function run(main, id) {
     if (at) {
       choose('output');
       out.jump(at);
-    } else if (tabs.some(([key]) => key === to)) choose(to);
-    else if (to === 'answer') question.querySelector('textarea, button')?.focus();
-    else if (['message', 'stop', 'pause'].includes(to)) actions.querySelector(`#${to}`)?.focus();
+    } else if (tabs.some(([key]) => key === to)) {
+      choose(to);
+      // Before the timeline is there, the page is too short to go down to its tabs.
+      drawn.then(() => bar.scrollIntoView({ block: 'start' }));
+    } else if (to === 'answer') find(question, 'textarea, button')?.focus();
+    else if (['message', 'stop', 'pause'].includes(to)) find(actions, `#${to}`)?.focus();
   }
 
-  const press = (css) => () => { document.querySelector(css)?.click(); };
+  const press = (css) => () => { find(document, css)?.click(); };
   keys({
-    A: () => question.querySelector('textarea, button')?.focus(), m: () => actions.querySelector('#message')?.focus(), s: press('#stop'), p: () => (actions.querySelector('#pause') ?? actions.querySelector('#resume'))?.click(),
+    A: () => find(question, 'textarea, button')?.focus(), m: () => find(actions, '#message')?.focus(), s: press('#stop'), p: () => (find(actions, '#pause') ?? find(actions, '#resume'))?.click(),
     r: press('#resume'), ArrowLeft: () => out.step(-1), ArrowRight: () => out.step(1), End: () => out.toEnd(), Escape: () => history.back(),
   });
   addEventListener('hashchange', aim);
+  const drawn = loadTurns();
   load().then(aim);
-  loadTurns();
   tell();
   const stop = listen(took);
   return {
@@ -329,6 +342,7 @@ export function run(main, id) {
   };
 }
 
+/** @param {Event} told */
 function eventOf({ event, says, truth }) {
   const rest = Object.fromEntries(Object.entries(event).filter(([key]) => !['seq', 'at', 'run', 'kind'].includes(key)));
   return h('li', { value: event.seq, 'data-seq': event.seq }, time(event.at), ' ', h('code', {}, event.kind), ' ',

@@ -5,6 +5,8 @@ import { since, spend, truths } from './format.js';
 import { keys } from './keys.js';
 import { listen, older, state } from './live.js';
 
+/** @import { Row } from '../types/page.d.ts' */
+
 const GROUPS = [['needs_you', 'Needs you'], ['running', 'Running'], ['waiting', 'Waiting'], ['queued', 'Queued'], ['ended', 'Ended']];
 const GLYPHS = { needs_you: '!', running: '\u25b6', waiting: '\u25f7', queued: '\u2026', ended: '\u25a0' };
 const SORTS = [['needs', 'what needs you'], ['newest', 'newest'], ['spend', 'spend'], ['name', 'name']];
@@ -15,6 +17,7 @@ const BEYOND = 600;
 /** The shortest time between two drawings of what comes. */
 const PACE = 150;
 
+/** @param {{ id: string, name?: string | null }} row */
 export function name(row) {
   return plain(row.name ?? row.id.slice(0, 6));
 }
@@ -153,7 +156,7 @@ export function runs(main, go) {
   /** Moves the focus by so many rows. */
   function move(by) {
     const ids = items.filter((it) => it.id).map((it) => it.id);
-    const here = ids.indexOf(document.activeElement?.closest?.('a.row')?.dataset.key);
+    const here = ids.indexOf(document.activeElement?.closest?.('a.row')?.getAttribute('data-key'));
     const id = ids[Math.max(0, Math.min(ids.length - 1, here < 0 ? 0 : here + by))];
     if (!id) return;
     if (!cards.get(id)?.element.isConnected) {
@@ -169,7 +172,7 @@ export function runs(main, go) {
     cards.get(id)?.element.scrollIntoView({ block: 'nearest' });
   }
 
-  const chosen = () => document.activeElement?.closest?.('a.row')?.dataset.key;
+  const chosen = () => document.activeElement?.closest?.('a.row')?.getAttribute('data-key');
   const open = (hash) => () => { if (chosen()) go(`/runs/${chosen()}${hash}`); };
   const sorted = (value) => () => { sort.value = value; filtered(); };
   keys({
@@ -195,7 +198,7 @@ export function runs(main, go) {
   };
 }
 
-/** Parents before their children; a child whose parent is not shown stands by itself. */
+/** Parents before their children; a child whose parent is not shown stands by itself. @param {Row[]} rows */
 function treeOf(rows) {
   rows.sort(COMPARE.newest);
   const shown = new Set(rows.map((row) => row.id));
@@ -216,7 +219,7 @@ function treeOf(rows) {
   return list;
 }
 
-/** What a row of a list says. */
+/** What a row of a list says. @param {Row} row */
 export function line(row) {
   const turn = row.turn > 0 ? `t${row.turn}${row.max_turns ? `/${row.max_turns}` : ''}` : '';
   const wakes = row.wake_at && row.told.group === 'waiting' && new Date(row.wake_at) > new Date();
@@ -231,12 +234,14 @@ export function line(row) {
   ];
 }
 
+/** @type {Record<string, (a: Row, b: Row) => number>} */
 const COMPARE = {
   newest: (a, b) => (a.created_at < b.created_at ? 1 : a.created_at > b.created_at ? -1 : a.id < b.id ? -1 : 1),
   spend: (a, b) => (b.cost_usd ?? 0) - (a.cost_usd ?? 0) || (b.tokens ?? 0) - (a.tokens ?? 0),
   name: (a, b) => (a.name ?? a.id).localeCompare(b.name ?? b.id),
 };
 
+/** @param {Row} row @param {string} wanted */
 function matches(row, wanted) {
   if (!wanted) return true;
   const text = [row.name, row.id, row.told.words, row.told.group, row.what, row.health, ...Object.entries(row.labels ?? {}).map((it) => it.join('='))];

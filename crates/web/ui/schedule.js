@@ -4,23 +4,32 @@ import { get, newId, post } from './api.js';
 import { fill, h, plain, problem } from './dom.js';
 import { clock, since, span, time } from './format.js';
 import { listen, state } from './live.js';
+import { week } from './week.js';
+
+/** @import { TriggerPath, TriggerView } from '../types/page.d.ts' */
 
 const DAYS = 7;
 
 export function page(main) {
+  const around = h('section', {});
   const body = h('div', {});
   const gone = new AbortController();
   const openOnes = new Set();
-  fill(main, h('h1', {}, 'Schedule'), body);
+  const days = week(around);
+  fill(main, h('h1', {}, 'Schedule'), around, body);
 
   async function load() {
     try {
-      draw(await get('/api/triggers', gone.signal));
+      const list = await get('/api/triggers', gone.signal);
+      draw(list);
+      if (list.length > 0) days.show(await get('/api/week', gone.signal));
+      else fill(around);
     } catch (error) {
       if (!gone.signal.aborted) fill(body, problem(error));
     }
   }
 
+  /** @param {TriggerView[]} list */
   function draw(list) {
     if (list.length === 0) {
       fill(body, h('p', {}, 'Nothing starts runs by itself yet. A schedule: ', h('code', {}, "outlast schedule add nightly --cron '0 3 * * *' -f WORKFLOW.md")));
@@ -35,20 +44,26 @@ export function page(main) {
   // A run that begins or ends changes what the triggers say.
   let soon = null;
   const stop = listen((news) => { if (news.all || news.row?.trigger) soon ??= setTimeout(() => { soon = null; load(); }, 2000); });
-  return { close: () => { gone.abort(); stop(); clearTimeout(soon); } };
+  return { close: () => { gone.abort(); stop(); days.close(); clearTimeout(soon); } };
 }
 
+/** @param {TriggerView} it @param {() => void} again @param {Set<string>} openOnes */
 function card(it, again, openOnes) {
   const said = h('p', { class: 'said', role: 'status' });
   const box = h('div', { class: 'buttons' });
+  /** @type {TriggerPath} */
   const path = `/api/triggers/${encodeURIComponent(it.name)}`;
   const ids = { run: newId(), pause: newId(), resume: newId() };
   const give = async (verb, body) => {
     for (const button of box.querySelectorAll('button')) button.disabled = true;
     try {
-      const done = await post(`${path}/${verb}`, body);
-      if (done.run) fill(said, 'Started ', h('a', { href: `/runs/${done.run}` }, plain(done.name ?? done.run)), done.existed ? ' (before)' : '');
-      else again();
+      if (verb === 'run') {
+        const done = await post(`${path}/run`, body);
+        fill(said, 'Started ', h('a', { href: `/runs/${done.run}` }, plain(done.name ?? done.run)), done.existed ? ' (before)' : '');
+      } else {
+        await post(`${path}/${verb}`, body);
+        again();
+      }
     } catch (error) {
       fill(said, problem(error));
     }
@@ -60,23 +75,24 @@ function card(it, again, openOnes) {
   const fold = h('details', { open: openOnes.has(it.name), ontoggle: () => {
     if (fold.open) {
       openOnes.add(it.name);
-      if (!past.firstChild) week(past, path);
+      if (!past.firstChild) made(past, path);
     } else openOnes.delete(it.name);
   } }, h('summary', {}, 'What it has made'), past);
   return h('section', { class: 'card' }, h('h3', {}, plain(it.name), ' ', h('span', { class: 'dim' }, plain(it.kind))),
     h('p', {}, h('code', {}, plain(it.source)), it.paused && ' (paused)', it.next_at && !it.paused && [' \u00b7 next ', time(it.next_at), ' ', since(it.next_at, '(in ', ')')]),
     h('p', { class: 'dim' }, plain(it.what)),
-    h('p', {}, it.last_run ? ['last: ', h('a', { href: `/runs/${it.last_run}` }, lastState(it)), ' ', it.last_at && time(it.last_at), ' \u00b7 '] : 'no run yet \u00b7 ', `${it.runs} runs, ${it.open} open, ${it.waiting} waiting, ${it.skipped} skipped, ${it.refused} refused${it.filtered > 0 ? `, ${it.filtered} filtered` : ''}`),
+    h('p', {}, it.last_run ? ['last: ', h('a', { href: `/runs/${it.last_run}` }, lastState(it)), ' ', it.last_at && time(it.last_at), ' \u00b7 '] : 'no run yet \u00b7 ', `${it.runs} ${it.runs === 1 ? 'run' : 'runs'}, ${it.open} open, ${it.waiting} waiting, ${it.skipped} skipped, ${it.refused} refused${it.filtered > 0 ? `, ${it.filtered} filtered` : ''}`),
     [it.trouble, it.refusal].filter(Boolean).map((trouble) => h('p', { class: 'truth' }, plain(trouble.message), ' (since ', time(trouble.since), ')')), box, said, fold);
 }
 
+/** @param {TriggerView} it */
 function lastState(it) {
   const row = state.rows.get(it.last_run);
   return plain(row?.told.words ?? it.last_run.slice(0, 6));
 }
 
-/** The runs of the last days, the newest day first. */
-async function week(box, path) {
+/** The runs of the last days, the newest day first. @param {HTMLElement} box @param {TriggerPath} path */
+async function made(box, path) {
   fill(box, h('p', { class: 'dim' }, 'Asking\u2026'));
   try {
     const rows = await get(`${path}/runs`);

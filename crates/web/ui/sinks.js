@@ -4,6 +4,8 @@ import { get, post } from './api.js';
 import { fill, h, plain, problem } from './dom.js';
 import { since, time } from './format.js';
 
+/** @import { SinkRow } from '../types/page.d.ts' */
+
 export function page(main) {
   const gone = new AbortController();
   const body = h('div', {});
@@ -22,6 +24,7 @@ export function page(main) {
   return { close: () => gone.abort() };
 }
 
+/** @param {SinkRow} it @param {() => void} again */
 function card(it, again) {
   const said = h('p', { class: 'said', role: 'status' });
   const box = h('div', { class: 'buttons' });
@@ -29,9 +32,13 @@ function card(it, again) {
     for (const button of box.querySelectorAll('button')) button.disabled = true;
     said.textContent = 'Sending\u2026';
     try {
-      const told = await post(`/api/sinks/${verb}`, { sink: it.name });
-      if (verb === 'test') fill(said, told.delivered ? 'Delivered. ' : 'Not delivered. ', plain(told.detail ?? ''));
-      else again();
+      if (verb === 'test') {
+        const told = await post('/api/sinks/test', { sink: it.name });
+        fill(said, told.delivered ? 'Delivered. ' : 'Not delivered. ', plain(told.detail ?? ''));
+      } else {
+        await post('/api/sinks/enable', { sink: it.name });
+        again();
+      }
     } catch (error) {
       fill(said, problem(error));
     }

@@ -4,6 +4,8 @@ import { get } from './api.js';
 import { fill, h, plain, problem, svg, table } from './dom.js';
 import { count, money, since } from './format.js';
 
+/** @import { BudgetView, SpendView } from '../types/page.d.ts' */
+
 const WHILES = [['7', '7 days'], ['30', '30 days'], ['90', '90 days']];
 const WIDTH = 720;
 const HEIGHT = 200;
@@ -28,6 +30,7 @@ export function page(main) {
     }
   }
 
+  /** @param {SpendView} spend @param {BudgetView[]} budgets */
   function draw(spend, budgets) {
     const names = [...new Set(spend.days.flatMap((it) => Object.keys(it.labels)))].sort();
     const chosen = by.value;
@@ -48,6 +51,7 @@ export function page(main) {
 }
 
 /** For each day up to today, what was used by each value of a label. */
+/** @param {SpendView} spend @param {number} days @param {string} label */
 function sumsOf(spend, days, label) {
   const list = [];
   const today = new Date();
@@ -89,6 +93,7 @@ function chart(sums, limit) {
     h('figcaption', {}, kinds[0] !== '' && h('ul', { class: 'legend' }, kinds.map((kind, at) => h('li', {}, h('span', { class: `swatch c${at % 6}`, 'aria-hidden': 'true' }), ` ${plain(kind)}`))), line && h('p', { class: 'dim' }, `The line is the day's budget, ${money(limit)}.`)));
 }
 
+/** @param {BudgetView} it */
 function budget(it) {
   const amount = ({ cost_usd: usd, tokens }) => [usd !== null && usd !== undefined && money(usd), tokens !== null && tokens !== undefined && `${count(tokens)} tokens`].filter(Boolean).join(', ') || money(0);
   const share = it.max.cost_usd ? [it.used.cost_usd - (it.unreported.cost_usd ?? 0), it.unreported.cost_usd ?? 0, it.max.cost_usd] : [it.used.tokens - (it.unreported.tokens ?? 0), it.unreported.tokens ?? 0, it.max.tokens ?? 1];

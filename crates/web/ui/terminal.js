@@ -125,7 +125,7 @@ addEventListener('keydown', (event) => {
   press({ name: event.key, ctrl: isCtrl, alt: event.altKey });
 });
 // What a phone's keyboard composes has no keys of its own, and comes as text.
-line.addEventListener('input', (event) => {
+line.addEventListener('input', (/** @type {InputEvent} */ event) => {
   if (event.isComposing) return;
   const text = line.value;
   line.value = '';

@@ -3,11 +3,20 @@
 import { fill, h, plain, table } from './dom.js';
 import { clock, span } from './format.js';
 
+/** @import { TurnRow } from '../types/page.d.ts' */
+
 /** A wait longer than this, and than a tenth of the time at work, is folded to a narrow band. */
 const FOLD_AFTER = 60000;
 const MOST_ROWS = 40;
+/** Percent of the width below which a bar has no room for its words. */
+const LEGIBLE = 3;
 
-/** `look(turn, attempt, at)` is called with the moment of an attempt that was pressed. */
+/**
+ * `look(turn, attempt, at)` is called with the moment of an attempt that was pressed.
+ * @param {HTMLElement} box
+ * @param {TurnRow[]} turns
+ * @param {(turn: number, attempt: number, at: string) => void} look
+ */
 export function timeline(box, turns, look) {
   const bars = barsOf(turns.slice(0, MOST_ROWS));
   if (bars.length === 0) {
@@ -30,6 +39,7 @@ export function timeline(box, turns, look) {
     String(bar.turn), String(bar.attempt), clock(bar.from), bar.isOpen ? 'goes on' : clock(bar.to), span(bar.to - bar.from), bar.outcome, notes(bar).join(' ')]))));
 }
 
+/** @param {TurnRow[]} turns */
 function barsOf(turns) {
   const bars = [];
   for (const turn of turns) {
@@ -37,12 +47,19 @@ function barsOf(turns) {
       if (!it.started_at) continue;
       const from = Date.parse(it.started_at);
       const isLast = turn.status && it === turn.attempts[turn.attempts.length - 1];
-      const outcome = it.outcome ? plain(it.outcome).replaceAll('_', ' ') : 'goes on';
+      const outcome = it.outcome ? plain(it.outcome).replaceAll('_', ' ') + codeOf(it.exit) : 'goes on';
       bars.push({ turn: turn.turn, attempt: it.attempt, from, to: it.ended_at ? Date.parse(it.ended_at) : Date.now(), isOpen: !it.ended_at, isGood: Boolean(isLast && turn.status !== 'failed'),
         outcome: isLast ? `${outcome}, ${plain(turn.status)}` : outcome, adopted: it.adopted_at.map((at) => Date.parse(at)), orphaned: it.orphaned_at });
     }
   }
   return bars.sort((a, b) => a.from - b.from);
+}
+
+/** What an exit says that its word does not; 0 says nothing. @param {TurnRow['attempts'][number]['exit']} exit */
+function codeOf(exit) {
+  if (!exit) return '';
+  if ('signal' in exit) return ` by signal ${exit.signal}`;
+  return exit.code === 0 ? '' : ` with ${exit.code}`;
 }
 
 /** From moments to percent: time at work in full, long waits as bands of equal width. */
@@ -92,7 +109,7 @@ function barOf(bar, scale, look) {
     const share = box.width > 0 ? Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)) : 0;
     look(bar.turn, bar.attempt, new Date(bar.from + share * (bar.to - bar.from)).toISOString());
   };
-  const element = h('div', { class: `t-bar ${bar.isOpen ? 'open' : bar.isGood ? 'good' : 'bad'}`, title: sentenceOf(bar), onclick: seek }, `a${bar.attempt} ${bar.outcome}`);
+  const element = h('div', { class: `t-bar ${bar.isOpen ? 'open' : bar.isGood ? 'good' : 'bad'}`, title: sentenceOf(bar), onclick: seek }, right - left > LEGIBLE && `a${bar.attempt} ${bar.outcome}`);
   return [placed(element, left, Math.max(0.5, right - left)), bar.adopted.map((at) => placed(h('span', { class: 't-mark', title: 'The daemon was replaced here; same process, no output missing.' }, '\u27f2'), scale.at(at)))];
 }
 

@@ -4,9 +4,13 @@ import { get } from './api.js';
 import { fill, h, plain, problem } from './dom.js';
 import { bytes, clock, count, money, sentence, span, time } from './format.js';
 
+/** @import { AttemptRow, RunPath, Sentence, TurnRow } from '../types/page.d.ts' */
+
 /**
  * The part of one turn. Its element stays while the turn goes on: a press, an open part and the focus outlive what is drawn anew.
  * `show` leads to output or a diff.
+ * @param {number} number
+ * @param {RunPath} path
  */
 export function turnPart(number, path, show) {
   const title = h('summary', {});
@@ -15,7 +19,11 @@ export function turnPart(number, path, show) {
   const element = h('details', { 'data-turn': number, ontoggle: (event) => { if (event.target === element && element.open && !told.firstChild) look(told, path, number); } }, title, attempts, told);
   let drawn = '';
 
-  /** `truths` has the sentences of an attempt by `turn.attempt`. */
+  /**
+   * `truths` has the sentences of an attempt by `turn.attempt`.
+   * @param {TurnRow} turn
+   * @param {Map<string, Sentence[]>} truths
+   */
   function draw(turn, truths) {
     const now = JSON.stringify([turn, turn.attempts.map((it) => truths.get(`${number}.${it.attempt}`))]);
     if (now === drawn) return;
@@ -35,24 +43,33 @@ export function turnPart(number, path, show) {
   return { element, draw };
 }
 
+/** @param {TurnRow} turn @param {AttemptRow} it @param {Map<string, Sentence[]>} truths */
 function attemptOf(turn, it, truths, show) {
   const took = it.started_at && it.ended_at && Date.parse(it.ended_at) - Date.parse(it.started_at);
   return h('div', { class: 'attempt' },
-    h('p', {}, `attempt ${it.attempt}: `, it.outcome ? plain(it.outcome).replaceAll('_', ' ') : 'goes on', it.exit?.code !== undefined && ` (${plain(it.exit.code)})`, ' ',
+    h('p', {}, `attempt ${it.attempt}: `, it.outcome ? plain(it.outcome).replaceAll('_', ' ') : 'goes on', exitOf(it.exit), ' ',
       it.started_at && ['from ', time(it.started_at)], it.ended_at && [' to ', time(it.ended_at)], took > 0 && `, ${span(took)}`, chargeOf(it.usage), ' ',
       it.output_bytes > 0 && h('a', { href: `${location.pathname}#at=t${turn.turn}.a${it.attempt}:0`, onclick: (event) => { event.preventDefault(); event.stopPropagation(); show.output(turn.turn, it.attempt); } }, `${bytes(it.output_bytes)} of output`),
       it.output_gap && `, ${it.output_gap.to - it.output_gap.from} bytes of it not kept`),
     (truths.get(`${turn.turn}.${it.attempt}`) ?? fallback(it)).map((parts) => h('p', { class: 'truth' }, sentence(parts))));
 }
 
-/** What the list itself proves, of attempts whose events are not on the page. */
+/** @param {AttemptRow['exit']} exit */
+function exitOf(exit) {
+  if (!exit) return '';
+  return 'code' in exit ? ` (${exit.code})` : ` (signal ${exit.signal})`;
+}
+
+/** What the list itself proves, of attempts whose events are not on the page. @param {AttemptRow} it @returns {Sentence[]} */
 function fallback(it) {
+  /** @type {Sentence[]} */
   const list = it.adopted_at.map(() => ['The daemon was replaced here; same process, no output missing.']);
   if (it.orphaned_at) list.push(['Its shim died, as seen at ', { at: it.orphaned_at }, '. Its output and exit can no longer be seen. Stop still works.']);
   if (it.outcome === 'lost') list.push(['The end of this was not seen. Its process was gone at ', { at: it.ended_at }, '. It may have finished; check before repeating.']);
   return list;
 }
 
+/** @param {AttemptRow['usage']} usage */
 function chargeOf(usage) {
   if (!usage) return '';
   const held = usage.unreported_usd ?? 0;
@@ -61,7 +78,7 @@ function chargeOf(usage) {
   return paid > 0 ? `, ${money(paid)}` : usage.input_tokens + usage.output_tokens > 0 ? `, ${count(usage.input_tokens + usage.output_tokens)} tokens` : '';
 }
 
-/** What each attempt was told, and what came back. */
+/** What each attempt was told, and what came back. @param {HTMLElement} box @param {RunPath} path @param {number} number */
 async function look(box, path, number) {
   try {
     const turn = await get(`${path}/turns/${number}`);
@@ -72,7 +89,7 @@ async function look(box, path, number) {
       part(`What attempt ${it.attempt} was told`, it.prompt), it.agent && h('details', {}, h('summary', {}, `What its agent did in attempt ${it.attempt}`), transcript(it.agent)),
       part(`What attempt ${it.attempt} answered`, it.response)]),
     turn.tools?.refused?.map((it) => h('p', { class: 'truth' }, `The call of ${plain(it.name)} was turned down: ${plain(it.why)}`)),
-    turn.errands.map((it) => part(`${plain(it.purpose)}: ${plain(it.outcome ?? 'goes on')}${it.exit?.code !== undefined ? ` (${it.exit.code})` : ''}`, it.output_tail || '(no output)')));
+    turn.errands.map((it) => part(`${plain(it.purpose)}: ${plain(it.outcome ?? 'goes on')}${exitOf(it.exit)}`, it.output_tail || '(no output)')));
   } catch (error) {
     fill(box, problem(error));
   }

@@ -123,5 +123,8 @@ mod web_doors;
 mod web_figures;
 mod web_links;
 mod web_pages;
+mod web_schedule;
+mod web_shots;
+mod web_truth;
 mod webhooks;
 mod workspaces;

@@ -116,6 +116,12 @@ impl Browser {
         self.call("/url", &json!({ "url": url }));
     }
 
+    /// The name of the window that is looked at.
+    pub(crate) fn window(&self) -> String {
+        let told = self.ask("GET", &format!("{}/window", self.session), &json!({}));
+        told.as_str().expect("a name").to_owned()
+    }
+
     pub(crate) fn js(&self, script: &str) -> Value {
         self.call("/execute/sync", &json!({ "script": script, "args": [] }))
     }

@@ -1,35 +1,36 @@
 //! Every page in Chromium: what it says of what is not known, what can be done on it, and whether people who see little or use no mouse can use it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Gate, Home, kill, skip, str_of, until};
+use crate::harness::{Gate, Home, skip, until};
 use crate::health::{a_loop, configure};
 use crate::stalls::says;
-use crate::web::{Browser, Page, asker, serve};
+use crate::web::{Browser, Page, serve};
+use crate::web_shots::{furnished, look, shoot};
 
 /// What a page that has been drawn answers with true.
 const DRAWN: &str = "return !!document.querySelector('main h1') && document.querySelector('.status').textContent.includes('live') && !document.querySelector('main').textContent.includes('Loading…') && !document.querySelector('main').textContent.includes('Asking…')";
 
-fn at(page: &Page, path: &str) -> String {
+pub(crate) fn at(page: &Page, path: &str) -> String {
     format!("http://127.0.0.1:{}{path}", page.port)
 }
 
-fn enter(browser: &Browser, page: &Page) {
+pub(crate) fn enter(browser: &Browser, page: &Page) {
     browser.go(&page.url);
     browser.until("the page is live", "return document.querySelector('.status')?.textContent.includes('live') && location.pathname !== '/'");
 }
 
-fn open(browser: &Browser, page: &Page, path: &str) {
+pub(crate) fn open(browser: &Browser, page: &Page, path: &str) {
     browser.go(&at(page, path));
     browser.until("the page is drawn", DRAWN);
 }
 
 /// All that a reader of the screen is told, in one text.
-fn heard(browser: &Browser) -> String {
+pub(crate) fn heard(browser: &Browser) -> String {
     let tree = browser
         .call("/goog/cdp/execute", &json!({ "cmd": "Accessibility.getFullAXTree", "params": {} }));
     let nodes = tree["nodes"].as_array().expect("a tree").iter();
@@ -37,112 +38,6 @@ fn heard(browser: &Browser) -> String {
         nodes.filter(|node| node["ignored"] != true && node["role"]["value"] != "InlineTextBox");
     let names = shown.filter_map(|node| node["name"]["value"].as_str());
     names.collect::<Vec<_>>().join(" ")
-}
-
-/// The page and its accessibility tree both have this sentence; times stand where `…` does.
-fn says_both(browser: &Browser, sentence: &str) {
-    let parts: Vec<String> = sentence.split('…').map(str::to_owned).collect();
-    let script = format!(
-        "const text = document.querySelector('main').innerText; let at = 0; for (const part of {}) {{ at = text.indexOf(part, at); if (at < 0) return false; }} return true;",
-        json!(parts)
-    );
-    browser.until(sentence, &script);
-    until("the accessibility tree has it", || {
-        let heard = heard(browser).split_whitespace().collect::<Vec<_>>().join(" ");
-        let found = parts.iter().try_fold(0, |at, part| {
-            let part = part.trim();
-            heard[at..].find(part).map(|found| at + found + part.len())
-        });
-        found.map(|_| ())
-    });
-}
-
-#[test]
-fn what_is_not_known_is_said_on_the_page_and_to_a_reader_of_the_screen() {
-    let home = Home::new();
-    let Some(browser) = Browser::open(&home, 1280) else { return };
-    let file = home.scratch().join("SILENT.md");
-    std::fs::write(&file, a_loop(&says("continue"), "max_cost_usd: 5, no_progress_turns: 5"))
-        .expect("the scratch directory is ours");
-    let file = file.to_str().expect("it is text");
-    let silent = home.ok(&["run", "-d", "--max-turns", "2", "-f", file]);
-    assert_eq!(home.wait(&silent), 4);
-    let orphan = home.start("sleep 600");
-    let (pid, shim) = (home.pid(&orphan), home.shim_pid(&orphan));
-    kill(shim, "KILL");
-    until("the daemon has seen it", || (home.count(&orphan, "AttemptOrphaned") == 1).then_some(()));
-    let gone = home.start("sleep 600");
-    let (command, its_shim) = (home.pid(&gone), home.shim_pid(&gone));
-    let adopted = home.start("sleep 600");
-    // An attempt is adopted only if it was seen to run before.
-    home.pid(&adopted);
-    home.crash_daemon();
-    kill(its_shim, "KILL");
-    kill(command, "KILL");
-    assert_eq!(home.wait(&gone), 6);
-    until("it was adopted", || (home.count(&adopted, "AttemptAdopted") == 1).then_some(()));
-    let page = serve(&home);
-    enter(&browser, &page);
-
-    open(&browser, &page, &format!("/runs/{gone}"));
-    says_both(
-        &browser,
-        "The end of this was not seen. It may have finished; check before repeating.",
-    );
-    browser.tap("#tab-turns");
-    browser.until("the turn is listed", "return !!document.querySelector('#panel-turns summary')");
-    browser.tap("#panel-turns summary");
-    says_both(&browser, "The end of this was not seen. Its process was gone at … . It may have finished; check before repeating.".replace(" . It", ". It").as_str());
-
-    open(&browser, &page, &format!("/runs/{orphan}"));
-    says_both(&browser, "Its shim died, as seen at …. Process ");
-    says_both(
-        &browser,
-        &format!(
-            "Process {pid} lives; its output and exit can no longer be seen. Stop still works."
-        ),
-    );
-
-    open(&browser, &page, &format!("/runs/{adopted}"));
-    browser.tap("#tab-turns");
-    browser.until("the turn is listed", "return !!document.querySelector('#panel-turns summary')");
-    browser.tap("#panel-turns summary");
-    says_both(&browser, "The daemon was replaced here; same process, no output missing.");
-    let marks = browser.js("return document.querySelectorAll('.t-mark').length");
-    assert_eq!(marks, 1, "the timeline marks the adoption");
-
-    open(&browser, &page, &format!("/runs/{silent}"));
-    says_both(&browser, "$0.00 reported, up to $5.00 more was not.");
-
-    open(&browser, &page, "/runs");
-    says_both(
-        &browser,
-        "The end of this was not seen. It may have finished; check before repeating.",
-    );
-    says_both(&browser, "$0.00 + up to $5.00 not reported");
-    home.ok(&["stop", "--now", &orphan]);
-    home.ok(&["stop", "--now", &adopted]);
-}
-
-#[test]
-fn a_machine_that_restarted_is_said() {
-    let home = Home::new().env("OUTLAST_FAKE_BOOT_ID", "first-boot");
-    let Some(browser) = Browser::open(&home, 1280) else { return };
-    let id = home.start("sleep 600");
-    let pid = home.pid(&id);
-    home.ok(&["daemon", "stop"]);
-    let home = home.env("OUTLAST_FAKE_BOOT_ID", "second-boot");
-    assert_eq!(home.wait(&id), 1);
-    let page = serve(&home);
-    enter(&browser, &page);
-    open(&browser, &page, &format!("/runs/{id}#turns"));
-    browser.until("the turn is listed", "return !!document.querySelector('#panel-turns summary')");
-    browser.tap("#panel-turns summary");
-    says_both(
-        &browser,
-        "The machine restarted. Nothing was signalled. If the turn is attempted again, attempt 2 starts from the workspace as it is.",
-    );
-    kill(pid, "KILL");
 }
 
 /// A loop that asks `question N` at the end of turn N, and rests at the first.
@@ -165,6 +60,10 @@ fn a_turn_stays_the_same_element_while_the_run_goes_on() {
     let page = serve(&home);
     enter(&browser, &page);
     open(&browser, &page, &format!("/runs/{run}#turns"));
+    browser.until(
+        "the address leads to the tab",
+        "return document.querySelector('.tabs').getBoundingClientRect().top < 50",
+    );
     let first = "document.querySelector('#panel-turns details[data-turn=\"1\"] > summary')";
     browser.until("the first turn", &format!("return !!{first}"));
     browser.js(&format!("{first}.mark = 'it'; {first}.focus(); {first}.click(); return true"));
@@ -365,112 +264,6 @@ fn what_can_be_done_on_the_pages_is_done() {
     browser.until("g n goes to what needs you", "return location.pathname === '/needs-you'");
 }
 
-/// A home with something on every page, and the paths of the pages.
-fn furnished(home: &Home) -> (Vec<(&'static str, String)>, Vec<Gate>) {
-    configure(
-        home,
-        "[sinks.phone]\nkind = \"cmd\"\ncommand = \"exit 1\"\nlevel = \"needs_me\"\n\n[budgets.day]\nmax_cost_usd = 20\n",
-    );
-    let write = |name: &str, text: String| {
-        let path = home.scratch().join(name);
-        std::fs::write(&path, text).expect("the scratch directory is ours");
-        path.to_str().expect("it is text").to_owned()
-    };
-    let spends = r#"echo "turn $OUTLAST_TURN, attempt $OUTLAST_ATTEMPT"; printf '\033[32mCompiling\033[0m parser v0.1\n\033[33mwarning\033[0m: unused variable\n'; echo 'note: it is only a note' >&2
-if [ "$OUTLAST_TURN.$OUTLAST_ATTEMPT" = 2.1 ]; then exit 3; fi
-echo "$OUTLAST_TURN" >> done.txt
-echo '{"status":"'$([ "$OUTLAST_TURN" -lt 4 ] && echo continue || echo done)'","summary":"part '$OUTLAST_TURN' of 4","usage":{"input_tokens":1200,"output_tokens":300,"cost_usd":0.42}}' > "$OUTLAST_RESPONSE_FILE""#;
-    let work = home.scratch().join("work");
-    std::fs::create_dir_all(&work).expect("the scratch directory is ours");
-    let port = write(
-        "PORT.md",
-        a_loop(spends, "max_cost_usd: 5")
-            .replace("kind: exec", "kind: exec\n  max_turns: 20")
-            .replace("agent:\n", "workspace: { snapshot: on }\nagent:\n"),
-    );
-    let port = home.ok(&[
-        "run",
-        "-d",
-        "--name",
-        "port",
-        "--label",
-        "team=web",
-        "--dir",
-        work.to_str().expect("text"),
-        "-f",
-        &port,
-    ]);
-    home.wait(&port);
-    let silent =
-        write("SILENT.md", a_loop(&says("continue"), "max_cost_usd: 5, no_progress_turns: 5"));
-    let silent = home.ok(&[
-        "run",
-        "-d",
-        "--name",
-        "silent",
-        "--label",
-        "team=ops",
-        "--max-turns",
-        "2",
-        "-f",
-        &silent,
-    ]);
-    home.wait(&silent);
-    let lost = home.ok(&["run", "-d", "--name", "import", "--", "sleep", "600"]);
-    let (command, shim) = (home.pid(&lost), home.shim_pid(&lost));
-    let gate = Gate::new(home, "gate");
-    let live = home.ok(&[
-        "run",
-        "-d",
-        "--name",
-        "nightly",
-        "--",
-        "sh",
-        "-c",
-        &format!("seq 400; {}", gate.pass()),
-    ]);
-    home.crash_daemon();
-    kill(shim, "KILL");
-    kill(command, "KILL");
-    home.wait(&lost);
-    asker(
-        home,
-        "Left or right? The parser can be made either way; the left one keeps the old files.",
-    );
-    let asker = home.json(&["ps", "--json"]);
-    let asker = asker
-        .as_array()
-        .expect("a list")
-        .iter()
-        .find(|it| it["name"] == "asker")
-        .expect("it is listed")
-        .clone();
-    home.output(&["wait", str_of(&asker, "id"), "--timeout", "60s"]);
-    home.ok(&["schedule", "add", "nightly", "--cron", "0 3 * * 1-5", "--", "echo", "tests"]);
-    home.ok(&["trigger", "run", "nightly"]);
-    let run = |id: &str, tab: &str| format!("/runs/{id}{tab}");
-    let pages = vec![
-        ("needs-you", "/needs-you".to_owned()),
-        ("runs", "/runs".to_owned()),
-        ("run-done", run(&port, "")),
-        ("run-turns", run(&port, "#turns")),
-        ("run-diff", run(&port, "#diff")),
-        ("run-tree", run(&port, "#tree")),
-        ("run-events", run(&port, "#events")),
-        ("run-live", run(&live, "")),
-        ("run-lost", run(&lost, "")),
-        ("run-silent", run(&silent, "")),
-        ("run-asks", run(str_of(&asker, "id"), "")),
-        ("report", "/report?since=12h".to_owned()),
-        ("schedule", "/schedule".to_owned()),
-        ("spend", "/spend".to_owned()),
-        ("sinks", "/sinks".to_owned()),
-        ("doctor", "/doctor".to_owned()),
-        ("start", "/start".to_owned()),
-    ];
-    (pages, vec![gate])
-}
-
 /// Axe, from npm; `None`, and a word about it, where the registry cannot be reached.
 fn axe() -> Option<&'static str> {
     static FOUND: OnceLock<Result<String, String>> = OnceLock::new();
@@ -511,52 +304,11 @@ fn serious(browser: &Browser, axe: &str) -> Value {
     browser.call("/execute/async", &json!({ "script": script, "args": [] }))
 }
 
-fn look(browser: &Browser, width: u32, scheme: &str) {
-    let size = json!({ "width": width, "height": if width < 600 { 740 } else { 800 }, "deviceScaleFactor": 1, "mobile": width < 600 });
-    browser.call(
-        "/goog/cdp/execute",
-        &json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": size }),
-    );
-    let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }, { "name": "prefers-reduced-motion", "value": "reduce" }] });
-    browser.call(
-        "/goog/cdp/execute",
-        &json!({ "cmd": "Emulation.setEmulatedMedia", "params": media }),
-    );
-}
-
-/// A picture of the whole page, if pictures are wanted: `OUTLAST_WEB_SHOTS` says where.
-fn shoot(browser: &Browser, name: &str) {
-    let Some(dir) = std::env::var_os("OUTLAST_WEB_SHOTS") else { return };
-    let order =
-        json!({ "cmd": "Page.captureScreenshot", "params": { "captureBeyondViewport": false } });
-    let shot = browser.call("/goog/cdp/execute", &order);
-    let path = Path::new(&dir).join(format!("{name}.png"));
-    std::fs::create_dir_all(&dir).expect("the directory can be made");
-    std::fs::write(path, unbase64(str_of(&shot, "data"))).expect("the picture can be written");
-}
-
-fn unbase64(text: &str) -> Vec<u8> {
-    let value = |byte: u8| match byte {
-        b'A'..=b'Z' => u32::from(byte - b'A'),
-        b'a'..=b'z' => u32::from(byte - b'a') + 26,
-        b'0'..=b'9' => u32::from(byte - b'0') + 52,
-        b'+' => 62,
-        _ => 63,
-    };
-    let mut bytes = Vec::new();
-    for four in text.trim_end_matches('=').as_bytes().chunks(4) {
-        let bits =
-            four.iter().fold(0, |bits, byte| bits << 6 | value(*byte)) << (6 * (4 - four.len()));
-        bytes.extend(&bits.to_be_bytes()[1..four.len()]);
-    }
-    bytes
-}
-
 #[test]
 fn slow_every_page_fits_at_three_widths_in_light_and_dark_and_axe_finds_nothing_serious() {
     let home = Home::new();
     let Some(browser) = Browser::open(&home, 1280) else { return };
-    let (pages, mut gates) = furnished(&home);
+    let (pages, mut gates) = furnished(&home, "");
     let page = serve(&home);
     enter(&browser, &page);
     let axe = axe();
@@ -579,7 +331,7 @@ fn slow_every_page_fits_at_three_widths_in_light_and_dark_and_axe_finds_nothing_
                 if ["schedule", "spend", "sinks", "doctor"].contains(name) {
                     browser.until("its answer", "return document.querySelector('main').children.length > 1 && [...document.querySelectorAll('main > div')].some(it => it.textContent.length > 20) && !document.querySelector('main').textContent.includes('Reading the journal')");
                 }
-                shoot(&browser, &format!("{name}-{width}-{scheme}"));
+                shoot(&browser, &format!("{name}-{width}-{scheme}.png"));
                 let at = format!("{name} at {width}, {scheme}");
                 let wide = browser.js("return document.scrollingElement.scrollWidth");
                 if wide.as_u64() > Some(u64::from(width)) {
