@@ -113,6 +113,11 @@ async fn talk(web: &Web, seat: &Seat, socket: &mut WebSocket) -> serde_json::Val
     };
     let gone = json!({ "code": "gone", "message": "the terminal is gone" });
     let Some(mut terminal) = reply.upgraded().await else { return gone };
+    // Not before: now the journal says who types, and the page may say it, too.
+    let opened = json!({ "opened": { "keys": seat.keys } });
+    if !send(socket, Message::text(opened.to_string())).await {
+        return gone;
+    }
     let (mut screen, mut decoder) = (Screen::new(), Decoder::default());
     let mut chunk = vec![0; 64 << 10];
     let mut due: Option<Instant> = None;

@@ -32,6 +32,7 @@ else connect(false);
 async function connect(keys) {
   socket?.close();
   socket = null;
+  stands(false);
   status.textContent = 'connecting\u2026';
   let ticket;
   try {
@@ -44,7 +45,6 @@ async function connect(keys) {
   address.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
   const mine = new WebSocket(address, ['outlast-tty', `ticket.${ticket}`]);
   socket = mine;
-  mine.onopen = () => mine === socket && stands(keys);
   mine.onmessage = (event) => mine === socket && take(JSON.parse(event.data));
   mine.onclose = () => mine === socket && over({ message: 'The connection was lost.' });
 }
@@ -72,6 +72,10 @@ function over(why) {
 function take(news) {
   if (news.over) {
     over(news.over);
+    return;
+  }
+  if (news.opened) {
+    stands(news.opened.keys);
     return;
   }
   const [height] = news.size;
