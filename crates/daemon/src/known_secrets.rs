@@ -64,6 +64,13 @@ impl KnownSecrets {
         Some(secrets)
     }
 
+    /// What was last read from the file of this name.
+    pub(crate) fn last(&self, path: &Path, step: Option<Step>) -> Option<Secrets> {
+        let all = self.all();
+        let of_it = |known: &&Known| known.step == step && known.file.path == path;
+        all.iter().rfind(of_it).map(|known| known.secrets.clone())
+    }
+
     pub(crate) fn keep(&self, file: Stamp, step: Option<Step>, secrets: Secrets) {
         let mut all = self.all();
         all.retain(|known| known.step != step || known.file.path != file.path);
@@ -112,6 +119,7 @@ mod tests {
         std::fs::File::create(&other).expect("it is ours");
         std::fs::rename(&other, &path).expect("it is ours");
         assert!(known.get(&look(), step).is_none(), "another file has that name now");
+        assert!(known.last(&path, step).is_some() && known.last(&path, None).is_none());
         known.keep(look(), step, secrets("other"));
         known.forget(&path);
         assert!(known.get(&look(), step).is_none(), "its run has ended");

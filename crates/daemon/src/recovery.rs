@@ -22,7 +22,7 @@ use crate::directory::{Contents, word};
 use crate::ended;
 use crate::lanes::Lane;
 use crate::records;
-use crate::redaction;
+use crate::redaction::{self, Absent};
 use crate::refusal::Refusal;
 use crate::steps;
 use crate::supervisor::Supervisor;
@@ -142,7 +142,7 @@ impl Supervisor {
         spec: &RunSpec,
         mut missing: Vec<String>,
     ) -> Found {
-        let secrets = redaction::secrets(&self.ground, dir, spec, None);
+        let secrets = redaction::secrets(&self.ground, dir, spec, None, Absent::Gone);
         if let Err(error) = &secrets {
             missing.push(format!("env.json, so that what its turns said is withheld: {error}"));
         }

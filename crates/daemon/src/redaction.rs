@@ -5,7 +5,9 @@
 
 use std::io;
 
-use outlast_engine::{Answer, End, Input, Report, Response, Run, RunId, RunSpec, Step, TreeNews};
+use outlast_engine::{
+    Answer, End, Input, Report, Response, Run, RunId, RunSpec, State, Step, TreeNews,
+};
 use outlast_home::layout::{AttemptDir, RunDir};
 use outlast_secrets::Secrets;
 use outlast_wire::shim::EnvVar;
@@ -22,13 +24,29 @@ const LARGEST_ENV: usize = 64 << 20;
 const WITHHELD: &str =
     "[withheld: the run's environment cannot be read, so it is not known what is secret in this]";
 
-/// The secrets of a run, and of one step of it. Without the file of the environment, which goes with the run's end, there are
-/// none but the step's own.
+/// What it means that a run has no file of its environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It went with the run's end: there are no secrets but a step's own.
+    Gone,
+    /// It was removed from a run that goes on: it is not known what is secret, but for what was read before.
+    Lost,
+}
+
+impl Absent {
+    fn of(run: &Run) -> Self {
+        let is_over = run.has_ended() || matches!(run.state, State::Finishing { .. });
+        if is_over { Self::Gone } else { Self::Lost }
+    }
+}
+
+/// The secrets of a run, and of one step of it.
 pub(crate) fn secrets(
     ground: &Ground,
     dir: &RunDir,
     spec: &RunSpec,
     of: Option<(&RunId, Step)>,
+    absent: Absent,
 ) -> io::Result<Secrets> {
     if !spec.secrets.redact {
         return Ok(Secrets::default());
@@ -44,7 +62,10 @@ pub(crate) fn secrets(
         Ok(bytes) => serde_json::from_slice::<Vec<EnvVar>>(&bytes).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidData, "it is no list of variables")
         })?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match absent {
+            Absent::Gone => Vec::new(),
+            Absent::Lost => return ground.secrets.last(&dir.env(), step).ok_or(error),
+        },
         Err(error) => return Err(error),
     };
     if let Some((id, step)) = of {
@@ -78,7 +99,8 @@ pub(crate) fn hide_in_input(ground: &Ground, run: &Run, input: &mut Input) -> io
         return Ok(());
     }
     let dir = ground.layout.run(run.id.as_str());
-    texts.hide(known(secrets(ground, &dir, &run.spec, step.map(|step| (&run.id, step))), run)?);
+    let of = step.map(|step| (&run.id, step));
+    texts.hide(known(secrets(ground, &dir, &run.spec, of, Absent::of(run)), run)?);
     Ok(())
 }
 
@@ -103,25 +125,26 @@ pub(crate) fn is_known(ground: &Ground, run: &Run, step: Step) -> bool {
     !run.spec.secrets.redact || known.is_some()
 }
 
-/// What a call of an attempt wrote, without the run's secrets. Withheld if it cannot be known what is secret.
+/// What a call of an attempt wrote, without the run's secrets. `None` if it cannot be known what is secret.
 pub(crate) fn hide_in_output(
     ground: &Ground,
     run: &Run,
     step: Step,
     mut streams: [Vec<u8>; 2],
-) -> io::Result<[Vec<u8>; 2]> {
+) -> io::Result<Option<[Vec<u8>; 2]>> {
     let dir = ground.layout.run(run.id.as_str());
-    match known(secrets(ground, &dir, &run.spec, Some((&run.id, step))), run)? {
+    let read = secrets(ground, &dir, &run.spec, Some((&run.id, step)), Absent::of(run));
+    Ok(match known(read, run)? {
         Some(secrets) => {
             for bytes in &mut streams {
                 if let std::borrow::Cow::Owned(hidden) = secrets.hide_bytes(bytes) {
                     *bytes = hidden;
                 }
             }
+            Some(streams)
         }
-        None => streams = streams.map(|_| WITHHELD.as_bytes().to_vec()),
-    }
-    Ok(streams)
+        None => None,
+    })
 }
 
 /// Takes the secrets of a run out of what an attempt of it has written where its answer is looked for.
@@ -132,7 +155,7 @@ pub(crate) fn hide_in_files(ground: &Ground, run: &Run, dir: &AttemptDir, step: 
         return;
     }
     let run_dir = ground.layout.run(run.id.as_str());
-    let cleaned = secrets(ground, &run_dir, &run.spec, Some((&run.id, step)))
+    let cleaned = secrets(ground, &run_dir, &run.spec, Some((&run.id, step)), Absent::of(run))
         .and_then(|secrets| response::hide(&dir.response(), &secrets));
     if let Err(error) = cleaned {
         let path = dir.response();

@@ -57,6 +57,9 @@ pub struct CallOutput {
     /// How many bytes at the end are not kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
+    /// Nothing is kept, because it was not known what in it is secret.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_withheld: bool,
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -13,6 +13,14 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(ms))
 }
 
+/// A duration with its unit. What is removed by it does not come back, so a bare number is not guessed at.
+pub(crate) fn parse_with_unit(text: &str) -> Result<Duration, String> {
+    if text.parse::<u64>().is_ok() {
+        return Err(format!("has no unit; write {text}s, {text}m, {text}h or {text}d"));
+    }
+    parse(text)
+}
+
 /// A limit of nothing would end every run before it began.
 pub(crate) fn parse_limit(text: &str) -> Result<Duration, String> {
     let limit = parse(text)?;
@@ -84,6 +92,14 @@ fn parse_ms(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_removed_by_is_said_with_its_unit() {
+        let days = |count: u64| Duration::from_secs(count * 24 * 3600);
+        assert_eq!(parse_with_unit("3d"), Ok(days(3)));
+        let said = parse_with_unit("3").expect_err("three of what?");
+        assert!(said.contains("3s, 3m, 3h or 3d"), "{said}");
+    }
 
     #[test]
     fn durations_as_people_type_them() {

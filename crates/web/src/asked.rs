@@ -1,11 +1,15 @@
 //! What a request asks for, checked.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::extract::Query;
 use axum::http::StatusCode;
+use axum::http::header::HeaderMap;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::doors;
 use crate::refusal::Refusal;
 use crate::state::Web;
 
@@ -17,6 +21,15 @@ pub(crate) fn place(web: &Web) -> Result<OwnedSemaphorePermit, Refusal> {
         let message = "too many pages are open at once";
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_pages", message)
     })
+}
+
+/// When an answer that goes on has to end, whatever else there is to say.
+pub(crate) type Over = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Returns once the session of this request is over.
+pub(crate) fn signed_out(web: &Arc<Web>, headers: &HeaderMap) -> Over {
+    let (web, secret) = (web.clone(), doors::bearer(headers).unwrap_or_default().to_owned());
+    Box::pin(async move { web.signed_out(&secret).await })
 }
 
 /// The id of a run as the page has it: no name, and nothing that leads elsewhere.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use outlast_client::ask::{Ask, run_path};
@@ -19,7 +19,7 @@ use outlast_wire::api::WatchNews;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::asked::{Asked, checked, number, place};
+use crate::asked::{Asked, Over, checked, number, place, signed_out};
 use crate::pages::row_of;
 use crate::refusal::Refusal;
 use crate::state::{Teller, Web};
@@ -32,9 +32,11 @@ const ENDED: u64 = 200;
 
 pub(crate) async fn live(
     State(web): State<Arc<Web>>,
+    headers: HeaderMap,
     Query(asked): Asked,
 ) -> Result<Response, Refusal> {
     let place = place(&web)?;
+    let over = signed_out(&web, &headers);
     let ended = number(&asked, "ended")?.unwrap_or(ENDED).min(ENDED);
     let ask = Ask::get("/v1/watch").query("ended", ended).accept("text/event-stream");
     let watch = sse::Stream::new(Session::again(&web.world).open(&ask).await?);
@@ -47,7 +49,7 @@ pub(crate) async fn live(
         }
     };
     let teller = (web.words.teller)();
-    let live = Live { web, watch, events, teller, is_over: false, _place: place };
+    let live = Live { web, watch, events, teller, over, is_over: false, _place: place };
     let pieces = stream::unfold(live, |mut live| async move {
         let piece = live.next().await?;
         Some((Ok::<_, std::convert::Infallible>(piece), live))
@@ -60,6 +62,8 @@ struct Live {
     watch: sse::Stream,
     events: Option<sse::Stream>,
     teller: Teller,
+    /// Returns when the person signs out.
+    over: Over,
     is_over: bool,
     _place: OwnedSemaphorePermit,
 }
@@ -72,6 +76,7 @@ impl Live {
         let piece = tokio::select! {
             news = self.watch.next() => self.news(news),
             event = next_of(&mut self.events) => self.event(event),
+            () = &mut self.over => return None,
             () = tokio::time::sleep(KEEP_ALIVE) => Ok(Bytes::from_static(b": \n\n")),
         };
         Some(piece.unwrap_or_else(|why| {

@@ -1,7 +1,6 @@
 //! Questions that are answered from what the daemon knows, and the exchange of a code for a session.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Json;
@@ -22,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::access::NoSession;
-use crate::asked::{Asked, checked, number, place};
+use crate::asked::{Asked, Over, checked, number, place, signed_out};
 use crate::doors;
 use crate::refusal::Refusal;
 use crate::state::Web;
@@ -143,12 +142,15 @@ pub(crate) async fn events(State(web): Here, Path(run): Path<String>, Query(aske
 }
 
 /// The daemon's own frames, as they come. One without its `end` broke off, and is asked for again by its offset.
-pub(crate) async fn output(State(web): Here, Path(run): Path<String>, Query(asked): Asked) -> Done {
-    output_until(web, &run, &asked, Box::pin(std::future::pending())).await
+pub(crate) async fn output(
+    State(web): Here,
+    Path(run): Path<String>,
+    headers: HeaderMap,
+    Query(asked): Asked,
+) -> Done {
+    let over = signed_out(&web, &headers);
+    output_until(web, &run, &asked, over).await
 }
-
-/// When an answer that goes on has to end, whatever else there is to say.
-pub(crate) type Over = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The same, and not after `over`.
 pub(crate) async fn output_until(

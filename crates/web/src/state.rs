@@ -138,6 +138,14 @@ impl Web {
         self.access().redeem(ticket, run, Instant::now())
     }
 
+    /// Returns once the session with this secret is over, or at once if there is none.
+    pub(crate) async fn signed_out(&self, secret: &str) {
+        let session = self.access().session_of(secret, Instant::now());
+        if let Some(session) = session {
+            self.ended(session).await;
+        }
+    }
+
     /// Returns once this session is over.
     pub(crate) async fn ended(&self, session: SessionId) {
         let mut endings = self.endings.subscribe();

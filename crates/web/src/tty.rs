@@ -83,6 +83,13 @@ pub(crate) async fn open(
         let message = "the ticket was used, is too old, or is for another run";
         return Err(Refusal::new(StatusCode::UNAUTHORIZED, "wrong_ticket", message));
     };
+    // Who has a session because a proxy named them is that person only while the proxy says so.
+    let is_theirs = seat.via == Caller::owner().via()
+        || web.named(&headers)?.is_some_and(|caller| caller.via() == seat.via);
+    if !is_theirs {
+        let message = "the ticket is another person's";
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "wrong_ticket", message));
+    }
     let upgrade = upgrade.map_err(|rejection| {
         Refusal::new(StatusCode::BAD_REQUEST, "bad_request", &rejection.body_text())
     })?;

@@ -49,19 +49,40 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// `path` is the table's, with `[]`; `shown` is the reader's, with the item's number.
-    fn section(&mut self, node: &Node, path: &str, shown: &str, told: Told) {
+    fn section(&mut self, node: &Node, section: &str, shown: &str, told: Told) {
         let Value::Map(entries) = &node.value else {
-            let hint = format!("with the keys {}", keys::names(self.table, path).join(", "));
+            let hint = format!("with the keys {}", keys::names(self.table, section).join(", "));
             return self.wrong(node, shown, "must be a map", &hint);
         };
         for entry in entries {
-            let path = keys::below_any(self.table, path).unwrap_or_else(|| join(path, &entry.key));
+            let path =
+                keys::below_any(self.table, section).unwrap_or_else(|| join(section, &entry.key));
             let shown = join(shown, &entry.key);
+            // `limits.max_turns: 3` in one word is no key, although it is written like the path of one.
+            if keys::below_any(self.table, section).is_none() && entry.key.contains('.') {
+                self.dotted(entry, &path, &shown);
+                continue;
+            }
             match keys::time(self.table, &path) {
                 Some(key) => self.time(entry, entries, key, &shown),
                 None => self.entry(&entry.node, &path, &shown, told),
             }
         }
+    }
+
+    /// A name with a dot. If it is the path of a key, that key would not hold.
+    fn dotted(&mut self, entry: &Entry, path: &str, shown: &str) {
+        let is_known = keys::time(self.table, path).is_some()
+            || keys::lookup(self.table, path).is_some()
+            || keys::is_section(self.table, path);
+        if !is_known {
+            return self.unknown(&entry.node, path, shown);
+        }
+        let problem =
+            Problem::new(Code::UnknownKey, self.file, "unknown key, with a dot in its name");
+        let (outer, inner) = entry.key.split_once('.').unwrap_or((&entry.key, ""));
+        let hint = format!("write it below its section:\n{outer}:\n  {inner}: …");
+        self.found.errors.push(problem.at(entry.node.line).key(shown).hint(hint));
     }
 
     /// A length of time under the name without `_ms`.

@@ -51,6 +51,13 @@ fn a_tree_that_cannot_be() {
     let hint = |line: &str| refused(&exec(&format!("{line}\n")))[0].hint.clone();
     assert_eq!(hint("tree: { depths: 2 }").as_deref(), Some("did you mean tree.depth?"));
     assert_eq!(hint("tree_depth: 2").as_deref(), Some("did you mean tree.depth?"));
+    // The name of a key as the docs have it, in one word.
+    for (line, key) in
+        [("tree.runs: 0", "tree.runs"), ("limits.max_cost_usd: 1", "limits.max_cost_usd")]
+    {
+        assert_eq!(only(&refused(&exec(&format!("{line}\n")))), ("unknown_key", Some(4), key));
+        assert!(hint(line).is_some_and(|hint| hint.starts_with("write it below its section")));
+    }
     // Other programs may have words such as these of their own.
     assert_eq!(loaded(&exec("runs: 2\n")).warnings[0].code.word(), "unknown_key");
 }

@@ -132,11 +132,8 @@ pub(super) fn request_of(run: &Run, dir: &RunDir) -> Answer<CreateRun> {
     })
 }
 
-/// What a run was given by its parent is not for a run that has none.
+/// Also of a child, whose caps its parent may have narrowed: a repetition never has more than the run had.
 fn tree_of(run: &Run) -> AskedTree {
-    if run.spec.parent.is_some() {
-        return AskedTree::default();
-    }
     let room = &run.spec.tree.room;
     AskedTree {
         max_turns: room.turns,

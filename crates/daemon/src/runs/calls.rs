@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_engine::{
     CallAsked, CallEnd, CallOutput, CallResultSaid, CallVerdict, Exit, Fact, Input, KeyedCall,
@@ -31,6 +32,9 @@ use crate::world::process::{self, Who};
 
 /// What is longer than this is kept in a file beside the run's.
 const LONGEST_INLINE: usize = 8 << 10;
+
+/// Numbers the files of results within one daemon.
+static FILES: AtomicU64 = AtomicU64::new(0);
 
 /// The attempt that a call comes from, as its token proves.
 pub(crate) struct Attempt {
@@ -207,7 +211,9 @@ pub(crate) async fn end(
     let at = attempt_of(supervisor, caller, run)?;
     let before = snapshot_of(supervisor, &at.run).await?.run;
     let (key, call) = (ended.key.clone(), ended.call);
-    if !has_result(&before, &key, call) {
+    if has_result(&before, &key, call) {
+        refuse_other_end(&before, &key, &ended)?;
+    } else {
         refuse_ended(&before)?;
         let said = to_keep(supervisor, &before, &at, ended).await?;
         let (is_void, input) = (said.exit.is_none(), Input::CallEnded(Box::new(said)));
@@ -220,6 +226,17 @@ pub(crate) async fn end(
         }
     }
     Ok(CallAnswer { key, call, tries: 0, result: None })
+}
+
+/// The end that is in the journal may be told again. Another exit code is another end, and was not taken.
+fn refuse_other_end(run: &Run, key: &str, ended: &EndCall) -> Answer<()> {
+    let known = run.keyed.get(key).and_then(|known| known.end.as_ref());
+    let taken = known.map(|end| codes(end.exit));
+    if taken.is_none_or(|taken| taken == (ended.result.exit_code, ended.result.signal)) {
+        return Ok(());
+    }
+    let message = format!("the call {} under the key {key} has another result already", ended.call);
+    Err(Refusal::new(Code::NotTaken, message).hint("ask for the call again to get its result"))
 }
 
 fn has_result(run: &Run, key: &str, call: u64) -> bool {
@@ -249,6 +266,7 @@ async fn to_keep(
     let streams = [result.stdout.0.into_vec(), result.stderr.0.into_vec()];
     let left_out = [result.stdout_left_out, result.stderr_left_out];
     let ground = supervisor.ground.clone();
+    let lengths = lengths.map(|length| u64::try_from(length).unwrap_or(u64::MAX));
     let streams = match redaction::is_known(&ground, run, step) {
         true => redaction::hide_in_output(&ground, run, step, streams)?,
         false => {
@@ -256,11 +274,17 @@ async fn to_keep(
             blocking(move || Ok(redaction::hide_in_output(&ground, &run, step, streams)?)).await?
         }
     };
-    let [stdout, stderr] = match streams.iter().all(|bytes| is_short_text(bytes)) {
-        true => kept(streams, left_out, None)?,
-        false => {
+    let [stdout, stderr] = match streams {
+        None => withheld(lengths, left_out),
+        Some(streams) if streams.iter().all(|bytes| is_short_text(bytes)) => {
+            kept(streams, left_out, None)?
+        }
+        Some(streams) => {
             let dir = supervisor.ground.layout.run(run.id.as_str()).calls();
-            blocking(move || Ok(kept(streams, left_out, Some((&dir, call)))?)).await?
+            // Two clients may tell the same end at once, each with a file of its own; the journal names one of them.
+            let number = FILES.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{call}.{}-{number}", supervisor.ground.epoch);
+            blocking(move || Ok(kept(streams, left_out, Some((&dir, &name)))?)).await?
         }
     };
     Ok(CallResultSaid { key, begun: call, exit, why: result.why, stdout, stderr })
@@ -271,11 +295,21 @@ fn is_short_text(bytes: &[u8]) -> bool {
     bytes.len() <= LONGEST_INLINE && std::str::from_utf8(bytes).is_ok()
 }
 
-/// What the journal has of both streams. What is no short text is kept in a file of the directory, under the call's number.
+/// What the journal has of streams that cannot be looked through for secrets: an empty one has none.
+fn withheld(lengths: [u64; 2], left_out: [u64; 2]) -> [CallOutput; 2] {
+    let of = |at: usize| {
+        let bytes = lengths[at].saturating_add(left_out[at]);
+        let (is_withheld, text) = (bytes > 0, (bytes == 0).then(String::new));
+        CallOutput { bytes, left_out: bytes, is_withheld, text, ..CallOutput::default() }
+    };
+    [of(0), of(1)]
+}
+
+/// What the journal has of both streams. What is no short text is kept in a file of the directory, by this name.
 fn kept(
     streams: [Vec<u8>; 2],
     left_out: [u64; 2],
-    place: Option<(&Path, u64)>,
+    place: Option<(&Path, &str)>,
 ) -> std::io::Result<[CallOutput; 2]> {
     let [out, err] = streams;
     let keep = |bytes: Vec<u8>, left_out: u64, stream: &str| -> std::io::Result<CallOutput> {
@@ -286,9 +320,9 @@ fn kept(
             ..CallOutput::default()
         };
         match (place, is_short_text(&bytes)) {
-            (Some((dir, call)), false) => {
+            (Some((dir, name)), false) => {
                 files::private_dir(dir)?;
-                let name = format!("{call}.{stream}");
+                let name = format!("{name}.{stream}");
                 files::write_whole(&dir.join(&name), &bytes, Lasting::Power)?;
                 (kept.file, kept.sha256) = (Some(name), Some(sha256(&bytes)));
             }
@@ -313,6 +347,13 @@ async fn stored(supervisor: &Arc<Supervisor>, run: &Arc<Run>, end: CallEnd) -> A
         let dir = supervisor.ground.layout.run(id.as_str()).calls();
         let read = |output: &CallOutput| -> Answer<OsText> {
             use std::os::unix::ffi::OsStringExt;
+            if output.is_withheld {
+                let message =
+                    "the output of the call was not kept: it was not known what in it is secret";
+                return Err(Refusal::new(Code::OutputUnreadable, message).hint(
+                    "the call was made and is not made again; its exit code is in the journal",
+                ));
+            }
             let bytes = match (&output.text, &output.file) {
                 (Some(text), _) => text.clone().into_bytes(),
                 (None, Some(name)) => whole(&dir.join(name), output)?,

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::heard::Heard;
 use super::transcript::{self, Room};
 use crate::ground::Ground;
-use crate::redaction;
+use crate::redaction::{self, Absent};
 use crate::refusal::Answer;
 use crate::refusal::Refusal;
 use crate::supervisor::Supervisor;
@@ -102,7 +102,7 @@ impl Looking<'_> {
         let at = view::rfc3339(event.at);
         match &event.fact {
             Fact::RunCreated { spec, .. } => {
-                self.secrets = redaction::secrets(self.ground, self.dir, spec, None);
+                self.secrets = redaction::secrets(self.ground, self.dir, spec, None, Absent::Gone);
             }
             Fact::TurnStarted { turn, attempt, .. } if *turn == self.turn => {
                 let dir = self.dir.attempt(*turn, *attempt);

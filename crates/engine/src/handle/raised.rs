@@ -94,11 +94,7 @@ impl Run {
         let mut limits = self.spec.limits;
         for (limit, more) in asked {
             let Some(more) = more else { continue };
-            // Its parent was told what an ended child has used, and would not hear of more.
-            if self.spec.parent.is_some()
-                && (self.has_ended() || self.spec.tree.room.holds(limit))
-                && self.spec.tree.room.is_reserved()
-            {
+            if self.is_reserved(limit) {
                 return Err(CannotRaise::Reserved(limit));
             }
             let now = limits.of(limit).ok_or(CannotRaise::NoLimit(limit))?;
@@ -123,10 +119,21 @@ impl Run {
         Ok(limits)
     }
 
+    /// True if a parent has put this much aside for the run. The parent was told what an ended child has used, and would
+    /// not hear of more.
+    fn is_reserved(&self, limit: Limit) -> bool {
+        self.spec.parent.is_some()
+            && (self.has_ended() || self.spec.tree.room.holds(limit))
+            && self.spec.tree.room.is_reserved()
+    }
+
     /// How far a limit can be raised so that the run has room again: by the usual amount, or to the operator's ceiling
     /// if that is less. `None` if the run has no such limit, or has used up what the operator allows.
     pub fn more_room(&self, limit: Limit, ceilings: &Limits) -> Option<More> {
         if matches!(self.state, State::Ended { .. }) && self.has_lost_workspace() {
+            return None;
+        }
+        if self.is_reserved(limit) {
             return None;
         }
         let by = limit.room()?.by;

@@ -198,7 +198,7 @@ uncommitted work. The daemon removes old runs by itself once a day, but no
 workspaces; gc.auto = false in config.toml turns that off.")]
 pub(crate) struct Gc {
     /// Remove what ended longer ago than this, instead of the usual times
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_with_unit)]
     pub(crate) older_than: Option<Duration>,
     /// Only print what would be removed
     #[arg(long)]

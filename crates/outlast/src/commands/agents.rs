@@ -243,7 +243,9 @@ async fn test(world: &World, args: &TestAgent) -> Answer {
     let usage = &view.usage;
     let tokens = figures::tokens(usage.input_tokens.saturating_add(usage.output_tokens));
     let cost = money::dollars(usage.cost_usd);
-    let spend = if usage.known {
+    let spend = if view.turns_committed == 0 && usage.cost_usd == 0.0 {
+        "nothing reported".to_owned()
+    } else if usage.known {
         format!("{tokens}, {cost}")
     } else {
         format!("at least {tokens}; its price is not known")

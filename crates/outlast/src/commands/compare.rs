@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Answer;
 use crate::args::Compare;
-use crate::output::{self, printable};
+use crate::output::{self, figures, printable};
 use crate::world::World;
 
 pub(crate) async fn compare(world: &World, args: Compare) -> Answer {
@@ -68,10 +68,12 @@ impl Compared {
     fn cells(&self) -> Vec<String> {
         let view = &self.view;
         let reason = view.reason_code.as_ref().map(|code| format!(" ({code})"));
-        let spend = view.usage.cost_usd;
-        let tokens = view.usage.input_tokens + view.usage.output_tokens;
+        let spend = figures::spend(&view.usage).unwrap_or_else(|| "none reported".to_owned());
         let changes = match &self.diff {
-            Some(diff) => format!("{} files +{} -{}", diff.files.len(), diff.added, diff.deleted),
+            Some(diff) => {
+                let files = figures::count(diff.files.len(), "file");
+                format!("{files} +{} -{}", diff.added, diff.deleted)
+            }
             None => "no snapshots".to_owned(),
         };
         let from = view.forked_from.as_ref();
@@ -81,7 +83,7 @@ impl Compared {
             format!("{}{}", view.state, reason.unwrap_or_default()),
             view.agent.kind.clone(),
             view.turns_committed.to_string(),
-            format!("${spend:.2}, {tokens} tokens"),
+            spend,
             view.worked_ms.map_or_else(|| "-".to_owned(), short),
             changes,
             from.unwrap_or_else(|| "-".to_owned()),

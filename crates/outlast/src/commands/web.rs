@@ -1,5 +1,8 @@
 //! `outlast web`: the page that a browser on this machine shows, and links to it.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::problem::Problem;
 use outlast_client::session::Session;
@@ -11,6 +14,7 @@ use serde_json::{Value, json};
 use super::{block_on, events, run};
 use crate::args::{Web, WebCommand};
 use crate::attention::Group;
+use crate::output::page::quoted;
 use crate::output::state::Condition;
 use crate::output::table::{Cell, Column, Look, Table};
 use crate::signals::Detach;
@@ -24,7 +28,7 @@ pub(crate) async fn web(world: &World, args: Web) -> Answer {
             share(world, &run, hours, Shows::new(no_output), json).await
         }
         Some(WebCommand::Shares { json }) => shares(world, json),
-        Some(WebCommand::Unshare { which, json }) => unshare(world, &which, json),
+        Some(WebCommand::Unshare { which, json }) => unshare(world, &which, json).await,
         None => serve(world, args).await,
     }
 }
@@ -81,8 +85,17 @@ fn shares(world: &World, json: bool) -> Answer {
     Ok(0)
 }
 
-fn unshare(world: &World, which: &str, json: bool) -> Answer {
-    let ended = outlast_web::desk::unshare(world.client.layout()?, which)?;
+async fn unshare(world: &World, which: &str, json: bool) -> Answer {
+    let layout = world.client.layout()?;
+    let mut ended = outlast_web::desk::unshare(layout, which)?;
+    if ended.is_empty() {
+        // A run may be meant, by its name or the start of its id. One that is not known has no links.
+        let ask = Ask::get(&run_path(which, ""));
+        let run: Result<RunView, _> = Session::new(&world.client).call(&ask).await;
+        if let Ok(run) = run {
+            ended = outlast_web::desk::unshare(layout, &run.id)?;
+        }
+    }
     if ended.is_empty() {
         let message = format!("there is no read-only link {which}");
         return Err(Problem::refusal("unknown_link", message).hint("outlast web shares"));
@@ -154,13 +167,26 @@ fn proxy(proxy: WebProxy, roles: WebRoles) -> Result<Option<Proxy>, Problem> {
             return Err(Problem::refusal("bad_config", message).hint("outlast config check"));
         }
     };
-    let secret = std::fs::read_to_string(&file).map_err(|error| {
-        Problem::refusal("bad_config", format!("web.proxy.secret_file {file}: {error}"))
-    })?;
+    let secret = shared_secret(Path::new(&file))?;
     let of = |names: Vec<String>, role| names.into_iter().map(move |name| (name, role));
     let admins = of(roles.admin, Role::Admin).chain(of(roles.operator, Role::Operator));
     let roles = admins.chain(of(roles.viewer, Role::Viewer)).collect();
     Proxy::new(&user, &header, secret.trim_end_matches(['\n', '\r']), roles).map(Some)
+}
+
+/// The secret of a file that only this user can read: another user of the machine could name any person with it.
+fn shared_secret(file: &Path) -> Result<String, Problem> {
+    let bad = |why: &dyn std::fmt::Display| {
+        let message = format!("web.proxy.secret_file {}: {why}", file.display());
+        Problem::refusal("bad_config", message)
+    };
+    let bytes = outlast_home::regular::read(file).map_err(|error| bad(&error))?;
+    let mode = std::fs::metadata(file).map_err(|error| bad(&error))?.permissions().mode();
+    if mode & 0o077 != 0 {
+        let hint = format!("chmod 600 {}", quoted(&file.display().to_string()));
+        return Err(bad(&"other users may read it").hint(hint));
+    }
+    String::from_utf8(bytes).map_err(|_| bad(&"it is not text"))
 }
 
 async fn serve(world: &World, args: Web) -> Answer {

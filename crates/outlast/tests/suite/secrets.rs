@@ -260,6 +260,41 @@ fn a_key_is_in_no_word_about_a_start_or_an_end_that_failed() {
 }
 
 #[test]
+fn an_environment_that_vanished_is_not_one_without_secrets() {
+    let home = Home::new();
+    let mut gate = Gate::new(&home, "gate");
+    let outlast = env!("CARGO_BIN_EXE_outlast");
+    let call = format!("{outlast} call --key key -- sh -c 'echo $MY_TOKEN'");
+    let pass = gate.pass();
+    let script =
+        format!("if [ $OUTLAST_ATTEMPT = 1 ]; then {pass}; {call}; {pass}; exit 1; fi; {call}");
+    let id = run(&home, &["--retry", "1", "--backoff", "10ms"], &script);
+    home.pid(&id);
+    let message = |text: &str| home.ok(&["send", &id, &format!("{text} {SECRET}")]);
+    message("before");
+    let env = home.state().join("runs").join(&id).join("env.json");
+    let kept = home.scratch().join("kept");
+    fs::rename(&env, &kept).expect("it is the test's");
+    message("known from before");
+    home.crash_daemon();
+    message("known to no daemon");
+    gate.open();
+    until("the call has its result", || (home.count(&id, "CallEnded") == 1).then_some(()));
+    fs::rename(&kept, &env).expect("it is the test's");
+    gate.open();
+    // The second attempt is told that the output is not there; what it is was not known.
+    assert_eq!(home.wait(&id), 1);
+    let events = home.ok(&["events", &id, "--json"]);
+    assert!(!events.contains(SECRET), "{events}");
+    assert!(events.contains("known from before [MY_TOKEN]"), "{events}");
+    assert_eq!(events.matches("\"text\":\"[withheld").count(), 1, "{events}");
+    let said = logs(&home, &id);
+    assert!(said.contains("it was not known what in it is secret"), "{said}");
+    assert_eq!(home.count(&id, "CallBegun"), 1, "it was made once");
+    assert_not_on_disk(&home);
+}
+
+#[test]
 fn the_operator_says_what_is_secret_and_whether_it_is_hidden() {
     let home = Home::new();
     let printed = |config: &str| {

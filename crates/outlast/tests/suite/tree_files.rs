@@ -92,6 +92,24 @@ fn the_policy_of_a_file_holds_also_for_the_runs_of_a_schedule() {
 }
 
 #[test]
+fn a_repetition_of_a_child_has_no_more_room_than_the_child_had() {
+    let home = Home::new();
+    let parent = home.ok(&["run", "-d", "--tree-runs", "4", "--", "sleep", "1000"]);
+    home.pid(&parent);
+    let caps = ["--tree-runs", "1", "--tree-turns", "5", "--tree-depth", "1", "--tree-width", "2"];
+    let child = ["run", "-d", "--parent", &parent, "--key", "c"];
+    let child = home.ok(&[&child[..], &caps, &["--", "true"]].concat());
+    home.wait(&child);
+    let again = home.ok(&["rerun", "-d", &child]);
+    home.wait(&again);
+    let tree = |id: &str| home.events(id).remove(0)["spec"]["tree"].clone();
+    for cap in ["runs", "turns", "depth", "width"] {
+        assert_eq!(tree(&again)[cap], tree(&child)[cap], "{cap}: {}", tree(&again));
+    }
+    home.ok(&["stop", "--tree", "--now", &parent]);
+}
+
+#[test]
 fn a_typo_under_tree_is_an_error_with_a_hint_and_the_rest_is_explained() {
     let home = Home::new();
     let write = |tree: &str| {

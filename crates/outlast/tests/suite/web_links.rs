@@ -97,6 +97,45 @@ fn a_read_only_link_shows_one_run_without_what_it_was_told_and_ends_when_it_is_r
     assert_eq!(get(&page, "/api/s/run", &asks).0, 200, "other links go on");
     let said = home.fails(2, &["web", "unshare", &run]);
     assert!(said.contains("there is no read-only link"), "{said}");
+    home.ok(&["web", "share", "shared"]);
+    assert!(home.ok(&["web", "unshare", "shared"]).contains("revoked"), "a run has a name");
+}
+
+#[test]
+fn a_person_who_signs_out_leaves_no_stream_open() {
+    let home = Home::new();
+    let mut gate = Gate::new(&home, "gate");
+    let run = home.start(&gate.pass());
+    let page = serve(&home);
+    let at = |path: &str| format!("http://127.0.0.1:{}{path}", page.port);
+    let code = secret_of(&page.url);
+    let body = json!({ "code": code.trim_start_matches("k=") }).to_string();
+    let post = |path: &str, headers: &[&str], body: &str| {
+        let typed = ["-H", "content-type: application/json", "-d", body];
+        curl(&[&typed[..], headers, &[&at(path)]].concat())
+    };
+    let (status, said) = post("/api/session", &[], &body);
+    assert_eq!(status, 200, "{said}");
+    let said: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
+    let bearer = format!("authorization: Bearer {}", said["secret"].as_str().expect("a secret"));
+    let stream = |path: &str| {
+        let mut curl = std::process::Command::new("curl");
+        curl.args(["--silent", "--no-buffer", "--noproxy", "*", "--max-time", "60"]);
+        curl.args(["-H", &bearer, &at(path)]).stdout(std::process::Stdio::piped());
+        let mut curl = curl.spawn().expect("there is a curl");
+        let mut first = [0];
+        let out = curl.stdout.as_mut().expect("it has an output");
+        std::io::Read::read_exact(out, &mut first).expect("the stream has begun");
+        curl
+    };
+    let streams = [stream("/api/live"), stream(&format!("/api/runs/{run}/output?follow=true"))];
+    assert_eq!(post("/api/session/end", &["-H", &bearer], "{}").0, 200);
+    for curl in streams {
+        let ended = curl.wait_with_output().expect("it ends");
+        assert!(ended.status.success(), "it went on until its time was over: {}", ended.status);
+    }
+    gate.open();
+    home.wait(&run);
 }
 
 #[test]
@@ -117,6 +156,11 @@ fn a_person_whom_the_proxy_names_gets_in_without_a_link_and_stands_in_the_journa
     let home = Home::new();
     let file = home.scratch().join("proxy-secret");
     std::fs::write(&file, "correct-horse-battery\n").expect("the test's directory is ours");
+    let mode = |mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&file, mode).expect("the file is ours");
+    };
+    mode(0o644);
     let proxy = "[web.proxy]\nuser_header = \"Remote-User\"\n";
     configure(&home, proxy);
     let said = home.fails(2, &["web", "--port", "0"]);
@@ -126,6 +170,9 @@ fn a_person_whom_the_proxy_names_gets_in_without_a_link_and_stands_in_the_journa
     let roles = "[web.roles]\noperator = [\"otto\"]\nviewer = [\"*\"]\n";
     configure(&home, &format!("{proxy}{secret}{roles}"));
     home.ok(&["config", "check"]);
+    let said = home.fails(2, &["web", "--port", "0"]);
+    assert!(said.contains("other users may read it"), "{said}");
+    mode(0o600);
     let run = asker(&home, "left or right?");
     home.output(&["wait", &run, "--timeout", "60s"]);
     let page = serve(&home);
