@@ -207,8 +207,14 @@ fn not_open(run: &Run, seq: Option<u64>) -> Refusal {
         _ => {
             let state = run.state.name().word();
             let message = format!("run {} is {state}, not blocked, and asks nothing", run.id);
-            Refusal::new(Code::NotBlocked, message)
-                .hint(format!("leave a message for its next turn:\noutlast send {} 'TEXT'", run.id))
+            // A command that runs once reads no message.
+            let hint = match is_at_its_only_turn(run) {
+                true => format!("outlast show {}", run.id),
+                false => {
+                    format!("leave a message for its next turn:\noutlast send {} 'TEXT'", run.id)
+                }
+            };
+            Refusal::new(Code::NotBlocked, message).hint(hint)
         }
     }
 }

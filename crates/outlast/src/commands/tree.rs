@@ -43,7 +43,7 @@ fn branches(children: &[RunTree], before: &str, now: Timestamp, lines: &mut Vec<
     }
 }
 
-/// `k3mx7q9w2r5t  running, turn 3  $0.42  15k tokens  of $5.00, $2.00 reserved  tests: make check`
+/// `k3mx7q9w2r5t  tests  running, turn 3  $0.42  15k tokens  of $5.00, $2.00 reserved  make check`
 fn line(tree: &RunTree, now: Timestamp) -> String {
     let run = &tree.run;
     let state = Condition::from(run).at(now).words();
@@ -51,9 +51,9 @@ fn line(tree: &RunTree, now: Timestamp) -> String {
     let spend = Spend::from(run);
     let tokens = spend.count().map(|count| format!("{count} tokens"));
     let budget = tree.budget.as_ref().and_then(pots::line);
-    let name = run.name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
-    let what = Some(printable(&format!("{name}{}", run.what)));
-    let parts = [Some(state), turn, spend.money(), tokens, budget, what];
+    let name = run.name.as_deref().map(printable);
+    let what = Some(printable(&run.what));
+    let parts = [name, Some(state), turn, spend.money(), tokens, budget, what];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     format!("{}  {}", run.id, parts.join("  "))
 }
@@ -81,8 +81,8 @@ mod tests {
         let now = "2026-11-15T12:00:00Z".parse().expect("a time");
         assert_eq!(
             page(&tree, now, None),
-            "a  waiting  night·ly: make\n\
-             ├─ b  running  tests: make\n\
+            "a  night·ly  waiting  make\n\
+             ├─ b  tests  running  make\n\
              │  └─ c  completed  make\n\
              └─ d  queued  make\n"
         );

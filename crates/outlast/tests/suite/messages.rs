@@ -98,7 +98,7 @@ impl Everything {
         rests(&home, &gate);
         home.ok(&["run", "-d", "--name", "old", "--", "sleep", "1000"]);
         home.pid("old");
-        home.ok(&["stop", "--now", "old"]);
+        home.ok(&["stop", "old"]);
         home.ok(&[
             "schedule",
             "add",
