@@ -19,7 +19,7 @@ const CLASSES: [ToolClass; 4] =
     [ToolClass::Unsafe, ToolClass::Keyed, ToolClass::Idempotent, ToolClass::Read];
 
 /// Messages of a run that wait to be read before callers wait, too.
-const MOST_WAITING: usize = 8;
+const MOST_WAITING: usize = 64;
 
 impl Machine {
     /// Time passes for the calls of one attempt: its script makes one after the other.
