@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::adapter::json::{text, yes};
+use crate::adapter::mcp::McpServer;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Agent {
@@ -66,6 +67,27 @@ impl Agent {
     /// What two prompts of one turn have used: opencode gives the same figure twice.
     pub(super) fn adds_prompts(&self) -> bool {
         !matches!(self, Self::OpenCode)
+    }
+
+    /// True if it takes its open questions back by itself when the turn is cancelled. It gives an answer to one of them to
+    /// the model, which is then asked once more before the cancel arrives there.
+    pub(super) fn takes_questions_back(&self) -> bool {
+        *self == Self::Claude
+    }
+
+    /// What gives a session this server. Claude would hide the tools behind a search and put the server's environment, which
+    /// has the run's token, into a command line; what stands under `_meta` it takes as it is.
+    pub(super) fn serving(&self, server: Option<&McpServer>) -> Value {
+        match (self, server) {
+            (Self::Claude, Some(server)) => {
+                let options = server.for_claude();
+                json!({ "mcpServers": [], "_meta": { "claudeCode": { "options": options } } })
+            }
+            (_, server) => {
+                let servers: Vec<Value> = server.map(McpServer::for_acp).into_iter().collect();
+                json!({ "mcpServers": servers })
+            }
+        }
     }
 
     /// Words that the program says in the model's place.

@@ -32,8 +32,7 @@ use serde_json::{Value, json};
 use super::event::{End, Event, Trouble, TroubleKind};
 use super::json::{at, brief, line, object, text, whole, yes};
 use super::{
-    Act, Adapter, Capabilities, Cost, Decision, Driven, Forks, Heard, Launch, McpServer, Transport,
-    Turn,
+    Act, Adapter, Capabilities, Cost, Decision, Driven, Forks, Heard, Launch, Transport, Turn,
 };
 use agent::{Agent, Steering};
 use codex_thread::CodexThread;
@@ -239,8 +238,8 @@ impl Acp {
             }
         };
         self.is_loaded = method == "session/load";
-        let servers: Vec<Value> = self.turn.mcp.iter().map(McpServer::for_acp).collect();
-        let mut params = json!({ "cwd": self.turn.dir, "mcpServers": servers });
+        let mut params = self.agent.serving(self.turn.mcp.as_ref());
+        params["cwd"] = json!(self.turn.dir);
         if let Some(session) = &self.turn.session {
             params["sessionId"] = json!(session);
         }
@@ -464,7 +463,9 @@ impl Adapter for Acp {
         let mut acts = vec![Act::Send(line(&notice))];
         // By the protocol, each question that is open then has this answer.
         let open = std::mem::take(&mut self.asked);
-        acts.extend(open.values().map(|asked| asked.answered(None)));
+        if !self.agent.takes_questions_back() {
+            acts.extend(open.values().map(|asked| asked.answered(None)));
+        }
         acts
     }
 }

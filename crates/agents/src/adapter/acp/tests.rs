@@ -1,6 +1,7 @@
 //! What recordings do not show of ACP: launches, policies, typed errors, replay, garbage.
 
 mod ends;
+mod servers;
 
 use super::*;
 use crate::adapter::event::{Question, Spent};
@@ -502,29 +503,4 @@ fn a_message_that_codex_did_not_take_into_its_turn_is_a_prompt() {
     assert_eq!(*late.end(), End::Completed { text: "That too.".to_owned() });
     let mut gemini = Talking::open("gemini-cli", turn());
     assert!(gemini.adapter.steer(7, "no").is_none());
-}
-
-#[test]
-fn a_cancel_takes_back_what_is_asked() {
-    let mut early = Talking::with("acp", turn());
-    let acts = early.adapter.cancel();
-    early.did(acts);
-    early.answers(hello("unknown"));
-    assert_eq!((early.has_closed, early.sent.len(), early.told.len()), (true, 1, 0));
-    let mut talking = Talking::open("unknown", turn());
-    talking.asks(json!(7), "c1", options());
-    let acts = talking.adapter.cancel();
-    talking.did(acts);
-    let [notice, answer] = &talking.sent[talking.sent.len() - 2..] else { panic!() };
-    let params = json!({ "sessionId": "s1" });
-    assert_eq!(*notice, json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params }));
-    assert_eq!(
-        *answer,
-        json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": { "outcome": "cancelled" } } })
-    );
-    assert!(talking.adapter.cancel().is_empty());
-    talking.asks(json!(8), "c2", options());
-    assert_eq!(talking.last()["result"]["outcome"]["outcome"], "cancelled");
-    talking.hears(&json!({ "id": 3, "result": { "stopReason": "cancelled", "usage": null } }));
-    assert_eq!(talking.trouble(), TroubleKind::Cancelled);
 }

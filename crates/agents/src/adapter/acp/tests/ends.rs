@@ -227,3 +227,42 @@ fn another_version_of_the_protocol_is_refused() {
     talking.answers(json!({ "protocolVersion": 2 }));
     assert_eq!(talking.trouble(), TroubleKind::Other);
 }
+
+#[test]
+fn a_cancel_takes_back_what_is_asked() {
+    let mut early = Talking::with("acp", turn());
+    let acts = early.adapter.cancel();
+    early.did(acts);
+    early.answers(hello("unknown"));
+    assert_eq!((early.has_closed, early.sent.len(), early.told.len()), (true, 1, 0));
+    let mut talking = Talking::open("unknown", turn());
+    talking.asks(json!(7), "c1", options());
+    let acts = talking.adapter.cancel();
+    talking.did(acts);
+    let [notice, answer] = &talking.sent[talking.sent.len() - 2..] else { panic!() };
+    let params = json!({ "sessionId": "s1" });
+    assert_eq!(*notice, json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params }));
+    assert_eq!(
+        *answer,
+        json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": { "outcome": "cancelled" } } })
+    );
+    assert!(talking.adapter.cancel().is_empty());
+    talking.asks(json!(8), "c2", options());
+    assert_eq!(talking.last()["result"]["outcome"]["outcome"], "cancelled");
+    talking.hears(&json!({ "id": 3, "result": { "stopReason": "cancelled", "usage": null } }));
+    assert_eq!(talking.trouble(), TroubleKind::Cancelled);
+}
+
+#[test]
+fn claude_asks_the_model_no_more_when_its_turn_is_cut_off_at_a_question() {
+    let mut talking = Talking::open("@agentclientprotocol/claude-agent-acp", turn());
+    talking.asks(json!(7), "c1", options());
+    let sent = talking.sent.len();
+    let acts = talking.adapter.cancel();
+    talking.did(acts);
+    let methods: Vec<_> = talking.sent[sent..].iter().map(|it| it["method"].clone()).collect();
+    assert_eq!(methods, ["session/cancel"], "an answer to the question would reach the model");
+    // What it asks although it has been told to stop is refused as ever.
+    talking.asks(json!(8), "c2", options());
+    assert_eq!(talking.last()["result"]["outcome"]["outcome"], "cancelled");
+}
