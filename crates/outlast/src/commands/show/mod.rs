@@ -13,7 +13,7 @@ use outlast_client::problem::{Problem, REFUSED};
 use outlast_client::session::{Session, unreadable};
 use outlast_wire::api::{LimitView, Notices, RunView, TurnView, Usage};
 use outlast_wire::shim::Exit;
-use outlast_wire::words::{Health, ReasonCode, StateName, Word};
+use outlast_wire::words::{Exit, Health, ReasonCode, StateName, Word};
 use outlast_workflow::duration::{short, typed};
 use serde_json::value::RawValue;
 
@@ -161,6 +161,10 @@ fn why(page: &mut Page, view: &RunView, now: Timestamp) {
 /// The reasons that the state has in itself: `failed (exit 7)`, `paused`, `completed`.
 fn is_said_by_state(view: &RunView) -> bool {
     let code = view.reason_code.as_ref().and_then(Word::known);
+    // The number alone does not say that a command was not found.
+    if matches!(view.exit, Some(Exit::Code(126 | 127))) && code == Some(ReasonCode::ExitCode) {
+        return false;
+    }
     matches!(view.state.known(), Some(StateName::Completed | StateName::Stopped))
         || matches!(
             code,

@@ -154,6 +154,7 @@ fn ended(turn: u32, attempt: u32, outcome: Outcome, known: bool) -> Fact {
         cost_usd_micros: 250_000,
         known,
         reserved: None,
+        half: None,
     });
     Fact::AttemptEnded { turn, attempt, outcome, output_bytes: 6, survivors: Vec::new(), charge }
 }
