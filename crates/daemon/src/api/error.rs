@@ -38,8 +38,8 @@ pub(crate) async fn by_name(
 ) -> Response {
     let response = next.run(request).await;
     let Some(Told(info)) = response.extensions().get::<Told>().cloned() else { return response };
-    // Of an ambiguous prefix the ids are what there is to choose from.
-    if info.code == Code::AmbiguousRun {
+    // Where several runs have one name or one start of an id, the ids tell them apart.
+    if info.code == Code::AmbiguousRun || info.code == Code::NameTaken {
         return response;
     }
     let named = blocking(move || Ok(named(&*supervisor.ground.store, info)?)).await;

@@ -13,7 +13,7 @@ use outlast_client::problem::{Problem, REFUSED};
 use outlast_client::session::{Session, unreadable};
 use outlast_wire::api::{LimitView, Notices, RunView, TurnView, Usage};
 use outlast_wire::shim::Exit;
-use outlast_wire::words::{Exit, Health, ReasonCode, StateName, Word};
+use outlast_wire::words::{Health, ReasonCode, StateName, Word};
 use outlast_workflow::duration::{short, typed};
 use serde_json::value::RawValue;
 
