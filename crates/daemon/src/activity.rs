@@ -261,6 +261,8 @@ fn usage(spent: &Spent) -> Usage {
         cached_tokens: spent.cached_tokens.unwrap_or(0),
         cost_usd: usd(spent.cost_usd_micros.unwrap_or(0)),
         known: !spent.is_floor && spent.cost_usd_micros.is_some(),
+        money_known: !spent.is_floor && spent.cost_usd_micros.is_some(),
+        tokens_known: !spent.is_floor && spent.input_tokens.is_some(),
         ..Usage::default()
     }
 }

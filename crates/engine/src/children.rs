@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amounts, Exit, ReasonCode, Room, Row, Run, RunId, Verdict, Word, spawn};
+use crate::{
+    Amounts, Channel, Exit, ReasonCode, Room, Row, Run, RunId, Verdict, Word, limits, spawn,
+};
 
 /// A run has at most so many children in all: each end is a message, and none may be lost for want of room.
 pub const MOST_CHILDREN: usize = 1024;
@@ -81,6 +83,13 @@ pub struct SettledChild {
     pub exit: Option<Exit>,
 }
 
+impl Child {
+    /// How much of one pot was reserved for it.
+    fn granted_of(&self, channel: Channel) -> u64 {
+        self.granted.reserved().of(channel)
+    }
+}
+
 impl SettledChild {
     /// True if nothing says what it did.
     pub fn is_in_doubt(&self) -> bool {
@@ -117,6 +126,20 @@ impl Run {
         self.children.iter().filter(|(_, child)| child.end.is_none()).map(|(id, _)| id)
     }
 
+    /// The live children that hold what this run lacks for its next attempt, and how much each holds, the most first;
+    /// nothing if it lacks nothing, or not because of them.
+    pub fn held_by(&self) -> Option<(Channel, Vec<(&RunId, u64)>)> {
+        let channel = limits::held_by_children(self)?;
+        let holds = |(id, child): (_, &Child)| {
+            let amount = child.granted_of(channel);
+            (amount > 0).then_some((id, amount))
+        };
+        let live = self.children.iter().filter(|(_, child)| child.end.is_none());
+        let mut held: Vec<(&RunId, u64)> = live.filter_map(holds).collect();
+        held.sort_by_key(|(_, amount)| std::cmp::Reverse(*amount));
+        Some((channel, held))
+    }
+
     /// How many of its children have not ended, as far as it knows.
     pub fn live_children(&self) -> usize {
         self.live_child_ids().count()
@@ -124,8 +147,13 @@ impl Run {
 
     /// True if the run's end waits for its children.
     pub fn ends_after_children(&self) -> bool {
-        let waits = self.stops_tree || self.spec.tree.children != OnEnd::Leave;
-        waits && self.live_children() > 0
+        let by_policy = match self.spec.tree.children {
+            OnEnd::Leave => false,
+            OnEnd::Stop => true,
+            // A person who stops the run does not want it to wait.
+            OnEnd::Wait => self.stop.is_none(),
+        };
+        (self.stops_tree || by_policy) && self.live_children() > 0
     }
 
     /// True if what is left of its children is to be stopped, because the run comes to its end.

@@ -125,7 +125,7 @@ pub use spec::{
     OnInterrupt, Origin, OutputPolicy, Queue, Retain, Retry, RunSpec, SessionRules, Start, Tool,
     ToolClass, ToolCost, TreeRules, Unreported, Workflow, Workspace,
 };
-pub use spend::{Charge, Reserved, Spend};
+pub use spend::{Charge, Half, Known, Reserved, Spend};
 pub use state::State;
 pub use step::{Process, Step, StepState, Tree};
 pub use tools::unavailable;

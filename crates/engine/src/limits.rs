@@ -34,18 +34,24 @@ pub(crate) fn spent(run: &Run, attempt: u32) -> Option<Limit> {
 
 /// True if the next attempt cannot be made only because live children hold what is left: it comes back, or is charged.
 pub(crate) fn is_held_by_children(run: &Run) -> bool {
+    held_by_children(run).is_some()
+}
+
+/// What live children hold of a run that cannot make its next attempt without it.
+pub(crate) fn held_by_children(run: &Run) -> Option<Channel> {
     let (_, attempt) = crate::settle::upcoming(run);
     let channel = match spent(run, attempt) {
         Some(Limit::MaxTurns) => Channel::Turns,
         Some(Limit::MaxTokens) => Channel::Tokens,
         Some(Limit::MaxCost) => Channel::Money,
         Some(Limit::RunTimeout | Limit::TurnTimeout | Limit::StallWindow | Limit::Budget)
-        | None => return false,
+        | None => return None,
     };
     let pot = run.pot(channel);
     let has_turns = run.spec.limits.max_turns.is_none_or(|most| run.turns_committed < most);
     let has_room = pot.total.is_some_and(|total| pot.committed() < total);
-    has_room && pot.reserved > 0 && (channel != Channel::Turns || has_turns)
+    let is_held = has_room && pot.reserved > 0 && (channel != Channel::Turns || has_turns);
+    is_held.then_some(channel)
 }
 
 /// The ceiling that an attempt has gone beyond while it is alive, by its own word.

@@ -252,7 +252,7 @@ impl Run {
             matches!(outcome, Outcome::Lost | Outcome::Interrupted { .. })
         });
         let is_plain = self.spec.unreported() == Unreported::Nothing;
-        self.spend.known || (is_plain && !is_unseen)
+        self.spend.known.is_all() || (is_plain && !is_unseen)
     }
 }
 

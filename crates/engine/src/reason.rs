@@ -93,7 +93,13 @@ pub(crate) fn errand_evidence(run: &Run) -> Vec<String> {
 pub(crate) fn verdict_of(outcome: &Outcome) -> (Verdict, Reason) {
     match outcome {
         Outcome::Exited { code } => {
-            (Verdict::Failed, of(&format!("exit code {code}"), ReasonCode::ExitCode))
+            // By the convention of all shells; the command may be one of a script.
+            let meaning = match code {
+                126 => ": a command could not be executed",
+                127 => ": a command was not found",
+                _ => "",
+            };
+            (Verdict::Failed, of(&format!("exit code {code}{meaning}"), ReasonCode::ExitCode))
         }
         Outcome::Signaled { signal } => {
             (Verdict::Failed, of(&format!("killed by signal {signal}"), ReasonCode::Signaled))

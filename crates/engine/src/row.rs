@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Exit, Health, ReasonCode, Run, RunId, State, StateName, Time, Word};
+use crate::{Exit, Health, Known, ReasonCode, Run, RunId, State, StateName, Time, Word};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -23,8 +23,8 @@ pub struct Row {
     pub max_turns: Option<u32>,
     pub tokens: u64,
     pub cost_usd_micros: u64,
-    /// False if an attempt did not report all that it used.
-    pub known: bool,
+    /// What every attempt reported whole.
+    pub known: Known,
     /// How much of the two was not reported, and is held for what was not.
     pub reserved_tokens: u64,
     pub reserved_cost_usd_micros: u64,

@@ -22,6 +22,45 @@ pub struct Charge {
     /// there all of what is not known counts as reserved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<Reserved>,
+    /// The half that was reported whole, of a charge whose other half was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half: Option<Half>,
+}
+
+/// The halves of a charge, one of which an agent may report without the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Half {
+    Tokens,
+    Money,
+}
+
+/// What of an amount was reported whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    pub tokens: bool,
+    pub money: bool,
+}
+
+impl Known {
+    pub const ALL: Self = Self { tokens: true, money: true };
+    pub const NOTHING: Self = Self { tokens: false, money: false };
+
+    pub fn is_all(self) -> bool {
+        self.tokens && self.money
+    }
+
+    fn half(self) -> Option<Half> {
+        match self {
+            Self { tokens: true, money: false } => Some(Half::Tokens),
+            Self { tokens: false, money: true } => Some(Half::Money),
+            Self { tokens: true, money: true } | Self { tokens: false, money: false } => None,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { tokens: self.tokens && other.tokens, money: self.money && other.money }
+    }
 }
 
 /// The part of an amount that was not reported.
@@ -37,7 +76,7 @@ pub struct Spend {
     pub output_tokens: u64,
     pub cached_tokens: u64,
     pub cost_usd_micros: u64,
-    pub known: bool,
+    pub known: Known,
     /// How much of it is reserved for attempts that did not report.
     pub reserved: Reserved,
     /// How many attempts did not report all that they used, of a run whose attempts could.
@@ -51,7 +90,7 @@ impl Default for Spend {
             output_tokens: 0,
             cached_tokens: 0,
             cost_usd_micros: 0,
-            known: true,
+            known: Known::ALL,
             reserved: Reserved::default(),
             unreported: 0,
         }
@@ -62,6 +101,16 @@ impl Charge {
     /// Of an attempt that never came to use anything.
     pub(crate) fn nothing() -> Self {
         Self { known: true, ..Self::default() }
+    }
+
+    /// What of it was reported whole.
+    pub fn known(&self) -> Known {
+        match self.half {
+            _ if self.known => Known::ALL,
+            Some(Half::Tokens) => Known { tokens: true, money: false },
+            Some(Half::Money) => Known { tokens: false, money: true },
+            None => Known::NOTHING,
+        }
     }
 
     /// How much of it was not reported.
@@ -81,7 +130,8 @@ impl Charge {
         let cost_usd_micros = self.cost_usd_micros.max(least);
         let mut reserved = self.reserved();
         reserved.cost_usd_micros += cost_usd_micros - self.cost_usd_micros;
-        Self { cost_usd_micros, known: false, reserved: Some(reserved), ..self }
+        let half = Known { money: false, ..self.known() }.half();
+        Self { cost_usd_micros, known: false, reserved: Some(reserved), half, ..self }
     }
 
     /// True if nothing of `other` is missing in this.
@@ -94,12 +144,13 @@ impl Charge {
 
     /// What was said, as an agent would have said it; nothing is said of what is nothing and not known.
     fn as_said(&self) -> Usage {
-        let tokens = |count: u64| Some(count).filter(|_| self.known || self.tokens() > 0);
+        let tokens = |count: u64| Some(count).filter(|_| self.known().tokens || self.tokens() > 0);
         Usage {
             input_tokens: tokens(self.input_tokens),
             output_tokens: tokens(self.output_tokens),
             cached_tokens: tokens(self.cached_tokens),
-            cost_usd_micros: Some(self.cost_usd_micros).filter(|cost| self.known || *cost > 0),
+            cost_usd_micros: Some(self.cost_usd_micros)
+                .filter(|cost| self.known().money || *cost > 0),
         }
     }
 }
@@ -112,7 +163,7 @@ impl Spend {
         charge: Option<&Charge>,
         unreported: Unreported,
     ) {
-        let is_known = charge.is_some_and(|charge| charge.known);
+        let known = charge.map_or(Known::NOTHING, Charge::known);
         if let Some(charge) = charge {
             self.exchange(reported, charge);
             let Reserved { tokens, cost_usd_micros } = charge.reserved();
@@ -120,8 +171,8 @@ impl Spend {
             self.reserved.cost_usd_micros =
                 self.reserved.cost_usd_micros.saturating_add(cost_usd_micros);
         }
-        self.known &= is_known;
-        self.unreported += u64::from(!is_known && unreported.is_reserved());
+        self.known = self.known.and(known);
+        self.unreported += u64::from(!known.is_all() && unreported.is_reserved());
     }
 
     /// What an attempt has used up by now, instead of what it had when it last said so. Never less than that.
@@ -150,14 +201,16 @@ pub(crate) fn reported(before: Option<&Charge>, usage: &Usage) -> Charge {
     let has = |now: Option<u64>, before: Option<u64>| now.or(before).is_some();
     let says_tokens =
         has(usage.input_tokens, said.input_tokens) || has(usage.output_tokens, said.output_tokens);
-    let known = says_tokens && has(usage.cost_usd_micros, said.cost_usd_micros);
+    let money = has(usage.cost_usd_micros, said.cost_usd_micros);
+    let known = Known { tokens: says_tokens, money };
     Charge {
         input_tokens: most(usage.input_tokens, before.input_tokens),
         output_tokens: most(usage.output_tokens, before.output_tokens),
         cached_tokens: most(usage.cached_tokens, before.cached_tokens),
         cost_usd_micros: most(usage.cost_usd_micros, before.cost_usd_micros),
-        known,
-        reserved: (!known).then(Reserved::default),
+        known: known.is_all(),
+        reserved: (!known.is_all()).then(Reserved::default),
+        half: known.half(),
     }
 }
 
@@ -189,7 +242,7 @@ pub(crate) fn charge(
     if is_silent && reserved_tokens.is_none() && reserved_cost.is_none() {
         return None;
     }
-    let known = says_tokens && said.cost_usd_micros.is_some();
+    let known = Known { tokens: says_tokens, money: said.cost_usd_micros.is_some() };
     let reserved = Reserved {
         tokens: reserved_tokens.unwrap_or(0),
         cost_usd_micros: reserved_cost.unwrap_or(0),
@@ -199,8 +252,9 @@ pub(crate) fn charge(
         output_tokens: said.output_tokens.unwrap_or(0),
         cached_tokens: said.cached_tokens.unwrap_or(0),
         cost_usd_micros: said.cost_usd_micros.or(reserved_cost).unwrap_or(0),
-        known,
-        reserved: (!known).then_some(reserved),
+        known: known.is_all(),
+        reserved: (!known.is_all()).then_some(reserved),
+        half: known.half(),
     })
 }
 
@@ -308,7 +362,8 @@ mod tests {
         assert_eq!(old.reserved(), Reserved { tokens: 7, cost_usd_micros: 5 });
         let mut spend = Spend::default();
         spend.replace(None, Some(&old), Unreported::Nothing);
-        assert_eq!((spend.reserved.cost_usd_micros, spend.unreported, spend.known), (5, 0, false));
+        assert_eq!((spend.reserved.cost_usd_micros, spend.unreported), (5, 0));
+        assert_eq!(spend.known, Known::NOTHING);
     }
 
     fn spec(limits: Limits, unreported: Unreported) -> RunSpec {
@@ -333,8 +388,24 @@ mod tests {
         let loose = spec(Limits::default(), Unreported::Reserved);
         let last = charge(&loose, Some(&usage(80, 50)), Some(&second));
         spend.replace(Some(&second), last.as_ref(), Unreported::Reserved);
-        assert_eq!((spend.input_tokens, spend.cost_usd_micros, spend.known), (100, 50, true));
+        assert_eq!((spend.input_tokens, spend.cost_usd_micros), (100, 50));
+        assert_eq!(spend.known, Known::ALL);
         let unsaid = charge(&loose, None, Some(&second)).expect("it was said");
         assert_eq!((unsaid.input_tokens, unsaid.known), (100, true));
+    }
+
+    #[test]
+    fn money_that_was_reported_was_called_incomplete_because_tokens_were_missing() {
+        let paid = Usage { cost_usd_micros: Some(40), ..Usage::default() };
+        let loose = spec(Limits::default(), Unreported::Reserved);
+        let charge = charge(&loose, Some(&paid), None).expect("something was said");
+        assert_eq!((charge.known, charge.half), (false, Some(Half::Money)));
+        let mut spend = Spend::default();
+        spend.replace(None, Some(&charge), Unreported::Reserved);
+        assert_eq!(spend.known, Known { tokens: false, money: true });
+        assert_eq!(spend.unreported, 1);
+        assert_eq!(reported(None, &paid).known(), spend.known, "also while it runs");
+        spend.replace(None, None, Unreported::Reserved);
+        assert_eq!(spend.known, Known::NOTHING, "an attempt that says nothing spoils both");
     }
 }

@@ -136,6 +136,13 @@ fn unknown_verb(usage: &clap::Error, typed: &Typed) -> (String, Option<String>) 
     let command = typed.command();
     let by_meaning = || match typed.verb.as_str() {
         "outlast" => suggest::by_meaning(&typed.program, &word).map(str::to_owned),
+        // To change one is to give all of it anew.
+        "outlast schedule" if is_change(&word) => {
+            Some("outlast schedule add NAME --replace --every 1h -- COMMAND".to_owned())
+        }
+        "outlast trigger" if is_change(&word) => {
+            Some("outlast trigger add NAME --replace --webhook -- COMMAND".to_owned())
+        }
         _ => None,
     };
     let by_letters = || typed.with(&word, &[suggest::by_letters(command, &word)?]);
@@ -145,6 +152,10 @@ fn unknown_verb(usage: &clap::Error, typed: &Typed) -> (String, Option<String>) 
         _ => format!("did you mean:\n{line}"),
     });
     (format!("unknown command '{word}'"), hint)
+}
+
+fn is_change(word: &str) -> bool {
+    ["edit", "change", "update", "set", "replace"].contains(&word)
 }
 
 fn unknown_argument(usage: &clap::Error, typed: &Typed) -> (String, Option<String>) {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, ToSpan, Zoned, civil};
 use outlast_client::problem::Problem;
+
+use crate::moment;
 
 /// What to write instead, said in every refusal.
 const EXAMPLES: &str = "write 90s, 5m, 2h, 1h30m or 500ms";
@@ -44,37 +46,75 @@ pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {
 pub(crate) enum Since {
     At(Timestamp),
     Ago(Duration),
+    /// The last time that it was this time of day here.
+    Clock(civil::Time),
+    /// A day or a moment by the calendar and the clocks of this place.
+    Here(civil::DateTime),
+    /// The start of a day: today's, or yesterday's.
+    DaysAgo(i32),
 }
 
 pub(crate) fn parse_since(text: &str) -> Result<Since, String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(Since::At(at));
     }
+    match text {
+        "today" => return Ok(Since::DaysAgo(0)),
+        "yesterday" => return Ok(Since::DaysAgo(1)),
+        _ => {}
+    }
+    if let Some(clock) = moment::time_of_day(text) {
+        return Ok(Since::Clock(clock));
+    }
+    // A date alone is its midnight; a bare number is no date.
+    if text.contains('-')
+        && let Ok(here) = text.replacen(' ', "T", 1).parse::<civil::DateTime>()
+    {
+        return Ok(Since::Here(here));
+    }
     parse(text).map(Since::Ago).map_err(|_| {
-        "neither a time nor a duration; write 2026-11-15T20:50:00Z, or 10m for ten minutes ago"
+        "neither a time nor a duration; write 22:00, yesterday, 2026-11-15, \
+         2026-11-15T20:50, or 10m for ten minutes ago"
             .to_owned()
     })
 }
 
 impl Since {
     /// The same, of a moment that has come: nothing has happened since one in the future.
-    pub(crate) fn past(self, now: Timestamp) -> Result<Self, Problem> {
-        match self {
-            Self::At(at) if at > now => {
-                let message = format!("--since {at} is in the future");
-                Err(Problem::refusal("bad_time", message)
-                    .hint("write a time that has passed, or 10m for ten minutes ago"))
-            }
-            _ => Ok(self),
+    pub(crate) fn past(self, now: &Zoned) -> Result<Self, Problem> {
+        let at = self.timestamp(now);
+        if at <= now.timestamp() {
+            return Ok(self);
         }
+        let message = format!("--since {at} is in the future");
+        Err(Problem::refusal("bad_time", message)
+            .hint("write a time that has passed, or 10m for ten minutes ago"))
     }
 
-    pub(crate) fn timestamp(self, now: Timestamp) -> Timestamp {
-        match self {
-            Self::At(at) => at,
-            Self::Ago(ago) => now.checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH),
-        }
+    /// The moment, by the clocks of the place where `now` is.
+    pub(crate) fn timestamp(self, now: &Zoned) -> Timestamp {
+        let here = match self {
+            Self::At(at) => return at,
+            Self::Ago(ago) => {
+                return now.timestamp().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH);
+            }
+            Self::Clock(clock) => last(clock, now),
+            Self::Here(here) => here.to_zoned(now.time_zone().clone()).ok(),
+            Self::DaysAgo(days) => {
+                now.checked_sub(days.days()).ok().and_then(|day| day.start_of_day().ok())
+            }
+        };
+        here.map_or(Timestamp::UNIX_EPOCH, |here| here.timestamp())
     }
+}
+
+/// The last time that the clocks here showed this time of day.
+fn last(clock: civil::Time, now: &Zoned) -> Option<Zoned> {
+    let today = now.with().time(clock).build().ok()?;
+    if today.timestamp() <= now.timestamp() {
+        return Some(today);
+    }
+    now.checked_sub(1.day()).ok()?.with().time(clock).build().ok()
 }
 
 pub(crate) fn as_ms(duration: Duration) -> u64 {
@@ -149,13 +189,37 @@ mod tests {
 
     #[test]
     fn since_takes_a_time_or_an_age() {
-        let now: Timestamp = "2026-11-15T12:00:00Z".parse().expect("a time");
-        let moment = |text| parse_since(text).map(|since| since.timestamp(now).to_string());
+        let now: Zoned = "2026-11-15T13:00:00+01:00[Europe/Berlin]".parse().expect("a time");
+        let moment = |text| parse_since(text).map(|since| since.timestamp(&now).to_string());
         assert_eq!(moment("10m"), Ok("2026-11-15T11:50:00Z".to_owned()));
         assert_eq!(moment("2026-11-15T13:00:00+02:00"), Ok("2026-11-15T11:00:00Z".to_owned()));
-        assert!(moment("yesterday").is_err());
-        let past = |text| parse_since(text).map(|since| since.past(now).is_ok());
+        let past = |text| parse_since(text).map(|since| since.past(&now).is_ok());
         assert_eq!(past("2030-01-01T00:00:00Z"), Ok(false));
         assert_eq!((past("2026-11-15T12:00:00Z"), past("10m")), (Ok(true), Ok(true)));
+    }
+    #[test]
+    fn a_time_of_day_and_yesterday_were_no_start_of_a_report() {
+        let now: Zoned = "2026-11-15T13:00:00+01:00[Europe/Berlin]".parse().expect("a time");
+        let moment = |text| parse_since(text).map(|since| since.timestamp(&now).to_string());
+        for (text, at) in [
+            // The evening before, since it is not 22:00 yet.
+            ("22:00", "2026-11-14T21:00:00Z"),
+            ("13:00", "2026-11-15T12:00:00Z"),
+            ("7:30", "2026-11-15T06:30:00Z"),
+            ("today", "2026-11-14T23:00:00Z"),
+            ("yesterday", "2026-11-13T23:00:00Z"),
+            ("2026-11-10", "2026-11-09T23:00:00Z"),
+            ("2026-11-10T22:00", "2026-11-10T21:00:00Z"),
+            ("2026-11-10 22:00", "2026-11-10T21:00:00Z"),
+            // Clocks were set back in between.
+            ("2026-10-01", "2026-09-30T22:00:00Z"),
+        ] {
+            assert_eq!(moment(text).as_deref(), Ok(at), "{text}");
+        }
+        for wrong in ["25:00", "22", "tomorrow", "2026-13-01", "22:0"] {
+            let is_clock = parse_since(wrong).is_ok_and(|it| !matches!(it, Since::Ago(_)));
+            assert!(!is_clock, "{wrong}");
+        }
+        assert!(parse_since("2026-11-16").is_ok_and(|since| since.past(&now).is_err()));
     }
 }

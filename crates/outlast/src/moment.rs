@@ -37,7 +37,7 @@ fn meant(text: &str, now: &Zoned) -> Option<Timestamp> {
 }
 
 /// `3:00`, `03:00` or `03:00:30`.
-fn time_of_day(text: &str) -> Option<Time> {
+pub(crate) fn time_of_day(text: &str) -> Option<Time> {
     let mut parts = text.split(':');
     let hour: i8 = parts.next().filter(|hour| hour.len() <= 2)?.parse().ok()?;
     let minute: i8 = parts.next().filter(|minute| minute.len() == 2)?.parse().ok()?;

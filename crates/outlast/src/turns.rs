@@ -38,6 +38,9 @@ pub(crate) struct Turn {
     pub(crate) cost_usd_micros: u64,
     /// How many of its attempts did not report all that they used, and what is held for them.
     pub(crate) unreported: u64,
+    /// How many of those did not report their money, and how many not their tokens.
+    unpaid: u64,
+    uncounted: u64,
     /// Lines that it added to the workspace and removed, by its snapshot.
     pub(crate) lines: Option<(u64, u64)>,
     pub(crate) unreported_tokens: u64,
@@ -59,6 +62,9 @@ impl Turn {
             }
         };
         self.unreported += 1;
+        let half = charge["half"].as_str();
+        self.unpaid += u64::from(half != Some("money"));
+        self.uncounted += u64::from(half != Some("tokens"));
         self.unreported_tokens = self.unreported_tokens.saturating_add(tokens);
         self.unreported_usd_micros = self.unreported_usd_micros.saturating_add(cost);
     }
@@ -68,7 +74,8 @@ impl Turn {
         Spend {
             cost_usd: self.cost_usd_micros as f64 / 1e6,
             tokens: self.tokens,
-            known: self.unreported == 0,
+            money_known: self.unpaid == 0,
+            tokens_known: self.uncounted == 0,
             unreported_usd: self.unreported_usd_micros as f64 / 1e6,
             unreported_tokens: self.unreported_tokens,
             unreported_attempts: self.unreported,

@@ -14,7 +14,7 @@ export function gaugesOf(it) {
   const cost = limit('max_cost_usd_micros');
   const list = [gauge('turns', String(it.turns_committed), limit('max_turns'), limit('max_turns') && String(limit('max_turns').max))];
   const reported = Math.max(0, usage.cost_usd - held);
-  const isWhole = usage.known || (held === 0 && !usage.unreported_attempts);
+  const isWhole = usage.known || usage.money_known || (held === 0 && !usage.unreported_attempts);
   // A plain command reports nothing, and an agent nothing yet: neither is a zero.
   const isSilent = (!usage.known || !it.ended_at) && usage.cost_usd === 0 && tokens === 0;
   let paid = isWhole ? (isSilent ? 'none reported' : money(usage.cost_usd)) : `${money(reported)} reported`;

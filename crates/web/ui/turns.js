@@ -74,7 +74,7 @@ function chargeOf(usage) {
   if (!usage) return '';
   const held = usage.unreported_usd ?? 0;
   const paid = Math.max(0, usage.cost_usd - held);
-  if (!usage.known) return `, ${money(paid)} reported${held > 0 ? `, up to ${money(held)} more was not` : '; not all of it was'}`;
+  if (!usage.known && !usage.money_known) return `, ${money(paid)} reported${held > 0 ? `, up to ${money(held)} more was not` : '; not all of it was'}`;
   return paid > 0 ? `, ${money(paid)}` : usage.input_tokens + usage.output_tokens > 0 ? `, ${count(usage.input_tokens + usage.output_tokens)} tokens` : '';
 }
 

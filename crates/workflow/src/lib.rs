@@ -61,8 +61,8 @@ pub use refused::Refused;
 pub use schema::{schema_config, schema_workflow};
 pub use settings::config_settings;
 pub use settle::{
-    AskedSnapshots, AskedSpend, CHECK_TIMEOUT_MS, Effective, Explained, HOOK_TIMEOUT_MS, Loaded,
-    Look, Origin, Overrides, SnapshotMode, Surroundings, Tracker, envelope, load, missing_program,
-    plain, runnable,
+    Absent, AskedSnapshots, AskedSpend, CHECK_TIMEOUT_MS, Effective, Explained, HOOK_TIMEOUT_MS,
+    Loaded, Look, Origin, Overrides, SnapshotMode, Surroundings, Tracker, absent_program, envelope,
+    load, missing_program, plain, runnable,
 };
 pub use source::{DEFAULT_FILE, LARGEST_FILE, Source, behind_broken_link, decode, path};

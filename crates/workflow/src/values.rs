@@ -205,7 +205,7 @@ pub(crate) fn check_time(node: &Node, kind: Kind) -> Result<(), (Code, String)> 
     }
 }
 
-const ENDS: &str = "must be more than 0: what it bounds has to end";
+const ENDS: &str = "must be more than 0: this limit cannot be turned off";
 
 /// How long something is kept; `Some(None)` is for ever.
 pub(crate) fn span(node: &Node) -> Option<Option<u64>> {

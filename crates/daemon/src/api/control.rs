@@ -21,7 +21,7 @@ use crate::refusal::Refusal;
 use crate::refusal::{Answer, bad_request};
 use crate::runs::callers::{Caller, Right};
 use crate::runs::find::{by_name, resolve, snapshot_of};
-use crate::runs::orders::is_at_its_only_turn;
+use crate::runs::orders::reads_no_message;
 use crate::runs::tell::{
     check_text, not_taken, order_id, refuse_ended, refuse_full, reported, tell,
 };
@@ -152,13 +152,16 @@ async fn reaches(
     }))
 }
 
-/// A plain command reads no messages while it runs.
+/// A plain command reads no messages, neither before it runs nor while it does.
 fn refuse_deaf(run: &Run) -> Answer<()> {
-    if !is_at_its_only_turn(run) {
+    if !reads_no_message(run) {
         return Ok(());
     }
-    let message =
-        format!("{} is a command that runs once, and has no next turn to read a message", run.id);
+    let why = match run.attempt {
+        Some(_) => "has no next turn to read a message",
+        None => "reads no messages",
+    };
+    let message = format!("{} is a command that runs once, and {why}", run.id);
     Err(Refusal::new(Code::NoNextTurn, message).hint(
         "agents of loops read messages; outlast run -t gives a command a terminal to type into",
     ))

@@ -1,17 +1,61 @@
 //! A refusal as an HTTP answer: the status of its code, and its words as JSON.
 
+use std::sync::Arc;
+
 use axum::Json;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use outlast_wire::api::ErrorBody;
+use outlast_store::Journal;
+use outlast_wire::api::{ErrorBody, ErrorInfo};
 use outlast_wire::codes::Code;
 
+use crate::lanes::blocking;
 use crate::refusal::Refusal;
+use crate::runs::names;
+use crate::supervisor::Supervisor;
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        (status(self.code), Json(ErrorBody { error: self.info() })).into_response()
+        let info = self.info();
+        let body = Json(ErrorBody { error: info.clone() });
+        let mut response = (status(self.code), body).into_response();
+        response.extensions_mut().insert(Told(info));
+        response
     }
+}
+
+/// What a response refuses, for the layer that names its runs.
+#[derive(Debug, Clone)]
+struct Told(ErrorInfo);
+
+/// Has every refusal name its runs as their users name them, in the message and in the commands to paste.
+pub(crate) async fn by_name(
+    State(supervisor): State<Arc<Supervisor>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    let Some(Told(info)) = response.extensions().get::<Told>().cloned() else { return response };
+    // Where several runs have one name or one start of an id, the ids tell them apart.
+    if info.code == Code::AmbiguousRun || info.code == Code::NameTaken {
+        return response;
+    }
+    let named = blocking(move || Ok(named(&*supervisor.ground.store, info)?)).await;
+    // A journal that cannot be read has no names; the refusal stands as it is.
+    match named {
+        Ok(Some(info)) => (response.status(), Json(ErrorBody { error: info })).into_response(),
+        Ok(None) | Err(_) => response,
+    }
+}
+
+/// The same with names; `None` if it has no run in it that has one.
+fn named(store: &dyn Journal, info: ErrorInfo) -> Result<Option<ErrorInfo>, outlast_store::Error> {
+    let message = names::in_text(store, &info.message)?;
+    let hint = info.hint.as_deref().map(|hint| names::in_text(store, hint)).transpose()?;
+    let is_same = message == info.message && hint == info.hint;
+    Ok((!is_same).then_some(ErrorInfo { message, hint, ..info }))
 }
 
 fn status(code: Code) -> StatusCode {

@@ -95,7 +95,7 @@ macro_rules! routes {
         pub(crate) const ROUTES: &[(&str, &str)] = &[$((stringify!($method), $path)),*];
 
         fn router(supervisor: Arc<Supervisor>) -> Router {
-            Router::new()$(.route($path, axum::routing::$method($handler)))*.layer(creation::body_limit()).fallback(error::no_such_path).method_not_allowed_fallback(error::wrong_method).with_state(supervisor)
+            Router::new()$(.route($path, axum::routing::$method($handler)))*.layer(creation::body_limit()).fallback(error::no_such_path).method_not_allowed_fallback(error::wrong_method).layer(axum::middleware::from_fn_with_state(supervisor.clone(), error::by_name)).with_state(supervisor)
         }
     };
 }

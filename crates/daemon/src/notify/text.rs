@@ -72,7 +72,7 @@ fn spent(usage: &Usage) -> Option<String> {
     let micros = money::micros(&format!("{:.6}", usage.cost_usd)).filter(|micros| *micros > 0)?;
     let cost = money::shown(micros);
     let unreported = money::micros(&format!("{:.6}", usage.unreported_usd)).unwrap_or(0);
-    Some(match (usage.known, unreported) {
+    Some(match (usage.known || usage.money_known, unreported) {
         (true, _) => cost,
         (false, 0) => format!("≥ {cost}, not all reported"),
         (false, part) if part >= micros => format!("≤ {cost}, not reported"),
@@ -126,6 +126,8 @@ mod tests {
         assert_eq!(usage(1.5, 1.0, false).as_deref(), Some("≤ $1.50, $1.00 of it not reported"));
         assert_eq!(usage(0.42, 0.0, false).as_deref(), Some("≥ $0.42, not all reported"));
         assert_eq!((usage(0.0, 0.0, true), usage(0.0, 0.0, false)), (None, None));
+        let paid = Usage { cost_usd: 0.42, money_known: true, ..Usage::default() };
+        assert_eq!(spent(&paid).as_deref(), Some("$0.42"), "only tokens are missing");
     }
 
     #[test]

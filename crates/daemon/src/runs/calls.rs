@@ -127,8 +127,13 @@ async fn answer(
             let message = format!(
                 "the end of the call {key} was not observed, and a call of class unsafe is not made twice"
             );
+            // Until then the order is refused: the attempt may still say what became of the call.
+            let when = match known.is_some_and(|call| call.is_unknown(run)) {
+                true => "then",
+                false => "once this attempt has ended,",
+            };
             Err(Refusal::new(Code::CallInDoubt, message).hint(format!(
-                "look whether its effect is there, then say so, or have it made again:\n\
+                "look whether its effect is there; {when} say so, or have it made again:\n\
                  outlast call --run {0} --key {key} --resolve made\n\
                  outlast call --run {0} --key {key} --resolve again",
                 run.id
@@ -434,6 +439,14 @@ fn doubt<'r>(run: &'r Run, key: &str, seq: Option<u64>) -> Option<(&'r str, &'r 
     run.keyed.iter().find(is_it)
 }
 
+/// True if the attempt that is at work has made this call, and its end is not known.
+fn is_open(run: &Run, key: &str) -> bool {
+    run.keyed.iter().any(|(known, call)| {
+        let short = known.strip_prefix(&run.key_base(call.turn));
+        (known == key || short == Some(key)) && call.end.is_none() && !call.is_unknown(run)
+    })
+}
+
 fn refuse_resolve(run: &Run, key: &str, seq: Option<u64>) -> Answer<()> {
     let id = &run.id;
     let taken = seq.and_then(|seq| run.orders.answer_to(seq));
@@ -453,6 +466,12 @@ fn refuse_resolve(run: &Run, key: &str, seq: Option<u64>) -> Answer<()> {
         return Err(
             Refusal::new(Code::StaleOrder, message).hint(format!("outlast call --run {id} --list"))
         );
+    }
+    if is_open(run, key) {
+        let message = format!("the attempt of run {id} that made the call {key} has not ended");
+        return Err(Refusal::new(Code::CallIsOpen, message).hint(format!(
+            "say it once the attempt has ended; to see how far it is:\noutlast show {id}"
+        )));
     }
     let message = format!("run {id} has no call {key} whose end was not observed");
     Err(Refusal::new(Code::UnknownCall, message).hint(format!("outlast call --run {id} --list")))

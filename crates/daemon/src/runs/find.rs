@@ -13,6 +13,7 @@ use crate::lanes::blocking;
 use crate::mailbox::Snapshot;
 use crate::output;
 use crate::refusal::{Answer, Refusal};
+use crate::runs::names::{called, is_plain};
 use crate::runs::{room, waiting};
 use crate::sight::Sight;
 use crate::supervisor::{Supervisor, strays};
@@ -111,14 +112,6 @@ pub(crate) async fn snapshot_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Ans
     Ok(Snapshot { trouble: supervisor.trouble_of(id), ..Snapshot::of(&run.await?) })
 }
 
-/// How a run can be named on a command line: by its name if that means this run, else by its id. A name that a shell would
-/// take apart is for screens, which quote it. Blocks.
-pub(crate) fn called(store: &dyn Journal, run: &Run) -> Answer<String> {
-    let Some(name) = &run.spec.name else { return Ok(run.id.0.clone()) };
-    let is_its = matches!(store.resolve(name)?, Resolved::One(id) if id == run.id);
-    Ok(if is_its { name.clone() } else { run.id.0.clone() })
-}
-
 /// A refusal with the run named as its user names it, since rules know a run by its id; of one that a limit ended, with
 /// what lets it go on.
 pub(crate) async fn by_name<T>(
@@ -139,11 +132,6 @@ pub(crate) async fn by_name<T>(
         None => refusal,
     };
     Err(if is_plain(&called) { refusal.naming(id, &called) } else { refusal })
-}
-
-/// True if a shell takes the name as one word.
-fn is_plain(name: &str) -> bool {
-    name.chars().all(|it| it.is_alphanumeric() || "-_./:@".contains(it))
 }
 
 pub(crate) async fn view_of(supervisor: &Arc<Supervisor>, id: &RunId) -> Answer<RunView> {

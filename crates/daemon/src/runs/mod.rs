@@ -14,6 +14,7 @@ pub(crate) mod gc;
 pub(crate) mod heard;
 pub(crate) mod inside;
 pub(crate) mod merge;
+pub(crate) mod names;
 pub(crate) mod orders;
 mod overrides;
 pub(crate) mod raise;

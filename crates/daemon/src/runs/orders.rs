@@ -208,7 +208,7 @@ fn not_open(run: &Run, seq: Option<u64>) -> Refusal {
             let state = run.state.name().word();
             let message = format!("run {} is {state}, not blocked, and asks nothing", run.id);
             // A command that runs once reads no message.
-            let hint = match is_at_its_only_turn(run) {
+            let hint = match reads_no_message(run) {
                 true => format!("outlast show {}", run.id),
                 false => {
                     format!("leave a message for its next turn:\noutlast send {} 'TEXT'", run.id)
@@ -277,10 +277,19 @@ pub(crate) fn refuse_pause(run: &Run, seq: Option<u64>) -> Answer<()> {
 
 /// True of a plain command at the last attempt that it has: nothing follows that could rest, or take a message.
 pub(crate) fn is_at_its_only_turn(run: &Run) -> bool {
+    is_at_its_last_attempt(run) && run.live().is_some() && !run.is_being_ended()
+}
+
+/// True of a plain command that no message reaches: it runs and has no other attempt, or has not been started yet.
+pub(crate) fn reads_no_message(run: &Run) -> bool {
+    let is_to_start = run.attempt.is_none() && !run.has_ended();
+    is_at_its_only_turn(run) || (is_to_start && is_at_its_last_attempt(run))
+}
+
+fn is_at_its_last_attempt(run: &Run) -> bool {
     let spec = &run.spec;
     let is_command = spec.workflow.is_none() && !must_answer(spec);
-    let is_last = run.counters.attempts + 1 >= spec.retry.max_attempts;
-    is_command && is_last && run.live().is_some() && !run.is_being_ended()
+    is_command && run.counters.attempts + 1 >= spec.retry.max_attempts
 }
 
 fn already_answered(run: &Run, seq: u64, taken: &Taken) -> Refusal {

@@ -209,6 +209,11 @@ fn refuse_raise(run: &Run, raise: &Raise) -> Answer<()> {
             Refusal::new(Code::HasEnded, format!("the workspace of run {id} was removed"))
                 .hint(format!("outlast rerun {id}"))
         }
+        CannotRaise::Reserved(Limit::Budget) => {
+            let message =
+                format!("run {} is a child, and its parent was told that it ended", run.id);
+            Refusal::new(Code::HasEnded, message).hint(format!("outlast rerun {id}"))
+        }
         CannotRaise::Reserved(limit) => {
             let parent = run.spec.parent.as_ref().map_or("its parent", RunId::as_str);
             let what = limit.code().word();

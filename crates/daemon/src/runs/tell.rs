@@ -138,7 +138,8 @@ pub(crate) fn refuse_ended(run: &Run) -> Answer<()> {
         return Ok(());
     }
     let message = format!("run {} has ended: {}", run.id, run.state.name().word());
-    Err(Refusal::new(Code::HasEnded, message).hint(format!("outlast rerun {}", run.id)))
+    let verb = if run.was_ended_by_budget() { "resume" } else { "rerun" };
+    Err(Refusal::new(Code::HasEnded, message).hint(format!("outlast {verb} {}", run.id)))
 }
 
 pub(crate) fn refuse_full(run: &Run) -> Answer<()> {

@@ -272,6 +272,8 @@ pub(super) fn usage(charge: &Charge) -> Usage {
         cached_tokens: charge.cached_tokens,
         cost_usd: view::usd(charge.cost_usd_micros),
         known: charge.known,
+        money_known: charge.known().money,
+        tokens_known: charge.known().tokens,
         unreported_usd: view::usd(reserved.cost_usd_micros),
         unreported_tokens: reserved.tokens,
         unreported_attempts: 0,

@@ -2,10 +2,11 @@
 
 use outlast_conduct::budgets::BudgetStatus;
 use outlast_conduct::slots::Full;
-use outlast_engine::{ReasonCode, Run, State, WaitCause};
+use outlast_engine::{Channel, ReasonCode, Run, RunId, State, WaitCause};
 use outlast_wire::api::WaitingView;
 use outlast_workflow::{Period, money};
 
+use super::names;
 use crate::supervisor::Supervisor;
 use crate::view;
 
@@ -13,6 +14,9 @@ use crate::view;
 pub(crate) fn of(supervisor: &Supervisor, run: &Run) -> Option<WaitingView> {
     match run.state {
         State::Waiting { cause: WaitCause::Budget, until, .. } => {
+            if let Some((channel, held)) = run.held_by() {
+                return Some(by_children(supervisor, channel, &held));
+            }
             let budgets = supervisor.budgets();
             let is_full = |it: &&BudgetStatus| it.is_full() && it.rule.covers(&run.spec.labels);
             let full = budgets.iter().filter(is_full).max_by_key(|it| it.resets_at());
@@ -21,6 +25,7 @@ pub(crate) fn of(supervisor: &Supervisor, run: &Run) -> Option<WaitingView> {
                 reason: full.map_or_else(|| run.why.reason.clone(), reason),
                 until: until.map(view::rfc3339),
                 tz: full.and_then(|it| it.day.as_ref()).map(|day| day.zone.clone()),
+                held_by: Vec::new(),
                 setting: full.map(setting),
             })
         }
@@ -36,6 +41,7 @@ pub(crate) fn of(supervisor: &Supervisor, run: &Run) -> Option<WaitingView> {
                 reason: reason(spent),
                 until: spent.resets_at().map(view::rfc3339),
                 tz: spent.day.as_ref().map(|day| day.zone.clone()),
+                held_by: Vec::new(),
                 setting: Some(setting(spent)),
             })
         }
@@ -43,9 +49,48 @@ pub(crate) fn of(supervisor: &Supervisor, run: &Run) -> Option<WaitingView> {
             let full = supervisor.full(run)?;
             let (reason, setting) = full_words(&full);
             let (cause, until, tz) = (ReasonCode::Slot.into(), None, None);
-            Some(WaitingView { cause, reason, until, tz, setting })
+            Some(WaitingView { cause, reason, until, tz, held_by: Vec::new(), setting })
         }
         _ => None,
+    }
+}
+
+/// So many children are named.
+const MOST_NAMED: usize = 3;
+
+/// No setting is in the way: the run's own children hold what it lacks, and give back what is left when they end.
+fn by_children(supervisor: &Supervisor, channel: Channel, held: &[(&RunId, u64)]) -> WaitingView {
+    let name = |id: &RunId| {
+        let run = supervisor.handle(id).map(|it| it.snapshot.borrow().run.clone());
+        let called = run.and_then(|run| names::called(&*supervisor.ground.store, &run).ok());
+        called.unwrap_or_else(|| id.0.clone())
+    };
+    let amount = |amount: u64| match channel {
+        Channel::Money => money::shown(amount),
+        Channel::Tokens => format!("{amount} tokens"),
+        Channel::Turns => format!("{amount} turns"),
+        Channel::Runs => format!("{amount} runs"),
+    };
+    let what = match channel {
+        Channel::Money => "money",
+        Channel::Tokens => "tokens",
+        Channel::Turns => "turns",
+        Channel::Runs => "runs",
+    };
+    let held: Vec<(String, u64)> = held.iter().map(|(id, amount)| (name(id), *amount)).collect();
+    let told: Vec<String> = held
+        .iter()
+        .take(MOST_NAMED)
+        .map(|(name, held)| format!("{name} holds {}", amount(*held)))
+        .collect();
+    let more = if held.len() > MOST_NAMED { ", …" } else { "" };
+    WaitingView {
+        cause: ReasonCode::Budget.into(),
+        reason: format!("its children hold what is left of its {what} ({}{more})", told.join(", ")),
+        until: None,
+        tz: None,
+        held_by: held.into_iter().map(|(name, _)| name).collect(),
+        setting: None,
     }
 }
 
@@ -110,25 +155,25 @@ fn full_words(full: &Full) -> (String, Option<String>) {
     };
     match full {
         Full::InAll { most } => (
-            format!("{} running, and no more may", several(*most, "run")),
+            format!("{} running, which is the limit", several(*most, "run")),
             Some("max_runs in [concurrency]".to_owned()),
         ),
         Full::Label { label, most } => (
-            format!("{} running with label {label}, and no more may", several(*most, "run")),
+            format!("{} running with label {label}, which is the limit", several(*most, "run")),
             Some("[concurrency.per_label]".to_owned()),
         ),
         Full::File { most } => (
-            format!("{} running from this file, and no more may", several(*most, "run")),
+            format!("{} running from this file, which is the limit", several(*most, "run")),
             Some("agent.max_concurrent_agents in the loop file".to_owned()),
         ),
         Full::Queue { name, most } => (
-            format!("{} running in queue {name}, and no more may", several(*most, "run")),
+            format!("{} running in queue {name}, which is the limit", several(*most, "run")),
             Some(format!("--queue {name}:N of the newest run")),
         ),
         Full::Memory { least_mb } => (
             format!("less than {least_mb} MiB of memory are free"),
             Some("min_free_memory_mb in [concurrency]".to_owned()),
         ),
-        Full::Behind => ("other runs come first".to_owned(), None),
+        Full::Behind => ("other queued runs start first".to_owned(), None),
     }
 }

@@ -14,7 +14,7 @@ use outlast_conduct::steps::{Ending, Trouble};
 use outlast_engine::{Answer, Exit, RefusedCall, Run, RunSpec, Step};
 use outlast_home::layout::AttemptDir;
 
-use super::{Driver, driving};
+use super::{Driver, driving, program};
 use crate::lanes::Lane;
 use crate::mailbox::Message;
 use crate::world::host;
@@ -75,7 +75,13 @@ fn look(run: &Run, step: Step, dir: &AttemptDir, exit: Exit) -> io::Result<Endin
             },
         },
         Step::Attempt { .. } => {
-            let answer = answer(&run.spec, dir, exit)?;
+            let answer = match answer(&run.spec, dir, exit)? {
+                // A program that a turn was done with before may come back.
+                Answer::None if run.turns_committed == 0 => {
+                    program::missing(&run.spec, dir, exit).unwrap_or(Answer::None)
+                }
+                answer => answer,
+            };
             let (refused, tail) = (refused(run, &answer), String::new());
             Ending { refused, workspace: None, answer, tail, made: None }
         }

@@ -9,6 +9,7 @@ mod errand;
 mod launch;
 mod note;
 mod processes;
+mod program;
 mod session;
 
 use std::sync::Arc;

@@ -67,11 +67,14 @@ pub(super) fn handle(draft: &mut Draft, raise: &Raise, order: &Order, context: &
         return;
     }
     let Ok(limits) = draft.run().raised(raise) else { return };
-    let was_exhausted = draft.run().has_ended();
+    let (was_exhausted, before) = (draft.run().has_ended(), draft.run().spec.limits);
     let (actor, order) = (Actor::User, Order { answers: None, ..order.clone() });
     draft.push(context.now, Fact::LimitsRaised { actor, limits, order });
     if was_exhausted {
-        let text = "a person gave it more room";
+        let text = match limits == before {
+            true => "a person let it go on after its budget was spent",
+            false => "a person gave it more room",
+        };
         let why = Reason { actor, ..reason::of(text, ReasonCode::Raised) };
         let again = reason::to_state(draft.run(), StateName::Queued, why);
         draft.push(context.now, again);
@@ -113,7 +116,7 @@ impl Run {
             limits.set(limit, to);
         }
         if limits == self.spec.limits {
-            return Err(CannotRaise::Nothing);
+            self.refuse_resume_after_budget()?;
         }
         self.refuse_spent(&limits)?;
         Ok(limits)
@@ -192,6 +195,24 @@ impl Run {
             _ if self.may_be_raised() => Ok(()),
             _ => Err(CannotRaise::IsEnding),
         }
+    }
+
+    /// A run that a shared budget has ended needs no higher limits of its own: it goes on once the budget has room.
+    fn refuse_resume_after_budget(&self) -> Result<(), CannotRaise> {
+        if !self.was_ended_by_budget() {
+            return Err(CannotRaise::Nothing);
+        }
+        if self.is_reserved(Limit::Budget) {
+            Err(CannotRaise::Reserved(Limit::Budget))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// True if a budget that it shares with other runs has ended it.
+    pub fn was_ended_by_budget(&self) -> bool {
+        matches!(self.state, State::Ended { verdict: Verdict::Exhausted })
+            && self.why.reason_code == ReasonCode::Budget
     }
 
     /// An exhausted run has to have room for one more attempt.

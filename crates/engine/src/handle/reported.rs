@@ -193,7 +193,7 @@ pub(super) fn end_attempt(
         (true, None) => it.at_least(spec),
         // A turn that has ended well has cost what was heard, or more, unless the response says all of it.
         (true, Some(response)) if !response.usage.as_ref().is_some_and(says_all) => {
-            Charge { known: false, reserved: Some(it.reserved()), ..it }
+            Charge { known: false, reserved: Some(it.reserved()), half: None, ..it }
         }
         (true, Some(_)) | (false, _) => it,
     });

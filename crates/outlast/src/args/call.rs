@@ -16,12 +16,12 @@ Examples:
   # a person has looked: the effect is there, or the call may be made again
   outlast call --run nightly --key pay --resolve made
 
-The result is stored: asked for again under the same key, the command does
-not run, its stored output is printed, and its exit code is the same. Other
-arguments under the same key are refused. If the end of a call was not
-observed, a call of class unsafe is refused until a person resolves it;
-the other classes are made again. A key is the turn's; one that begins with
-$OUTLAST_RUN_ID/ is the whole run's.")]
+The result is stored. A second call under the same key does not run the
+command: it prints the stored output and exits with the stored code. Other
+arguments under the same key are refused. If it is not known how a call
+ended, a call of class unsafe is refused until the attempt has ended and a
+person resolves it; the other classes are made again. A key belongs to its
+turn; one that begins with $OUTLAST_RUN_ID/ belongs to the whole run.")]
 #[command(
     override_usage = "outlast call --key KEY [OPTIONS] -- COMMAND...\n       outlast call [--run RUN] --list\n       outlast call --run RUN --key KEY --resolve <made|again>"
 )]
@@ -29,7 +29,7 @@ pub(crate) struct Call {
     /// The name of the step within its turn
     #[arg(long, value_name = "KEY", required_unless_present = "list")]
     pub(crate) key: Option<String>,
-    /// What happens if it is made twice
+    /// Whether it may be made twice
     #[arg(long, value_enum, default_value = "unsafe")]
     pub(crate) class: Class,
     /// Make it again if it ended with another status than 0

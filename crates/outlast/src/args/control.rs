@@ -19,7 +19,8 @@ Examples:
   outlast stop --label repo=web
 
 Returns when every process of the run is gone. Also stops the processes
-that a run left behind when it ended.")]
+that a run left behind when it ended. Its children keep running, unless
+--tree or the run's own policy (run --children stop) says otherwise.")]
 pub(crate) struct Stop {
     #[arg(required_unless_present_any = ["all", "state", "label"], value_name = "RUN", help = super::RUNS)]
     pub(crate) runs: Vec<String>,
@@ -50,7 +51,8 @@ Examples:
 The agent reads the message in this turn if it can (claude, codex, opencode
 and pi can), else in the next turn. Wakes a run that waits for a message, a
 timer or its children. Returns once the message is safe on disk. A run that
-is blocked on a question needs outlast answer instead.")]
+is blocked on a question needs outlast answer instead. A plain command
+reads no messages.")]
 pub(crate) struct Send {
     #[arg(help = super::RUN)]
     pub(crate) run: String,
@@ -126,7 +128,7 @@ pub(crate) struct Pause {
     pub(crate) json: bool,
 }
 
-/// Continue runs that are paused or blocked
+/// Continue runs that are paused, blocked, or ended by a budget
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -134,7 +136,9 @@ Examples:
   # undo outlast pause --all, and nothing else
   outlast resume --all
 
-A run that asks a question needs outlast answer instead.")]
+A run that asks a question needs outlast answer instead. A run that was
+exhausted by a shared budget continues once the budget has room; it gets
+your environment. For its own limits, see outlast raise.")]
 pub(crate) struct Resume {
     #[arg(required_unless_present_any = ["all", "state", "label"], value_name = "RUN", help = super::RUNS)]
     pub(crate) runs: Vec<String>,
@@ -143,7 +147,7 @@ pub(crate) struct Resume {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) pick: Pick,
-    /// Resume only what happened up to this event (seq in show --json)
+    /// Resume only if it was paused or blocked at or before this event (seq in show --json)
     #[arg(long, value_name = "N", conflicts_with = "all")]
     pub(crate) seq: Option<u64>,
     /// Undo the pauses of its children too, and of theirs

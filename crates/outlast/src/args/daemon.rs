@@ -81,7 +81,7 @@ pub(crate) struct DaemonLogs {
     /// Only this level and above
     #[arg(long)]
     pub(crate) level: Option<LogLevel>,
-    /// Only lines after this time (RFC 3339), or of the last while (10m)
+    /// Only lines since a time (22:00, yesterday, 2026-11-15), or of the last while (10m)
     #[arg(long, value_name = "TIME", value_parser = duration::parse_since)]
     pub(crate) since: Option<Since>,
     /// Only the last lines
@@ -106,7 +106,7 @@ Examples:
   # as a service manager or a container does
   outlast daemon run")]
 pub(crate) struct DaemonRun {
-    /// Replace a daemon in the background, wait for any other; for service managers
+    /// For service managers: replace a background daemon; wait while any other serves
     #[arg(long, conflicts_with = "detached")]
     pub(crate) wait: bool,
     /// Leave the terminal, and say on standard output when ready

@@ -48,7 +48,7 @@ pub(crate) struct Ps {
     /// Only runs that this trigger or schedule started
     #[arg(long, value_name = "NAME")]
     pub(crate) trigger: Option<String>,
-    /// Also list runs that ended after this time (RFC 3339), or in the last while (12h)
+    /// Also list runs that ended since a time (22:00, yesterday, 2026-11-15), or in the last while (12h)
     #[arg(long, value_name = "TIME", value_parser = duration::parse_since)]
     pub(crate) since: Option<Since>,
     /// Only the N newest runs, also ended ones
@@ -180,7 +180,7 @@ pub(crate) struct Logs {
     /// Only this stream
     #[arg(long)]
     pub(crate) stream: Option<Stream>,
-    /// Only output after this time (RFC 3339), or of the last while (10m)
+    /// Only output since a time (22:00, yesterday, 2026-11-15), or of the last while (10m)
     #[arg(long, value_name = "TIME", value_parser = duration::parse_since)]
     pub(crate) since: Option<Since>,
     /// Only the last lines
@@ -214,7 +214,7 @@ pub(crate) struct Events {
     /// Follow a run until it ends, or all runs until ctrl-c
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Only later events: by `seq` of a run, by `cursor` of all
+    /// Only events after this number: `seq` for one run, `cursor` for all runs
     #[arg(long, value_name = "NUMBER")]
     pub(crate) after: Option<u64>,
     /// Only the last N events; 100 when all runs are meant

@@ -11,6 +11,8 @@ Examples:
   # since you last looked, or the last 12 hours
   outlast report
   outlast report --since 7d
+  # since the last time it was 22:00 here
+  outlast report --since 22:00
   outlast report --json | jq '.needs_you[].commands[0]'
 
   # every morning at eight, to a sink of config.toml
@@ -19,7 +21,7 @@ Examples:
 
 Exits with 1 if something needs a person, with 0 otherwise.")]
 pub(crate) struct Report {
-    /// From a time (RFC 3339) on, or for the last such while (12h, 7d)
+    /// Since a time (22:00, yesterday, 2026-11-15), or for the last while (12h, 7d)
     #[arg(long, value_name = "TIME", value_parser = duration::parse_since)]
     pub(crate) since: Option<Since>,
     /// For a scheduled run with --notify: the report becomes the text of its notice, and the exit code is 0

@@ -17,10 +17,10 @@ Examples:
   outlast restore nightly --at 0
 
 The run must rest (paused, waiting or blocked) or have ended, and its
-workspace must be its own: a run that works in place is refused. What is
-found is kept as a snapshot first, and its id is printed. Ignored files
-stay. No turn is taken back: the next one goes on from the older files,
-with a new conversation, and is told.")]
+workspace must be its own: a run that works in place is refused. The files
+are saved as a snapshot first, and its id is printed. Ignored files
+stay. Turns are not undone: the next turn works on the older files, in a new
+conversation, and its request says so.")]
 pub(crate) struct Restore {
     #[arg(help = super::RUN)]
     pub(crate) run: String,
@@ -53,19 +53,19 @@ stall, model, effort.")]
 pub(crate) struct Fork {
     #[arg(help = super::RUN)]
     pub(crate) run: String,
-    /// The last turn that the fork has; 0 is none
+    /// Keep the turns up to this one; 0 keeps none
     #[arg(long, value_name = "TURN")]
     pub(crate) at: u32,
     /// Name the fork
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Go on with another agent
+    /// Continue with another agent
     #[arg(long, value_name = "KIND")]
     pub(crate) agent: Option<String>,
-    /// Go on with another task
+    /// Continue with another task
     #[arg(long, value_name = "TEXT")]
     pub(crate) task: Option<String>,
-    /// Go on with another setting
+    /// Continue with another setting
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
     pub(crate) set: Vec<Setting>,
     /// Set an environment variable on top of the current environment
@@ -145,14 +145,14 @@ Examples:
 
 For a run with a worktree. A branch that is checked out anywhere is never
 moved: the command to type is printed. Conflicts are listed, change nothing,
-and give exit code 1. Asked again, it says that it is merged.")]
+and give exit code 1. A second merge changes nothing.")]
 pub(crate) struct Merge {
     #[arg(help = super::RUN)]
     pub(crate) run: String,
     /// The branch; default: the one that the repository has checked out
     #[arg(long, value_name = "BRANCH")]
     pub(crate) into: Option<String>,
-    /// Also what is not committed, as one commit of the last snapshot
+    /// Also merge uncommitted changes, as one commit made from the last snapshot
     #[arg(long)]
     pub(crate) with_uncommitted: bool,
     /// Say what would happen, and change nothing
@@ -181,10 +181,10 @@ pub(crate) struct Pr {
     /// Push the branch, then run the forge's own command if there is one
     #[arg(long)]
     pub(crate) push: bool,
-    /// As a draft
+    /// Make it a draft
     #[arg(long)]
     pub(crate) draft: bool,
-    /// Print JSON: what a pull request is made of
+    /// Print the parts of the pull request as JSON
     #[arg(long, conflicts_with = "push")]
     pub(crate) json: bool,
 }

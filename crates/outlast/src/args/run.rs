@@ -157,11 +157,11 @@ pub(crate) struct Run {
 /// What holds for a run and those below it, and what a child's key stands for.
 #[derive(Debug, Args)]
 pub(crate) struct TreeArgs {
-    /// With --parent and --key: make at most this many runs under the key while they fail
+    /// With --parent and --key: after a failed run start another, up to this many in all
     #[arg(long, value_name = "N", requires = "parent", requires = "key", help_heading = TREE)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) tries: Option<u32>,
-    /// With --parent and --key: if the end of the run under the key was not observed, refuse, make another, or keep it
+    /// With --parent and --key, if it is not known how the last run ended: refuse, start another, or keep that one
     #[arg(long, value_name = "WHAT", requires = "parent", requires = "key", help_heading = TREE)]
     #[arg(value_parser = PossibleValuesParser::new(["doubt", "again", "keep"]))]
     pub(crate) lost: Option<String>,
@@ -169,16 +169,16 @@ pub(crate) struct TreeArgs {
     #[arg(long, value_name = "POLICY", help_heading = TREE)]
     #[arg(value_parser = PossibleValuesParser::new(["leave", "stop", "wait"]))]
     pub(crate) children: Option<String>,
-    /// Turns that this run and those below it may use together
+    /// At most this many turns for this run and those below it together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = TREE)]
     pub(crate) tree_turns: Option<u64>,
-    /// Runs that there may be below this one in all
+    /// At most this many runs below this one in all
     #[arg(long, value_name = "N", help_heading = TREE)]
     pub(crate) tree_runs: Option<u64>,
-    /// Levels of runs that there may be below this one
+    /// At most this many levels of runs below this one
     #[arg(long, value_name = "N", help_heading = TREE)]
     pub(crate) tree_depth: Option<u64>,
-    /// Children of one run that may go on at the same time
+    /// At most this many live children of one run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = TREE)]
     pub(crate) tree_width: Option<u64>,
 }

@@ -22,10 +22,10 @@ pub(crate) struct RunNow {
 
 #[derive(Debug, Args)]
 pub(crate) struct Start {
-    /// Read standard input to its end and give it to the command (16 MiB)
+    /// Read standard input to its end and give it to the command; at most 16 MiB
     #[arg(short = 'i', long, conflicts_with_all = ["tty", "file"], help_heading = START)]
     pub(crate) stdin: bool,
-    /// Start it when this run has completed; fail if that run does not
+    /// Start it once this run has completed; fail if this run ends otherwise
     #[arg(long, value_name = "RUN", help_heading = START)]
     pub(crate) after: Option<String>,
     /// Start it when this run has ended, however it ended

@@ -16,6 +16,8 @@ Examples:
   outlast schedule add nightly --cron '0 3 * * *' -- make check
   # every 15 minutes
   outlast schedule add triage --every 15m -f WORKFLOW.md --max-cost 2
+  # at 4 from now on: a schedule is changed by adding it again
+  outlast schedule add nightly --replace --cron '0 4 * * *' -- make check
   outlast schedule ls
   # the next times
   outlast schedule next nightly
@@ -38,7 +40,7 @@ pub(crate) enum ScheduleCommand {
     #[command(after_help = "Examples:\n  outlast schedule show nightly")]
     Show(TriggerName),
     Next(ScheduleNext),
-    /// Run it now, once
+    /// Start its run now, once
     #[command(after_help = "Examples:\n  outlast schedule run nightly")]
     Run(TriggerNow),
     /// Start no runs until it is resumed
@@ -136,7 +138,7 @@ pub(crate) struct ScheduleAdd {
     /// The time zone; default: the machine's
     #[arg(long, value_name = "ZONE")]
     pub(crate) tz: Option<String>,
-    /// At a time when the run before has not ended: skip it, queue a run, or start one in parallel
+    /// If the last run has not ended at the next time: skip that time, queue a run, or start one in parallel
     #[arg(long, default_value = "skip")]
     pub(crate) overlap: Overlap,
     /// Times that passed while no daemon ran: skip them, run once for all, or run for each of up to 100
@@ -199,7 +201,7 @@ pub(crate) struct TriggerAdd {
     /// With --webhook: the header that holds a delivery's id
     #[arg(long, value_name = "HEADER", requires = "webhook")]
     pub(crate) id_header: Option<String>,
-    /// With --webhook: deliveries with equal bodies are different deliveries, even if only the body is signed
+    /// With --webhook: accept equal bodies as different deliveries, even if only the body is signed
     #[arg(long, requires = "webhook")]
     pub(crate) equal_bodies: bool,
     /// With --folder: leave the files where they are
@@ -211,7 +213,7 @@ pub(crate) struct TriggerAdd {
     /// With --poll: how long the command may take
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_limit, requires = "poll")]
     pub(crate) poll_timeout: Option<Duration>,
-    /// An item that comes while a run of this trigger has not ended: skip it, queue it, or start a run in parallel
+    /// If an item comes before the last run has ended: skip it, queue it, or start a run in parallel
     #[arg(long, default_value = "parallel")]
     pub(crate) overlap: Overlap,
     #[command(flatten)]

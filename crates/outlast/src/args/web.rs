@@ -21,9 +21,9 @@ Examples:
   ssh -L 7878:127.0.0.1:7878 build
   ssh build outlast web url
 
-A link opens the page once and within two minutes. The page listens on
-loopback unless config.toml allows more ([web] allow_remote, with a
-certificate). Its sessions end with it. Ending it stops no run.")]
+A link works once, within two minutes. The page listens on loopback unless
+config.toml allows more ([web] allow_remote, with a certificate). When
+outlast web ends, its sessions end too; runs keep running.")]
 pub(crate) struct Web {
     #[command(subcommand)]
     pub(crate) command: Option<WebCommand>,
@@ -65,11 +65,10 @@ Examples:
   outlast web share k3m
   outlast web share nightly --hours 2 --no-output
 
-The link shows how the run stands, its turns, what it has used, and its
-output. It leaves out what the run was told, what it asks, its environment
-and its messages, changes nothing, and leads to no other run. It can be
-opened as often as you like until its time is over, outlast web unshare
-ends it, or outlast web ends.")]
+The link shows the state of the run, its turns, what it has used, and its
+output. It does not show the task, questions, messages or the environment,
+cannot change anything, and leads to no other run. It works until its time
+is over, outlast web unshare revokes it, or outlast web ends.")]
     Share {
         #[arg(value_name = "RUN", help = super::RUN)]
         run: String,
@@ -84,7 +83,7 @@ ends it, or outlast web ends.")]
         #[arg(long)]
         json: bool,
     },
-    /// List the read-only links that last
+    /// List the read-only links that are valid
     #[command(after_help = "Examples:\n  outlast web shares\n  outlast web shares --json")]
     Shares {
         /// Print JSON
@@ -96,7 +95,7 @@ ends it, or outlast web ends.")]
         after_help = "Examples:\n  outlast web unshare 3f9a1c20\n  outlast web unshare k3mx7q9w2r5t"
     )]
     Unshare {
-        /// The id that outlast web shares prints, or the id of a run
+        /// The id that outlast web shares prints, or a run by its name or id
         #[arg(value_name = "ID|RUN")]
         which: String,
         /// Print JSON

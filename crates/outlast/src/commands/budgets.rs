@@ -74,7 +74,8 @@ fn spend(budget: &BudgetView) -> Spend {
     Spend {
         cost_usd: budget.used.cost_usd.unwrap_or(0.0),
         tokens: budget.used.tokens.unwrap_or(0),
-        known: budget.known,
+        money_known: budget.known,
+        tokens_known: budget.known,
         unreported_usd: budget.unreported.cost_usd.unwrap_or(0.0),
         unreported_tokens: budget.unreported.tokens.unwrap_or(0),
         unreported_attempts: budget.unreported_attempts,

@@ -120,7 +120,8 @@ fn unrenderable(file: &str, effective: &Effective) -> Option<Problem> {
     };
     let problem = template::render(prompt, &first).err()?;
     let problem = Problem::new(problem.code, file, format!("the prompt: {}", problem.message));
-    let hint = "ask first for what is not there in every turn: {% if note %}…{% endif %}";
+    let hint =
+        "test a value that the first turn lacks before you use it: {% if note %}…{% endif %}";
     Some(problem.hint(hint))
 }
 

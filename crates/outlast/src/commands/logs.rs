@@ -20,7 +20,7 @@ pub(crate) async fn logs(world: &World, args: Logs) -> Answer {
         turn: args.turn,
         attempt: args.attempt,
         stream: args.stream.map(Stream::word),
-        since: args.since.map(|since| since.timestamp(world.now()).to_string()),
+        since: args.since.map(|since| since.timestamp(&world.now_here()).to_string()),
         tail: args.tail,
         until: if args.follow { Until::RunEnds } else { Until::Now },
     };

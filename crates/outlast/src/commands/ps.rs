@@ -36,8 +36,9 @@ pub(crate) async fn ps(world: &World, args: Ps) -> Answer {
 
 async fn list(world: &World, args: Ps) -> Answer {
     let now = world.now();
-    let since = args.since.map(|since| since.past(now)).transpose()?;
-    let since = since.map(|since| since.timestamp(now));
+    let here = world.now_here();
+    let since = args.since.map(|since| since.past(&here)).transpose()?;
+    let since = since.map(|since| since.timestamp(&here));
     let format = args.format.as_deref().map(Format::parse).transpose()?;
     if args.json || matches!(format, Some(Format::Json)) {
         let body = Session::new(&world.client).fetch(&ask(&args)).await?;
@@ -238,6 +239,10 @@ struct Listed<'a> {
     #[serde(default = "yes")]
     known: bool,
     #[serde(default)]
+    money_known: bool,
+    #[serde(default)]
+    tokens_known: bool,
+    #[serde(default)]
     unreported_usd: f64,
     #[serde(default)]
     unreported_tokens: u64,
@@ -274,7 +279,8 @@ impl Listed<'_> {
         Spend {
             cost_usd: self.cost_usd,
             tokens: self.tokens,
-            known: self.known,
+            money_known: self.known || self.money_known,
+            tokens_known: self.known || self.tokens_known,
             unreported_usd: self.unreported_usd,
             unreported_tokens: self.unreported_tokens,
             unreported_attempts: self.unreported_attempts,

@@ -19,7 +19,7 @@ use crate::world::World;
 const COLUMNS: usize = 80;
 
 pub(crate) async fn report(world: &World, args: Report) -> Answer {
-    let since = args.since.map(|since| since.past(world.now())).transpose()?;
+    let since = args.since.map(|since| since.past(&world.now_here())).transpose()?;
     let (facts, groups) = look(world, since).await?;
     let needs_person = groups.needs_person(&facts);
     if args.json {

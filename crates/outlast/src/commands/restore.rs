@@ -1,5 +1,7 @@
 //! `outlast restore`: the workspace of a run goes back to the end of a turn.
 
+use std::time::Duration;
+
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::run_id;
 use outlast_client::session::Session;
@@ -10,12 +12,15 @@ use crate::args::Restore;
 use crate::output::{self, figures, printable};
 use crate::world::World;
 
+/// Files are read and written: the daemon gives up after about as long.
+const LONGEST: Duration = Duration::from_secs(1300);
+
 pub(crate) async fn restore(world: &World, args: Restore) -> Answer {
     let mut session = Session::new(&world.client);
     // By its id: a name may be another run's by the time that a lost answer is asked for again.
     let run: RunView = session.call(&Ask::get(&run_path(&args.run, ""))).await?;
     let order = RestoreRun { id: Some(run_id::new()?), turn: args.at };
-    let ask = Ask::post(&run_path(&run.id, "/restore"), &order);
+    let ask = Ask::post(&run_path(&run.id, "/restore"), &order).long_poll(LONGEST);
     let view: RestoredView = session.call(&ask).await?;
     if args.json {
         output::print_json(&view)?;

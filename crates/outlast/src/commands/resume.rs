@@ -3,13 +3,14 @@
 use outlast_client::ask::{Ask, run_path};
 use outlast_client::run_id;
 use outlast_client::session::Session;
-use outlast_wire::api::{HoldView, OrderRun, ResumeAll, RunView};
+use outlast_wire::api::{HoldView, OrderRun, RaiseRun, ResumeAll, RunView};
 
 use super::pause::superseded_line;
 use super::pick::{Kind, Picked, picked};
+use super::run::vars;
 use super::{each, errors_as};
 use crate::args::Resume;
-use crate::output::waiting;
+use crate::output::{rest, waiting};
 use crate::world::World;
 use crate::{Answer, loop_file, output};
 
@@ -33,6 +34,9 @@ pub(crate) async fn resume(world: &World, args: Resume) -> Answer {
     }
     each(&runs, errors_as(args.json), async |run| {
         let view: RunView = session.call(&Ask::get(&run_path(run, ""))).await?;
+        if rest::was_ended_by_budget(&view) {
+            return after_budget(world, &mut session, &view, args.json).await;
+        }
         let order = OrderRun {
             id: Some(run_id::new()?),
             seq: args.seq.or(Some(view.seq)),
@@ -49,6 +53,30 @@ pub(crate) async fn resume(world: &World, args: Resume) -> Answer {
         Ok(0)
     })
     .await
+}
+
+/// Lets a run go on that a shared budget has ended. Its environment was removed when it ended, so it gets ours.
+async fn after_budget(
+    world: &World,
+    session: &mut Session<'_>,
+    before: &RunView,
+    json: bool,
+) -> Answer {
+    let (id, env) = (Some(run_id::new()?), vars(world.client.env.clone()));
+    let order = RaiseRun { id, env, ..RaiseRun::default() };
+    let ask = Ask::post(&run_path(&before.id, "/raise"), &order);
+    let after: RunView = session.call(&ask).await?;
+    if json {
+        output::print_json(&after)?;
+    } else {
+        let how = match rest::is_plain_command(&after) {
+            true => "its command starts again as a new attempt",
+            false => "it goes on where it was",
+        };
+        output::print_line(&format!("resumed {}: {how}", output::called(&after)))?;
+        waiting::tell_if(&after, world)?;
+    }
+    Ok(0)
 }
 
 fn all_line(hold: &HoldView) -> String {

@@ -38,10 +38,28 @@ pub(crate) async fn stop(world: &World, args: Stop) -> Answer {
             output::print_json(&view)?;
         } else {
             output::print_line(&line)?;
+            if !args.tree {
+                tell_left(&mut session, &view).await?;
+            }
         }
         Ok(0)
     })
     .await
+}
+
+/// Says that runs below a stopped one go on, and how to stop them too.
+async fn tell_left(session: &mut Session<'_>, view: &RunView) -> Result<(), Problem> {
+    if view.children.is_empty() {
+        return Ok(());
+    }
+    let tree: RunTree = session.call(&Ask::get(&run_path(&view.id, "/tree"))).await?;
+    let left = tree.below().iter().filter(|row| !row.state.has_ended()).count();
+    if left > 0 {
+        let verb = if left == 1 { "goes" } else { "go" };
+        output::tell(&format!("{} below it {verb} on", figures::count(left, "run")));
+        output::tell_hint(&format!("outlast stop --tree {}", called(view)));
+    }
+    Ok(())
 }
 
 pub(super) async fn stop_one(

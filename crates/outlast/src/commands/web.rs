@@ -8,6 +8,7 @@ use outlast_client::problem::Problem;
 use outlast_client::session::Session;
 use outlast_web::{Certificate, Link, Place, Proxy, Role, Serving, Told, Wanted, Words};
 use outlast_wire::api::{RunRow, RunView};
+use outlast_wire::codes::Code;
 use outlast_workflow::{WebProxy, WebRoles};
 use serde_json::{Value, json};
 
@@ -89,11 +90,13 @@ async fn unshare(world: &World, which: &str, json: bool) -> Answer {
     let layout = world.client.layout()?;
     let mut ended = outlast_web::desk::unshare(layout, which)?;
     if ended.is_empty() {
-        // A run may be meant, by its name or the start of its id. One that is not known has no links.
+        // A run may be meant, by its name or the start of its id. One that is not known has no links; of one that
+        // cannot be asked about that is not known.
         let ask = Ask::get(&run_path(which, ""));
-        let run: Result<RunView, _> = Session::new(&world.client).call(&ask).await;
-        if let Ok(run) = run {
-            ended = outlast_web::desk::unshare(layout, &run.id)?;
+        match Session::new(&world.client).call::<RunView>(&ask).await {
+            Ok(run) => ended = outlast_web::desk::unshare(layout, &run.id)?,
+            Err(problem) if problem.is(Code::UnknownRun) => {}
+            Err(problem) => return Err(problem),
         }
     }
     if ended.is_empty() {

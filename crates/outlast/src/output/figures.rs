@@ -45,7 +45,9 @@ pub(crate) fn short(count: u64) -> String {
 pub(crate) struct Spend {
     pub(crate) cost_usd: f64,
     pub(crate) tokens: u64,
-    pub(crate) known: bool,
+    /// True if every attempt reported its money, and its tokens: an agent may report one without the other.
+    pub(crate) money_known: bool,
+    pub(crate) tokens_known: bool,
     /// The part that is held for attempts that did not report.
     pub(crate) unreported_usd: f64,
     pub(crate) unreported_tokens: u64,
@@ -58,7 +60,8 @@ impl From<&Usage> for Spend {
         Self {
             cost_usd: usage.cost_usd,
             tokens: usage.input_tokens.saturating_add(usage.output_tokens),
-            known: usage.known,
+            money_known: usage.known || usage.money_known,
+            tokens_known: usage.known || usage.tokens_known,
             unreported_usd: usage.unreported_usd,
             unreported_tokens: usage.unreported_tokens,
             unreported_attempts: usage.unreported_attempts,
@@ -71,7 +74,8 @@ impl From<&RunRow> for Spend {
         Self {
             cost_usd: row.cost_usd,
             tokens: row.tokens,
-            known: row.known,
+            money_known: row.known || row.money_known,
+            tokens_known: row.known || row.tokens_known,
             unreported_usd: row.unreported_usd,
             unreported_tokens: row.unreported_tokens,
             unreported_attempts: row.unreported_attempts,
@@ -82,10 +86,12 @@ impl From<&RunRow> for Spend {
 impl Spend {
     /// Both together; a run that reported nothing and has nothing held for it changes no sum.
     pub(crate) fn plus(self, other: Self) -> Self {
+        let is_nothing = other.is_nothing();
         Self {
             cost_usd: self.cost_usd + other.cost_usd,
             tokens: self.tokens.saturating_add(other.tokens),
-            known: self.known && (other.known || other.is_nothing()),
+            money_known: self.money_known && (other.money_known || is_nothing),
+            tokens_known: self.tokens_known && (other.tokens_known || is_nothing),
             unreported_usd: self.unreported_usd + other.unreported_usd,
             unreported_tokens: self.unreported_tokens.saturating_add(other.unreported_tokens),
             unreported_attempts: self.unreported_attempts.saturating_add(other.unreported_attempts),
@@ -93,7 +99,7 @@ impl Spend {
     }
 
     pub(crate) fn nothing() -> Self {
-        Self { known: true, ..Self::default() }
+        Self { money_known: true, tokens_known: true, ..Self::default() }
     }
 
     /// True if no figure is there and none was due.
@@ -104,25 +110,34 @@ impl Spend {
     /// True if an attempt did not report what it used, with or without a ceiling.
     pub(crate) fn is_unreported(&self) -> bool {
         let has_figures = self.cost_usd > 0.0 || self.tokens > 0;
-        !self.known && (has_figures || self.unreported_attempts > 0)
+        !self.is_known() && (has_figures || self.unreported_attempts > 0)
+    }
+
+    /// True if an attempt did not report its money.
+    pub(crate) fn is_money_unreported(&self) -> bool {
+        self.is_unreported() && !self.money_known
+    }
+
+    fn is_known(&self) -> bool {
+        self.money_known && self.tokens_known
     }
 
     /// The money for a column: `$0.42`; `≤$5.00?` if some of it was not reported, `≥$0.42` if there may be more.
     pub(crate) fn money(&self) -> Option<String> {
         let dollars = (self.cost_usd > 0.0).then(|| money::dollars(self.cost_usd))?;
-        Some(marked(&dollars, self.bound(self.unreported_usd > 0.0)))
+        Some(marked(&dollars, bound(self.money_known, self.unreported_usd > 0.0)))
     }
 
     /// The tokens for a column: `15k`, `≤15k?`, `≥15k`.
     pub(crate) fn count(&self) -> Option<String> {
         let count = (self.tokens > 0).then(|| short(self.tokens))?;
-        Some(marked(&count, self.bound(self.unreported_tokens > 0)))
+        Some(marked(&count, bound(self.tokens_known, self.unreported_tokens > 0)))
     }
 
     /// For a column, in the one unit that says most; `?` for what was due and not reported, nothing if nothing was spent.
     pub(crate) fn column(&self) -> Option<String> {
         let tokens = || {
-            let bound = self.bound(self.unreported_tokens > 0);
+            let bound = bound(self.tokens_known, self.unreported_tokens > 0);
             (self.tokens > 0).then(|| marked(&tokens(self.tokens), bound))
         };
         let unknown = || (self.unreported_attempts > 0).then(|| "?".to_owned());
@@ -151,25 +166,34 @@ impl Spend {
         // To the millionth, as amounts are counted.
         let is_money_unreported = self.unreported_usd + 5e-7 >= self.cost_usd;
         let is_all = is_money_unreported && self.unreported_tokens >= self.tokens;
-        match (self.known, self.unreported_usd > 0.0, self.unreported_tokens > 0) {
-            (true, _, _) => None,
-            _ if is_all => Some("not reported".to_owned()),
-            (false, true, _) => {
-                Some(format!("{} of it not reported", money::dollars(self.unreported_usd)))
+        let money_held = (self.unreported_usd > 0.0)
+            .then(|| format!("{} of it not reported", money::dollars(self.unreported_usd)));
+        let tokens_held = (self.unreported_tokens > 0)
+            .then(|| format!("{} of it not reported", tokens(self.unreported_tokens)));
+        match (self.money_known, self.tokens_known) {
+            (true, true) => None,
+            (true, false) if self.tokens > 0 => {
+                Some(tokens_held.unwrap_or_else(|| "not all tokens reported".to_owned()))
             }
-            (false, false, true) => {
-                Some(format!("{} of it not reported", tokens(self.unreported_tokens)))
+            (true, false) => Some("tokens not reported".to_owned()),
+            (false, true) if self.cost_usd > 0.0 => {
+                Some(money_held.unwrap_or_else(|| "not all money reported".to_owned()))
             }
-            (false, false, false) => Some("not all of it reported".to_owned()),
+            (false, true) => Some("money not reported".to_owned()),
+            (false, false) if is_all => Some("not reported".to_owned()),
+            (false, false) => {
+                let held = money_held.or(tokens_held);
+                Some(held.unwrap_or_else(|| "not all of it reported".to_owned()))
+            }
         }
     }
+}
 
-    fn bound(&self, is_held: bool) -> Bound {
-        match (self.known, is_held) {
-            (true, _) => Bound::Exact,
-            (false, true) => Bound::AtMost,
-            (false, false) => Bound::AtLeast,
-        }
+fn bound(is_known: bool, is_held: bool) -> Bound {
+    match (is_known, is_held) {
+        (true, _) => Bound::Exact,
+        (false, true) => Bound::AtMost,
+        (false, false) => Bound::AtLeast,
     }
 }
 
@@ -286,7 +310,8 @@ mod tests {
         let held = |cost_usd, tokens, unreported_usd, unreported_tokens| Spend {
             cost_usd,
             tokens,
-            known: false,
+            money_known: false,
+            tokens_known: false,
             unreported_usd,
             unreported_tokens,
             unreported_attempts: 0,
@@ -296,7 +321,7 @@ mod tests {
             held(5.3, 12_345, 5.0, 0),
             held(0.0, 750_000, 0.0, 250_000),
             held(0.42, 15_000, 0.0, 0),
-            Spend { known: true, ..held(0.42, 15_000, 0.0, 0) },
+            Spend { money_known: true, tokens_known: true, ..held(0.42, 15_000, 0.0, 0) },
         ]
         .iter()
         .map(|it| (it.column().unwrap_or_default(), it.words().unwrap_or_default()))
@@ -316,8 +341,28 @@ mod tests {
             (Some("?"), Some("spend not reported")),
             "an agent that could have reported, without a ceiling"
         );
-        assert!(!Spend::nothing().plus(silent).known);
+        assert!(!Spend::nothing().plus(silent).is_known());
         let sum = Spend::nothing().plus(held(0.0, 0, 0.0, 0));
-        assert!(sum.known, "what nothing is known of changes no sum");
+        assert!(sum.is_known(), "what nothing is known of changes no sum");
+    }
+
+    #[test]
+    fn money_that_was_reported_was_called_incomplete_because_tokens_were_missing() {
+        let told =
+            |spend: Spend| (spend.column().unwrap_or_default(), spend.words().unwrap_or_default());
+        let paid =
+            Spend { money_known: true, cost_usd: 0.42, unreported_attempts: 1, ..Spend::default() };
+        assert_eq!(told(paid), ("$0.42".to_owned(), "$0.42, tokens not reported".to_owned()));
+        let some = Spend { tokens: 15_000, ..paid };
+        assert_eq!(told(some).1, "$0.42, 15k tokens, not all tokens reported");
+        assert!(some.is_unreported() && !some.is_money_unreported());
+        let unpaid = Spend { tokens_known: true, tokens: 15_000, ..Spend::default() };
+        assert_eq!(
+            told(unpaid),
+            ("15k tokens".to_owned(), "15k tokens, money not reported".to_owned())
+        );
+        // A daemon of before says only that something is missing.
+        let old = Usage { cost_usd: 0.42, ..Usage::default() };
+        assert_eq!(spend(&old).as_deref(), Some("≥$0.42"));
     }
 }

@@ -19,19 +19,25 @@ pub(crate) fn paused(view: &RunView) -> String {
 /// command alone does not say what it is for.
 pub(crate) fn next_steps(view: &RunView) -> Vec<String> {
     let run = &called(view);
-    if view.paused {
+    if view.paused && !view.state.has_ended() {
         return vec![format!("outlast resume {run}")];
     }
     if view.state == StateName::Exhausted {
-        return vec![after_a_limit(view, run)];
+        return after_a_limit(view, run);
     }
-    let is_driven = view.agent.kind != "exec";
+    let is_driven = !["exec", "file"].contains(&view.agent.kind.as_str());
     if is_driven && view.reason_code.as_ref().is_some_and(|it| *it == ReasonCode::NeverStarted) {
         let look = "agents that are installed:\noutlast agents".to_owned();
         return vec![look, format!("outlast rerun {run}")];
     }
     if view.state == StateName::Failed {
         return vec![format!("outlast rerun {run}")];
+    }
+    if let Some(child) = view.waiting.as_ref().and_then(|held| held.held_by.first()) {
+        return vec![
+            format!("see what its children hold:\noutlast tree {run}"),
+            format!("it goes on when one of them ends; to end one now:\noutlast stop {child}"),
+        ];
     }
     let Some(reason) = blocked_by(view) else {
         return view.asks.as_ref().map(|asks| while_it_waits(run, asks)).unwrap_or_default();
@@ -53,16 +59,26 @@ fn decide(run: &str) -> Vec<String> {
 }
 
 /// What lets a run go on that a limit ended, as its daemon says; what does not go on is done again.
-fn after_a_limit(view: &RunView, run: &str) -> String {
-    let code = view.reason_code.as_ref().and_then(Word::known);
-    match (&view.more_room, code) {
-        (Some(more), _) if is_plain_command(view) => {
-            format!("the command starts again, from its beginning:\noutlast raise {run} {more}")
+fn after_a_limit(view: &RunView, run: &str) -> Vec<String> {
+    match &view.more_room {
+        Some(more) if is_plain_command(view) => {
+            vec![format!(
+                "the command starts again, from its beginning:\noutlast raise {run} {more}"
+            )]
         }
-        (Some(more), _) => format!("outlast raise {run} {more}"),
-        (None, Some(ReasonCode::Budget)) => "outlast budgets".to_owned(),
-        (None, _) => format!("outlast rerun {run}"),
+        Some(more) => vec![format!("outlast raise {run} {more}")],
+        None if was_ended_by_budget(view) => vec![
+            "see when the budget has room again:\noutlast budgets".to_owned(),
+            format!("then let the run go on:\noutlast resume {run}"),
+        ],
+        None => vec![format!("outlast rerun {run}")],
     }
+}
+
+/// True if a budget that it shares with other runs has ended it.
+pub(crate) fn was_ended_by_budget(view: &RunView) -> bool {
+    let is_budget = view.reason_code.as_ref().is_some_and(|it| *it == ReasonCode::Budget);
+    is_budget && view.state == StateName::Exhausted
 }
 
 /// A command that runs once: another attempt begins from the start.

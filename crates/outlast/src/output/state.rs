@@ -129,6 +129,9 @@ impl Condition<'_> {
         let code = self.reason_code.and_then(Word::known);
         match (self.state.known(), code) {
             (Some(StateName::Waiting), Some(ReasonCode::Paused)) => "paused".to_owned(),
+            (Some(StateName::Waiting | StateName::Queued), _) if self.pace.paused => {
+                "paused".to_owned()
+            }
             (Some(StateName::Waiting), Some(code)) if is_retry(code) => self.retry_words(),
             (Some(StateName::Blocked), Some(ReasonCode::StallRestartsExhausted)) => {
                 format!("blocked: silent {}", times(self.pace.stalls))
@@ -145,12 +148,30 @@ impl Condition<'_> {
 
     /// `retry 3/5 in 37s`
     fn retry_words(&self) -> String {
-        let number = match self.pace.attempts {
-            (_, None) => String::new(),
-            (failed, Some(most)) => format!(" {}/{most}", failed.saturating_add(1)),
-        };
         let wait = self.left().map(|left| format!(" in {left}")).unwrap_or_default();
-        format!("retry{number}{wait}")
+        format!("{}{wait}", self.retry_number())
+    }
+
+    /// `retry 3/5`
+    fn retry_number(&self) -> String {
+        match self.pace.attempts {
+            (_, None) => "retry".to_owned(),
+            (failed, Some(most)) => format!("retry {}/{most}", failed.saturating_add(1)),
+        }
+    }
+
+    /// What a paused run does once it is resumed, if it rested for something else before.
+    fn paused_words(&self, code: ReasonCode) -> Option<String> {
+        let is_by_exit = matches!(code, ReasonCode::ExitCode | ReasonCode::Signaled);
+        let exit = self.exit.filter(|_| is_by_exit);
+        let how = exit.map_or_else(|| failure_words(code), exit_words);
+        match code {
+            ReasonCode::Paused => None,
+            code if is_retry(code) => Some(format!("{}, {how}", self.retry_number())),
+            ReasonCode::Timer => Some("for its time".to_owned()),
+            ReasonCode::After => Some("for another run".to_owned()),
+            other => Some(spaced(other.word())),
+        }
     }
 
     /// How long until it goes on by itself.
@@ -188,9 +209,16 @@ impl Condition<'_> {
     }
 
     fn reason_words(&self) -> Option<String> {
+        if self.pace.paused && *self.state == StateName::Queued {
+            return Some("queued".to_owned());
+        }
+        if self.pace.paused && *self.state == StateName::Blocked {
+            return Some("paused".to_owned());
+        }
         let code = self.reason_code?;
         match (self.state.known(), code.known()) {
             (_, Some(ReasonCode::StopIncomplete)) => Some(spaced(code.as_str())),
+            (Some(StateName::Waiting), Some(code)) if self.pace.paused => self.paused_words(code),
             (
                 Some(StateName::Failed | StateName::Waiting),
                 Some(ReasonCode::ExitCode | ReasonCode::Signaled),
@@ -367,6 +395,31 @@ mod tests {
         assert_eq!(
             rests(StateName::Waiting, ReasonCode::ExitCode, Pace::UNKNOWN),
             "retry (exit 127)"
+        );
+    }
+
+    #[test]
+    fn a_paused_run_that_waited_was_not_shown_as_paused() {
+        let pace = Pace {
+            paused: true,
+            // The end of the run's time: it does not go on then.
+            wake_at: Some("2026-11-15T12:00:37Z"),
+            attempts: (2, Some(5)),
+            ..Pace::UNKNOWN
+        };
+        let waiting = |code| rests(StateName::Waiting, code, pace);
+        assert_eq!(waiting(ReasonCode::ExitCode), "paused (retry 3/5, exit 127)");
+        assert_eq!(waiting(ReasonCode::StallWindow), "paused (retry 3/5, silent)");
+        assert_eq!(waiting(ReasonCode::Budget), "paused (budget)");
+        assert_eq!(waiting(ReasonCode::RateLimit), "paused (rate limit)");
+        assert_eq!(waiting(ReasonCode::Message), "paused (message)");
+        assert_eq!(waiting(ReasonCode::Timer), "paused (for its time)");
+        assert_eq!(waiting(ReasonCode::Paused), "paused");
+        let queued = StateName::Queued.into();
+        assert_eq!(Condition { state: &queued, pace, ..HEALTHY }.words(), "paused (queued)");
+        assert_eq!(
+            rests(StateName::Blocked, ReasonCode::AgentBlocked, pace),
+            "blocked: asks you (paused)"
         );
     }
 

@@ -18,6 +18,14 @@ pub(crate) fn words(waiting: &WaitingView, now: Timestamp) -> String {
 
 /// Why a run waits, with the time at which it goes on where that is known; `None` of one whose reason says all of it.
 pub(crate) fn why(view: &RunView, now: Timestamp) -> Option<String> {
+    if view.paused {
+        // It goes on at no time, whatever else it waits for.
+        let reason = view.waiting.as_ref().map(|held| held.reason.as_str());
+        let reason = reason.or(view.reason.as_deref()).map(str::trim);
+        let is_rest = view.reason_code.as_ref().is_some_and(|it| *it == ReasonCode::Paused);
+        let waits = matches!(view.state.known(), Some(StateName::Waiting)) && !is_rest;
+        return reason.filter(|_| waits).map(|it| format!("{it}; paused, goes on once resumed"));
+    }
     if let Some(held) = &view.waiting {
         return Some(words(held, now));
     }
@@ -42,6 +50,7 @@ fn until(waiting: &WaitingView, now: Timestamp) -> String {
             let clock = in_zone(at, waiting.tz.as_deref());
             format!("goes on at {clock} ({})", relative(at, now))
         }
+        None if !waiting.held_by.is_empty() => "goes on when one of them ends".to_owned(),
         None if is_for_slot(waiting) => "goes on when one of them ends".to_owned(),
         None => "goes on when it is raised".to_owned(),
     }
@@ -73,7 +82,13 @@ pub(crate) fn lines(waiting: &WaitingView, now: Timestamp, config: &Path) -> [St
         (Some(setting), false) => {
             format!("raise {setting} in {config}, then look:\noutlast budgets")
         }
-        (None, false) => format!("raise it in {config}, then look:\noutlast budgets"),
+        (None, false) => match waiting.held_by.first() {
+            Some(child) => {
+                let how = "wait until one ends, or stop one to have back what it has not used";
+                format!("{how}:\noutlast stop {child}")
+            }
+            None => format!("raise it in {config}, then look:\noutlast budgets"),
+        },
     };
     [format!("outlast: {what}: {}", words(waiting, now)), super::lines::hint(&hint)]
 }
@@ -109,6 +124,13 @@ mod tests {
         assert_eq!(why(&view, now).as_deref(), Some("starts in 1h 30m (2026-11-15 13:30:00 UTC)"));
         view.reason_code = Some(ReasonCode::After.into());
         assert_eq!(why(&view, now), None);
+        // Paused, it goes on neither then nor by itself.
+        view.paused = true;
+        view.reason_code = Some(ReasonCode::Timer.into());
+        let paused = "the build takes a while; paused, goes on once resumed";
+        assert_eq!(why(&view, now).as_deref(), Some(paused));
+        view.reason_code = Some(ReasonCode::Paused.into());
+        assert_eq!(why(&view, now), None);
     }
 
     #[test]
@@ -121,6 +143,7 @@ mod tests {
             reason: "today's budget is spent ($50.00 of $50.00)".to_owned(),
             until: Some("2026-11-15T23:00:00.000Z".to_owned()),
             tz: Some("Europe/Berlin".to_owned()),
+            held_by: Vec::new(),
             setting: Some("[budgets.day]".to_owned()),
         };
         insta::assert_snapshot!(told(&budget), @r"
@@ -132,14 +155,25 @@ mod tests {
         insta::assert_snapshot!(words(&total, now), @"today's budget is spent ($50.00 of $50.00); goes on when it is raised");
         let slot = WaitingView {
             cause: ReasonCode::Slot.into(),
-            reason: "8 runs are running, and no more may".to_owned(),
+            reason: "8 runs are running, which is the limit".to_owned(),
             setting: Some("max_runs in [concurrency]".to_owned()),
-            ..total
+            ..total.clone()
         };
         insta::assert_snapshot!(told(&slot), @r"
-        outlast: waiting for a slot: 8 runs are running, and no more may; goes on when one of them ends
+        outlast: waiting for a slot: 8 runs are running, which is the limit; goes on when one of them ends
         hint: the limit is max_runs in [concurrency] in /c/config.toml; to see the runs:
           outlast ps
+        ");
+        let held = WaitingView {
+            reason: "its children hold what is left of its money (tests holds $2.00)".to_owned(),
+            held_by: vec!["tests".to_owned()],
+            setting: None,
+            ..total
+        };
+        insta::assert_snapshot!(told(&held), @r"
+        outlast: waiting: its children hold what is left of its money (tests holds $2.00); goes on when one of them ends
+        hint: wait until one ends, or stop one to have back what it has not used:
+          outlast stop tests
         ");
         let queue =
             WaitingView { setting: Some("--queue q1:N of the newest run".to_owned()), ..slot };

@@ -49,8 +49,10 @@ fn phase(view: &RunView, now: Timestamp) -> Option<String> {
     match view.phase.as_deref() {
         // The phase of a run that waits is the word of the mechanism, such as `timer` for a budget.
         _ if view.state == StateName::Waiting => Some(match &view.waiting {
-            Some(held) => format!("waiting: {}", printable(&waiting::words(held, now))),
-            None => Condition::from(view).at(now).words(),
+            Some(held) if !view.paused => {
+                format!("waiting: {}", printable(&waiting::words(held, now)))
+            }
+            _ => Condition::from(view).at(now).words(),
         }),
         Some(phase) if phase.starts_with("turn ") && view.state == StateName::Running => None,
         Some(phase) if !phase.starts_with("turn ") => Some(printable(&spaced(phase))),
@@ -124,6 +126,7 @@ mod tests {
         insta::assert_snapshot!(shown(&view, 80), @"turn 3/20 · waiting (5m left) · 2m 30s · $0.42 · compiling· 3 of 9");
         view.reason_code = Some(ReasonCode::Budget.into());
         view.waiting = Some(outlast_wire::api::WaitingView {
+            held_by: Vec::new(),
             cause: ReasonCode::Budget.into(),
             reason: "today's budget is spent".to_owned(),
             until: Some("2026-11-15T12:05:00Z".to_owned()),

@@ -41,8 +41,8 @@ pub(crate) async fn gather(world: &World, since: Option<Since>) -> Result<Facts,
     let mut session = Session::new(&world.client);
     let ask = Ask::get("/v1/report");
     let ask = match since {
-        Some(Since::At(at)) => ask.query("since", at),
         Some(Since::Ago(ago)) => ask.query("ago_ms", duration::as_ms(ago)),
+        Some(since) => ask.query("since", since.timestamp(&world.now_here())),
         None => ask,
     };
     let night: NightView = session.call(&ask).await?;

@@ -80,14 +80,18 @@ fn spent(sheet: &mut Sheet, facts: &Facts, spent: &sort::Spent, when: &When) {
     if spent.reported_usd > 0.0 {
         parts.push(format!("{} reported", money::dollars(spent.reported_usd)));
     }
-    if spent.unreported_runs > 0 {
-        let runs = figures::count(spent.unreported_runs, "run");
+    if spent.unpaid_runs > 0 {
+        let runs = figures::count(spent.unpaid_runs, "run");
         parts.push(match spent.unreported_usd > 0.0 {
             true => format!("≤ {} not reported ({runs})", money::dollars(spent.unreported_usd)),
             false => format!("not all reported ({runs})"),
         });
     }
     parts.extend(tokens(spent));
+    let uncounted = spent.unreported_runs - spent.unpaid_runs;
+    if uncounted > 0 {
+        parts.push(format!("not all tokens reported ({})", figures::count(uncounted, "run")));
+    }
     sheet.line("");
     sheet.title(
         "SPENT",

@@ -61,8 +61,9 @@ pub(crate) struct Spent {
     pub(crate) reported_usd: f64,
     /// What is held for attempts that did not report.
     pub(crate) unreported_usd: f64,
-    /// How many runs did not report all that they used.
+    /// How many runs did not report all that they used, and how many of them not all of their money.
     pub(crate) unreported_runs: usize,
+    pub(crate) unpaid_runs: usize,
     pub(crate) tokens: u64,
     /// How many of the tokens are held for attempts that did not report.
     pub(crate) unreported_tokens: u64,
@@ -113,7 +114,9 @@ impl Spent {
     fn add(&mut self, row: &RunRow) {
         self.tokens = self.tokens.saturating_add(row.tokens);
         self.unreported_tokens = self.unreported_tokens.saturating_add(row.unreported_tokens);
-        self.unreported_runs += usize::from(Spend::from(row).is_unreported());
+        let spend = Spend::from(row);
+        self.unreported_runs += usize::from(spend.is_unreported());
+        self.unpaid_runs += usize::from(spend.is_money_unreported());
         self.reported_usd += (row.cost_usd - row.unreported_usd).max(0.0);
         self.unreported_usd += row.unreported_usd;
     }
@@ -171,6 +174,10 @@ fn item(row: &RunRow, view: Option<&RunView>, handle: &str, group: Group) -> Ite
 fn words(row: &RunRow, group: Group) -> String {
     match (group, row.state.known()) {
         (Group::NeedsMe, Some(StateName::Blocked)) => "blocked".to_owned(),
+        (Group::Waiting | Group::Queued, _) if is_paused_besides(row) => match &row.reason_code {
+            Some(code) => format!("paused, and waiting for {}", wait_words(code)),
+            None => "paused, and queued for a slot".to_owned(),
+        },
         (Group::Waiting, _) => match &row.reason_code {
             Some(code) => format!("waiting for {}", wait_words(code)),
             None => "waiting".to_owned(),
@@ -178,6 +185,11 @@ fn words(row: &RunRow, group: Group) -> String {
         (Group::Queued, _) => "queued for a slot".to_owned(),
         _ => Condition::from(row).words(),
     }
+}
+
+/// True of a paused run that also waits for something else.
+fn is_paused_besides(row: &RunRow) -> bool {
+    row.paused && row.reason_code.as_ref().is_none_or(|code| *code != ReasonCode::Paused)
 }
 
 fn wait_words(code: &Word<ReasonCode>) -> String {
@@ -198,6 +210,9 @@ fn wait_words(code: &Word<ReasonCode>) -> String {
 }
 
 fn waiting_commands(row: &RunRow, handle: &str) -> Vec<String> {
+    if row.paused {
+        return vec![format!("outlast resume {handle}")];
+    }
     match row.reason_code.as_ref().and_then(Word::known) {
         Some(ReasonCode::Budget) => vec!["outlast budgets".to_owned()],
         Some(ReasonCode::Paused) => vec![format!("outlast resume {handle}")],

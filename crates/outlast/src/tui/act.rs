@@ -60,8 +60,9 @@ async fn give(world: &World, Order { run, what }: Order) -> Result<String, Probl
         }
         What::Send(text) => {
             let message = SendMessage { id: Some(run_id::new()?), text, from: None };
+            let view: RunView = session.call(&Ask::get(&path(""))).await?;
             let _sent: Sent = session.call(&Ask::post(&path("/messages"), &message)).await?;
-            format!("sent to {run} for its next turn")
+            format!("sent to {} for its next turn", called(&view))
         }
     })
 }

@@ -45,6 +45,8 @@ pub(crate) fn row(id: &str, state: &str, minutes: i64) -> RunRow {
         cost_usd: 0.0,
         tokens: 0,
         known: true,
+        money_known: true,
+        tokens_known: true,
         unreported_usd: 0.0,
         unreported_tokens: 0,
         unreported_attempts: 0,

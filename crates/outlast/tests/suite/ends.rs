@@ -173,7 +173,8 @@ fn a_loop_without_tokens_left_is_exhausted() {
     assert_eq!(ran(&home), ["1 1", "2 1"]);
     assert_eq!(
         run["usage"],
-        json!({"input_tokens": 1000, "output_tokens": 40, "cached_tokens": 0, "cost_usd": 0.0, "known": true})
+        json!({"input_tokens": 1000, "output_tokens": 40, "cached_tokens": 0, "cost_usd": 0.0,
+            "known": true, "money_known": true, "tokens_known": true})
     );
 }
 

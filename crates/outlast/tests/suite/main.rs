@@ -98,6 +98,7 @@ mod starts;
 mod statuses;
 mod stop;
 mod story;
+mod stumbles;
 mod supervision;
 mod tame_git;
 mod terminal;

@@ -197,7 +197,9 @@ pub(crate) const MISTAKES: &[Mistake] = &[
         files: &[("WORKFLOW.md", "---\nagent: { command: 'true' }\n---\nGo on: {{ note.text }}\n")],
         typed: "check",
         exit: 2,
-        says: &["hint: ask first for what is not there in every turn: {% if note %}…{% endif %}"],
+        says: &[
+            "hint: test a value that the first turn lacks before you use it: {% if note %}…{% endif %}",
+        ],
         then: Change("WORKFLOW.md", "{{ note.text }}", "{% if note %}{{ note.text }}{% endif %}"),
     },
     Mistake {
@@ -415,7 +417,7 @@ pub(crate) const MISTAKES: &[Mistake] = &[
         typed: "check",
         exit: 2,
         says: &[
-            "error: WORKFLOW.md:3: tools[0].timeout: must be more than 0: what it bounds has to end",
+            "error: WORKFLOW.md:3: tools[0].timeout: must be more than 0: this limit cannot be turned off",
             "hint: of each call; the default is 1m",
         ],
         then: Change("WORKFLOW.md", "timeout: off", "timeout: 2m"),

@@ -239,7 +239,7 @@ fn a_run_that_waits_for_a_slot_says_so_at_once() {
     home.pid(&first);
     let second = home.output(&["run", "-d", "--", "true"]);
     let told = text(&second.stderr);
-    let why = "outlast: waiting for a slot: 1 run is running, and no more may; goes on when one of them ends";
+    let why = "outlast: waiting for a slot: 1 run is running, which is the limit; goes on when one of them ends";
     assert!(told.starts_with(why), "{told}");
     let id = text(&second.stdout).trim().to_owned();
     assert_eq!(str_of(&home.show(&id)["waiting"], "cause"), "slot");

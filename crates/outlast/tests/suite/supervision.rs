@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::harness::{Gate, Home, is_alive, kill, str_of, text, until};
 use crate::hosted::{
-    BEARS_ALL, begin, configure, file, left, of_kind, start, until_state, until_waiting,
+    BEARS_ALL, begin, configure, file, left, of_kind, repository, start, until_state, until_waiting,
 };
 
 /// A home whose wall clock is set by the test, and that has this config.
@@ -169,6 +169,25 @@ fn a_daemon_that_dies_too_often_says_so_adopts_what_lives_and_answers() {
     stage.set_clock(1);
     stage.crash_and_start();
     assert_eq!(stage.holding(), Value::Null);
+}
+
+#[test]
+fn a_restore_while_nothing_was_resumed_was_told_as_an_unreachable_daemon() {
+    let stage = Stage::new("");
+    let home = &stage.home;
+    repository(home);
+    let agent = r#"echo x >"t$OUTLAST_TURN"
+[ $OUTLAST_TURN = 1 ] && { say continue x; exit; }
+printf '{"status":"continue","summary":"x","wait":{"message":true}}' >"$OUTLAST_RESPONSE_FILE""#;
+    let file = file(home, "loop", agent, "workspace: {strategy: worktree}");
+    let id = start(home, &file, &["--name", "w"]);
+    let dir = PathBuf::from(str_of(&until_waiting(home, &id, "message"), "workspace"));
+    stage.storm();
+    assert!(stage.holding().is_object(), "nothing is resumed");
+    let said = home.ok(&["restore", "w", "--at", "1"]);
+    assert!(said.contains("to the end of turn 1"), "{said}");
+    assert!(dir.join("t1").exists() && !dir.join("t2").exists());
+    home.ok(&["stop", "w"]);
 }
 
 /// A storm that holds a run, and both ways out of it.

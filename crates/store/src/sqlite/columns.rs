@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use outlast_engine::{Event, Exit, Fact, Health, Row, RunId, StateName, Time, Word};
+use outlast_engine::{Event, Exit, Fact, Health, Known, Row, RunId, StateName, Time, Word};
 use rusqlite::types::FromSql;
 
 use crate::Error;
@@ -35,6 +35,16 @@ pub(super) fn exit(exit: Option<Exit>) -> (Option<i32>, Option<i32>) {
         Some(Exit::Code(code)) => (Some(code), None),
         Some(Exit::Signal(signal)) => (None, Some(signal)),
         None => (None, None),
+    }
+}
+
+/// The first two numbers are those of the time when a row knew only all or not all.
+pub(super) fn known(known: Known) -> i64 {
+    match known {
+        Known { tokens: false, money: false } => 0,
+        Known { tokens: true, money: true } => 1,
+        Known { tokens: false, money: true } => 2,
+        Known { tokens: true, money: false } => 3,
     }
 }
 
@@ -103,7 +113,7 @@ impl Reader<'_> {
             parent: self.get::<Option<String>>(22)?.map(RunId),
             summary: self.get(23)?,
             task: self.get(24)?,
-            known: self.get(25)?,
+            known: self.known(25)?,
             reserved_tokens: self.get::<i64>(26)?.cast_unsigned(),
             reserved_cost_usd_micros: self.get::<i64>(27)?.cast_unsigned(),
             worked_ms: self.get::<Option<i64>>(28)?.map(i64::cast_unsigned),
@@ -128,6 +138,16 @@ impl Reader<'_> {
     fn health(&self, column: usize) -> Result<Health, String> {
         let word = self.text(column)?;
         Health::of(word).ok_or_else(|| format!("there is no health {word:?}"))
+    }
+
+    fn known(&self, column: usize) -> Result<Known, String> {
+        match self.get::<i64>(column)? {
+            0 => Ok(Known::NOTHING),
+            1 => Ok(Known::ALL),
+            2 => Ok(Known { tokens: false, money: true }),
+            3 => Ok(Known { tokens: true, money: false }),
+            other => Err(format!("there is no known {other}")),
+        }
     }
 
     fn labels(&self, column: usize) -> Result<BTreeMap<String, String>, String> {

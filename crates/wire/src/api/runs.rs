@@ -84,6 +84,11 @@ pub struct RunRow {
     /// False if an attempt did not report all that it used: then the two are an upper bound at best.
     #[serde(default = "yes")]
     pub known: bool,
+    /// True if every attempt reported its money, or its tokens, also where the other is missing.
+    #[serde(default)]
+    pub money_known: bool,
+    #[serde(default)]
+    pub tokens_known: bool,
     /// How much of the money and of the tokens was not reported, and is held for what was not.
     #[serde(default)]
     pub unreported_usd: f64,
@@ -314,6 +319,11 @@ pub struct Usage {
     pub cost_usd: f64,
     /// False if an attempt did not report all that it used: then the figures are an upper bound at best.
     pub known: bool,
+    /// True if every attempt reported its money, or its tokens, also where the other is missing.
+    #[serde(default)]
+    pub money_known: bool,
+    #[serde(default)]
+    pub tokens_known: bool,
     /// How much of the money and of the tokens was not reported, and is held for what was not; left out if nothing is.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub unreported_usd: f64,
@@ -337,6 +347,9 @@ pub struct WaitingView {
     pub until: Option<String>,
     /// The time zone in which a day of the budget ends.
     pub tz: Option<String>,
+    /// The children that hold what it lacks, the one that holds most first; left out if none does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_by: Vec<String>,
     /// What of the config holds it: `[budgets.day]`.
     pub setting: Option<String>,
 }

@@ -38,7 +38,7 @@ use sheet::Sheet;
 
 pub use defaults::{CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
 pub use envelope::envelope;
-pub use program::{Look, missing_program};
+pub use program::{Absent, Look, absent_program, missing_program};
 pub use snapshots::{AskedSnapshots, SnapshotMode};
 pub use symphony::Tracker;
 

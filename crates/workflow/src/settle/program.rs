@@ -29,6 +29,51 @@ const SHELLS_OWN: [&str; 42] = [
     "type", "ulimit", "umask", "unset", "until", "wait", "while", "exec",
 ];
 
+/// How a program is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    NotThere,
+    NotExecutable,
+}
+
+/// What a shell in `dir` did not find of the command that it was given, in words; `None` if the program is there, or if
+/// that cannot be known.
+pub fn absent_program(
+    command: &[String],
+    dir: &Path,
+    path: Option<&str>,
+    look: &dyn Fn(&Path) -> Look,
+) -> Option<(Absent, String)> {
+    let [sh, flag, line, ..] = command else { return None };
+    let word = first(line).filter(|_| sh == "sh" && flag == "-c" && is_simple(line))?;
+    let places = places(word, dir, path)?;
+    let found: Vec<Look> = places.iter().map(|place| look(place)).collect();
+    if found.contains(&Look::Program) {
+        return None;
+    }
+    Some(match (found.contains(&Look::NotExecutable), word.contains('/')) {
+        (true, _) => (Absent::NotExecutable, format!("{word} is not executable")),
+        (false, true) => (Absent::NotThere, format!("there is no {word} in {}", dir.display())),
+        (false, false) => (Absent::NotThere, format!("there is no {word} in PATH")),
+    })
+}
+
+/// True of a line that starts one program and nothing else: of a list or a pipe another command may have failed.
+fn is_simple(line: &str) -> bool {
+    let is_of_list = |it: char| ";&|()`\n".contains(it);
+    !line.trim().replace("2>&1", "").contains(is_of_list)
+}
+
+/// Where a program is looked for that a command in `dir` starts with; `None` if that is not known.
+fn places(word: &str, dir: &Path, path: Option<&str>) -> Option<Vec<PathBuf>> {
+    if word.contains('/') {
+        // An absolute path stands for itself.
+        return Some(vec![dir.join(word.trim_start_matches("./"))]);
+    }
+    let dirs = path?.split(':').filter(|dir| !dir.is_empty());
+    Some(dirs.map(|dir| Path::new(dir).join(word)).collect())
+}
+
 /// Why the agent's program would not be found by a run in `dir` with this `PATH`; `None` if it would be, or if that
 /// cannot be known.
 pub fn missing_program(
@@ -41,22 +86,12 @@ pub fn missing_program(
     let word = word(effective)?;
     let hooks = &effective.hooks;
     let may_be_made = hooks.after_create.is_some() || hooks.before_run.is_some();
-    let places: Vec<PathBuf> = if word.starts_with('/') {
-        vec![PathBuf::from(word)]
-    } else if word.contains('/') {
-        // Another directory is made for the run, and is empty until a hook fills it.
-        let is_made = effective.strategy == Strategy::Dir;
-        if may_be_made || is_made {
-            return None;
-        }
-        vec![dir.join(word.trim_start_matches("./"))]
-    } else {
-        path?
-            .split(':')
-            .filter(|dir| !dir.is_empty())
-            .map(|dir| Path::new(dir).join(word))
-            .collect()
-    };
+    // Another directory is made for the run, and is empty until a hook fills it.
+    let is_made = effective.strategy == Strategy::Dir;
+    if word.contains('/') && !word.starts_with('/') && (may_be_made || is_made) {
+        return None;
+    }
+    let places = places(word, dir, path)?;
     let found: Vec<Look> = places.iter().map(|place| look(place)).collect();
     if found.contains(&Look::Program) {
         return None;
@@ -134,6 +169,31 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_a_shell_did_not_find_is_told_from_a_command_of_its_script() {
+        let look = |path: &Path| match path.to_str() {
+            Some("/w/there.sh" | "/bin/node") => Look::Program,
+            Some("/w/plain.sh") => Look::NotExecutable,
+            _ => Look::Nothing,
+        };
+        let absent = |command: &[&str]| {
+            let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+            absent_program(&command, Path::new("/w"), Some("/usr/bin:/bin"), &look)
+        };
+        let shell = |line: &str| absent(&["sh", "-c", line]);
+        let not_there = |why: &str| Some((Absent::NotThere, why.to_owned()));
+        assert_eq!(shell("./gone.sh --fast"), not_there("there is no ./gone.sh in /w"));
+        assert_eq!(shell("nosuch"), not_there("there is no nosuch in PATH"));
+        let plain = (Absent::NotExecutable, "./plain.sh is not executable".to_owned());
+        assert_eq!(shell("exec ./plain.sh"), Some(plain));
+        assert_eq!(shell("./gone.sh >log 2>&1"), not_there("there is no ./gone.sh in /w"));
+        for line in ["./there.sh", "cd sub && ./gone.sh", "A=1 ./gone.sh", "./gone.sh\n./there.sh"]
+        {
+            assert_eq!(shell(line), None, "{line}");
+        }
+        assert_eq!(absent(&["./gone.sh"]), None, "without a shell the shim says so itself");
+    }
 
     #[test]
     fn only_a_plain_first_word_is_a_program() {

@@ -16,6 +16,7 @@ use crate::custody;
 use crate::notify;
 use crate::recovery;
 use crate::refusal::Refusal;
+use crate::runs::names;
 use crate::supervisor::Supervisor;
 use crate::supervisor::strays::Stray;
 use crate::triggers::view;
@@ -36,8 +37,16 @@ const MOST_STRAYS: usize = 20;
 pub(crate) fn examine(supervisor: &Arc<Supervisor>) -> DoctorReport {
     let mut findings = journal(supervisor);
     findings.extend(EXAMINERS.iter().flat_map(|examine| examine(supervisor)));
+    let findings: Vec<Finding> =
+        findings.into_iter().map(|finding| named(supervisor, finding)).collect();
     let healthy = findings.iter().all(|finding| finding.level == Level::Ok);
     DoctorReport { healthy, findings }
+}
+
+/// The finding with its runs named as their users name them. A journal that cannot be read has no names.
+fn named(supervisor: &Supervisor, finding: Finding) -> Finding {
+    let name = |text: String| names::in_text(&*supervisor.ground.store, &text).unwrap_or(text);
+    Finding { message: name(finding.message), hint: finding.hint.map(name), ..finding }
 }
 
 type Examiner = fn(&Arc<Supervisor>) -> Vec<Finding>;

@@ -40,6 +40,10 @@ fn told(waiting: &WaitingView, names: &[String]) -> Finding {
     let more = if names.len() > MOST_NAMED { ", …" } else { "" };
     let setting = waiting.setting.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
     let message = format!("{count}: {}{setting}{until}: {named}{more}", waiting.reason);
+    if let Some(child) = waiting.held_by.first() {
+        let hint = format!("wait until a child ends, or stop one:\noutlast stop {child}");
+        return finding(Level::Warning, waiting.cause.as_str(), message, Some(&hint));
+    }
     let hint = match is_budget {
         true => "raise it in config.toml; to see what is left:\noutlast budgets",
         false => "outlast ps",

@@ -161,6 +161,10 @@ fn why(page: &mut Page, view: &RunView, now: Timestamp) {
 /// The reasons that the state has in itself: `failed (exit 7)`, `paused`, `completed`.
 fn is_said_by_state(view: &RunView) -> bool {
     let code = view.reason_code.as_ref().and_then(Word::known);
+    // The number alone does not say that a command was not found.
+    if matches!(view.exit, Some(Exit::Code(126 | 127))) && code == Some(ReasonCode::ExitCode) {
+        return false;
+    }
     matches!(view.state.known(), Some(StateName::Completed | StateName::Stopped))
         || matches!(
             code,

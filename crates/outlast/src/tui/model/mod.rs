@@ -15,7 +15,7 @@ use outlast_wire::api::{self, RunRow, RunView};
 use outlast_wire::words::Wants;
 
 use super::keys::Key;
-use crate::output::{one_line, printable, rest};
+use crate::output::{self, one_line, printable, rest};
 pub(crate) use crate::turns::Turn;
 pub(crate) use detail::{Detail, Reading};
 pub(crate) use line::Input;
@@ -295,7 +295,8 @@ impl Model {
             return;
         }
         let Some(blocked) = &view.blocked else {
-            let text = format!("{run} is not blocked; it is {}", printable(view.state.as_str()));
+            let (run, state) = (output::called(view), printable(view.state.as_str()));
+            let text = format!("{run} is not blocked; it is {state}");
             self.notice = Some(Notice { text, is_problem: true });
             return;
         };

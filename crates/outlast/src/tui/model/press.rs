@@ -125,7 +125,9 @@ impl Model {
         let run = row.id.clone();
         let order = |what| vec![Effect::Order(Order { run: row.id.clone(), what })];
         let seq = row.asks_seq;
-        let is_paused = row.reason_code.as_ref().is_some_and(|it| *it == ReasonCode::Paused);
+        // Also one that waits for something besides, or ends its turn first.
+        let is_paused =
+            row.paused || row.reason_code.as_ref().is_some_and(|it| *it == ReasonCode::Paused);
         Some(match key {
             Key::Char('s') => self.confirm(row, What::Stop, "stop"),
             Key::Char('S') => self.confirm(row, What::StopNow, "kill"),

@@ -111,7 +111,10 @@ fn agent_line(model: &Model, detail: &Detail) -> Option<String> {
     let tool = output::agent::tool(activity, model.now);
     let context = output::agent::context(activity).map(|words| format!("context {words}"));
     // Of a turn that runs every figure is what it used so far.
-    let so_far = |usage| figures::Spend { known: true, ..figures::Spend::from(usage) }.column();
+    let so_far = |usage| {
+        let spend = figures::Spend::from(usage);
+        figures::Spend { money_known: true, tokens_known: true, ..spend }.column()
+    };
     let spent = activity.turn_usage.as_ref().and_then(so_far);
     let spent = spent.map(|words| format!("this turn {words}"));
     let limit = activity.limit.as_ref().map(|limit| format!("limit: {}", limit.why));

@@ -5,6 +5,7 @@ use outlast_wire::words::StateName;
 use ratatui_core::layout::Position;
 
 use super::canvas::{Canvas, width, wrapped};
+use crate::output::printable;
 use crate::tui::model::{Input, Link, Mode, Model, Page, Purpose};
 
 /// So many lines of a question are shown.
@@ -38,22 +39,28 @@ pub(super) fn draw(model: &Model, y: u16, canvas: &mut Canvas<'_>) -> Option<Pos
             None
         }
         Mode::Approve { run, question, .. } => {
-            asked(canvas, y, run, question);
+            asked(canvas, y, &called(model, run), question);
             canvas.put(0, y, all, "y approve  n deny  t in words  esc later", theme.alarm());
             None
         }
         Mode::Type { purpose, input } => {
             let label = match purpose {
                 Purpose::Filter => "/".to_owned(),
-                Purpose::Message { run } => format!("message to {run}: "),
+                Purpose::Message { run } => format!("message to {}: ", called(model, run)),
                 Purpose::Answer { run, question, .. } => {
-                    asked(canvas, y, run, question);
+                    asked(canvas, y, &called(model, run), question);
                     "answer: ".to_owned()
                 }
             };
             Some(typed(canvas, y, &label, input))
         }
     }
+}
+
+/// The run as its user calls it.
+fn called(model: &Model, run: &str) -> String {
+    let name = model.list.row(run).and_then(|row| row.name.as_deref());
+    printable(name.unwrap_or(run))
 }
 
 /// What the run asks, above the last line.

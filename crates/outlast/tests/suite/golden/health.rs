@@ -21,6 +21,7 @@ fn words() -> Vec<Event> {
         cost_usd_micros: 4,
         known: true,
         reserved: None,
+        half: None,
     };
     let committed = Fact::TurnCommitted {
         turn: 1,

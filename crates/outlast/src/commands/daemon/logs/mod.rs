@@ -26,7 +26,7 @@ pub(crate) async fn logs(world: &World, args: DaemonLogs) -> Answer {
     let path = world.client.layout()?.daemon_log();
     let chain = Chain::of(&path);
     let told = |error: io::Error| cannot(&path, &error);
-    let since = args.since.map(|since| since.timestamp(world.now()));
+    let since = args.since.map(|since| since.timestamp(&world.now_here()));
     let mut show = Show { filter: Filter::new(args.level, since), json: args.json };
     let mut readers = chain.open().map_err(told)?;
     if readers.is_empty() && !args.follow {
