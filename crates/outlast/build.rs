@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -12,6 +13,9 @@ fn main() {
     let is_linux = of_target("CARGO_CFG_TARGET_OS") == "linux";
     if is_linux && of_target("CARGO_CFG_TARGET_ENV") == "gnu" {
         println!("cargo:rustc-link-arg-bins=-no-pie");
+        if of_target("HOST") == of_target("TARGET") {
+            link_unwinder();
+        }
     }
     let mut hash = Hash::new();
     for name in ["TARGET", "PROFILE", "CARGO_CFG_FEATURE"] {
@@ -19,6 +23,20 @@ fn main() {
     }
     hash_sources(&PathBuf::from(of_target("CARGO_MANIFEST_DIR")), &mut hash);
     println!("cargo:rustc-env=OUTLAST_BUILD={:016x}", hash.0);
+}
+
+/// Has the part of the C compiler's runtime that std walks stacks with linked into the program: as a library of its own
+/// it is loaded at each start, for a tenth of a millisecond. Where the compiler does not have it as an archive, or the
+/// linker prefers the library, the program is the same and starts later.
+fn link_unwinder() {
+    #[expect(clippy::disallowed_methods, reason = "a build script asks the compiler")]
+    let mut compiler = Command::new("cc");
+    let Ok(said) = compiler.arg("-print-file-name=libgcc_eh.a").output() else { return };
+    let archive = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
+    if let Some(directory) = archive.parent().filter(|it| it.is_absolute() && archive.is_file()) {
+        println!("cargo:rustc-link-search=native={}", directory.display());
+        println!("cargo:rustc-link-lib=static:-bundle=gcc_eh");
+    }
 }
 
 /// What the program is made of: our own sources, and the exact versions of all others. The same on every machine,

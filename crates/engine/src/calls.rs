@@ -3,12 +3,10 @@
 //! A call that has ended is answered from the journal. A call whose end was not observed is made again only if its class
 //! says that this does no harm. What a call wrote is no part of a run's state.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use crate::shared_map::SharedMap;
 use crate::{Event, Exit, Fact, Run, ToolClass};
 
-/// A turn makes at most so many calls under keys: their states are copied with the run.
+/// A turn makes at most so many calls under keys: their states are a part of the run.
 pub const MOST_CALLS: usize = 4096;
 
 /// No key is longer, in bytes, with the run and the turn before it.
@@ -101,7 +99,7 @@ pub struct CallEnd {
 
 /// The calls of a run under keys. Shared: a run is copied with every step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeyedCalls(Arc<BTreeMap<String, Arc<KeyedCall>>>);
+pub struct KeyedCalls(SharedMap<KeyedCall>);
 
 /// What is to be done about a call that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,28 +124,19 @@ pub enum CallVerdict {
 
 impl KeyedCalls {
     pub fn get(&self, key: &str) -> Option<&KeyedCall> {
-        self.0.get(key).map(Arc::as_ref)
+        self.0.get(key)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &KeyedCall)> {
-        self.0.iter().map(|(key, call)| (key.as_str(), call.as_ref()))
-    }
-
-    fn change(&mut self, key: &str, change: impl FnOnce(&mut KeyedCall)) {
-        if let Some(call) = Arc::make_mut(&mut self.0).get_mut(key) {
-            change(Arc::make_mut(call));
-        }
+        self.0.iter()
     }
 
     /// What the next turn has no use for: results of calls under keys of turns that are over, and what that turn was
     /// told.
     pub(crate) fn turn_is_over(&mut self, prefix: impl Fn(u32) -> String, turn: u32) {
-        let is_of_use = |key: &String, call: &Arc<KeyedCall>| {
+        self.0.retain(|key, call| {
             !key.starts_with(&prefix(call.turn)) || (call.turn == turn && call.end.is_none())
-        };
-        if !self.0.iter().all(|(key, call)| is_of_use(key, call)) {
-            Arc::make_mut(&mut self.0).retain(|key, call| is_of_use(key, call));
-        }
+        });
     }
 
     pub(crate) fn fold(&mut self, event: &Event) {
@@ -169,19 +158,19 @@ impl KeyedCalls {
                     is_doubted: false,
                     end: None,
                 };
-                Arc::make_mut(&mut self.0).insert(asked.key.clone(), Arc::new(call));
+                self.0.insert(&asked.key, call);
             }
             Fact::CallEnded { key, exit: Some(exit), .. } => {
                 let end = CallEnd { seq: event.seq, exit: *exit };
-                self.change(key, |call| call.end = Some(end));
+                self.0.change(key, |call| call.end = Some(end));
             }
             Fact::CallEnded { key, exit: None, .. } => self.never_started(key),
             Fact::CallResolved { key, was_made: true, .. } => {
                 let end = CallEnd { seq: event.seq, exit: Exit::Code(0) };
-                self.change(key, |call| call.end = Some(end));
+                self.0.change(key, |call| call.end = Some(end));
             }
             Fact::CallResolved { key, was_made: false, .. } => {
-                Arc::make_mut(&mut self.0).remove(key);
+                self.0.remove(key);
             }
             _ => {}
         }
@@ -190,12 +179,12 @@ impl KeyedCalls {
     /// Nothing ran this time, so the key is free again, unless an earlier time is in doubt.
     fn never_started(&mut self, key: &str) {
         if self.get(key).is_some_and(|call| call.tries > 1) {
-            self.change(key, |call| {
+            self.0.change(key, |call| {
                 call.is_doubted = true;
                 call.tries -= 1;
             });
         } else {
-            Arc::make_mut(&mut self.0).remove(key);
+            self.0.remove(key);
         }
     }
 }

@@ -73,6 +73,7 @@ pub mod duration;
 mod errand;
 mod outcome;
 mod response;
+mod shared_map;
 mod spec;
 mod step;
 mod words;
