@@ -111,9 +111,14 @@ async fn make_here(
     let (asked, occasion) = (Arc::new(asked), Arc::new(occasion));
     for _ in 0..MOST_IDS {
         let Some(claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
-        let mut wanted =
-            wanted(&supervisor, &id, &asked, parent.clone(), before.clone(), &occasion).await?;
-        if asked.parent.is_some() && parent.is_none() {
+        let asks = Asks { id: &id, asked: &asked, before: before.clone(), occasion: &occasion };
+        if asked.parent.is_none() {
+            let (wanted, written) = asks.wanted_and_written(&supervisor).await?;
+            let creation = Creation { supervisor, id, wanted, was_made: false, written };
+            return make_or_unmake(creation, claim).await;
+        }
+        let mut wanted = asks.wanted(&supervisor, parent.clone()).await?;
+        if parent.is_none() {
             wanted.spec.key = key.clone();
         }
         let mut was_made = false;
@@ -134,7 +139,8 @@ async fn make_here(
                 }
             }
         }
-        return make_or_unmake(Creation { supervisor, id, wanted, was_made }, claim).await;
+        let creation = Creation { supervisor, id, wanted, was_made, written: None };
+        return make_or_unmake(creation, claim).await;
     }
     Err(busy(&id))
 }
@@ -169,7 +175,8 @@ async fn fork_here(supervisor: Arc<Supervisor>, asked: CreateRun, grown: Grown) 
     };
     let Some(claim) = supervisor.claim(&id) else { return Err(busy(&id)) };
     let (asked, occasion) = (Arc::new(asked), Arc::new(Occasion::Asked));
-    let mut wanted = wanted(&supervisor, &id, &asked, None, None, &occasion).await?;
+    let asks = Asks { id: &id, asked: &asked, before: None, occasion: &occasion };
+    let mut wanted = asks.wanted(&supervisor, None).await?;
     let spec = &mut wanted.spec;
     spec.start = grown.start;
     spec.workspace.snapshot = grown.snapshot;
@@ -177,7 +184,8 @@ async fn fork_here(supervisor: Arc<Supervisor>, asked: CreateRun, grown: Grown) 
     spec.workspace.base = grown.fork.point.head.clone().filter(|_| is_worktree);
     spec.fork = Some(Box::new(grown.fork));
     wanted.grown = Some(Arc::new((grown.prefix, grown.parent_dir)));
-    make_or_unmake(Creation { supervisor, id, wanted, was_made: false }, claim).await
+    let creation = Creation { supervisor, id, wanted, was_made: false, written: None };
+    make_or_unmake(creation, claim).await
 }
 
 /// What the store knows the run's key by, as far as its parent was named by its id.
@@ -189,31 +197,57 @@ fn stored_key(asked: &CreateRun) -> Option<String> {
     })
 }
 
-/// The run as it is asked for. It looks at a directory of the user's, and may try out a prompt.
-async fn wanted(
-    supervisor: &Arc<Supervisor>,
-    id: &RunId,
-    asked: &Arc<CreateRun>,
-    parent: Option<RunId>,
+/// What a run is made of.
+struct Asks<'a> {
+    id: &'a RunId,
+    asked: &'a Arc<CreateRun>,
     before: Option<RunId>,
-    occasion: &Arc<Occasion>,
-) -> Answer<Wanted> {
-    let (asker, id) = (supervisor.clone(), id.clone());
-    let (asked, occasion) = (asked.clone(), occasion.clone());
-    blocking(move || {
-        let mut wanted = spec::of(&asker, &id, &asked, parent, &occasion)?;
-        let now = asker.ground.world.now();
-        let before = match before {
-            Some(run) => {
-                let name = asker.ground.store.row(&run)?.and_then(|row| row.name);
-                Some(Before { run, name })
-            }
-            None => None,
-        };
-        wanted.spec.start = start(&asked.start, before, now)?;
-        Ok(wanted)
-    })
-    .await
+    occasion: &'a Arc<Occasion>,
+}
+
+impl Asks<'_> {
+    /// The run as it is asked for. It looks at a directory of the user's, and may try out a prompt.
+    async fn wanted(self, supervisor: &Arc<Supervisor>, parent: Option<RunId>) -> Answer<Wanted> {
+        blocking(self.settle(supervisor, parent)).await
+    }
+
+    /// The same of a run without a parent, which is asked for nothing more before its files are written. One job,
+    /// because each is a wait for a thread.
+    async fn wanted_and_written(
+        self,
+        supervisor: &Arc<Supervisor>,
+    ) -> Answer<(Wanted, Option<Written>)> {
+        let (writer, id) = (supervisor.clone(), self.id.clone());
+        let settle = self.settle(supervisor, None);
+        blocking(move || {
+            let wanted = settle()?;
+            let written = write(&writer, &id, &wanted, false)?;
+            Ok((wanted, Some(written)))
+        })
+        .await
+    }
+
+    fn settle(
+        self,
+        supervisor: &Arc<Supervisor>,
+        parent: Option<RunId>,
+    ) -> impl FnOnce() -> Answer<Wanted> + Send + 'static {
+        let (asker, id, before) = (supervisor.clone(), self.id.clone(), self.before);
+        let (asked, occasion) = (self.asked.clone(), self.occasion.clone());
+        move || {
+            let mut wanted = spec::of(&asker, &id, &asked, parent, &occasion)?;
+            let now = asker.ground.world.now();
+            let before = match before {
+                Some(run) => {
+                    let name = asker.ground.store.row(&run)?.and_then(|row| row.name);
+                    Some(Before { run, name })
+                }
+                None => None,
+            };
+            wanted.spec.start = start(&asked.start, before, now)?;
+            Ok(wanted)
+        }
+    }
 }
 
 /// A run that is being made.
@@ -223,6 +257,8 @@ struct Creation {
     wanted: Wanted,
     /// True of a child that its parent knows to have been made: it is found or has been removed, and never made again.
     was_made: bool,
+    /// Whose files they are, once they are written.
+    written: Option<Written>,
 }
 
 /// Makes the run. A parent that has made room for it is told if it is not made. The claim is kept until the journal has
@@ -255,9 +291,13 @@ async fn make_or_unmake(creation: Creation, claim: Claim) -> Answer<Created> {
 
 impl Creation {
     /// Nothing is the answer for a child that was made and has been removed.
-    async fn make(self) -> Answer<Option<Created>> {
+    async fn make(mut self) -> Answer<Option<Created>> {
         let dir = self.supervisor.ground.layout.run(self.id.as_str());
-        match self.write(&dir).await? {
+        let written = match self.written.take() {
+            Some(written) => written,
+            None => self.write().await?,
+        };
+        match written {
             Written::Now => self.make_new(&dir).await.map(Some),
             Written::Before(id) => self.same_as(&id).await.map(Some),
             Written::Removed => Ok(None),
@@ -347,30 +387,10 @@ impl Creation {
         if is_there { self.announce(id, spec).await } else { Ok(()) }
     }
 
-    /// Writes the run's files, unless the journal has the run. One job, because each is a wait for a thread.
-    async fn write(&self, dir: &RunDir) -> Answer<Written> {
+    async fn write(&self) -> Answer<Written> {
         let (supervisor, id) = (self.supervisor.clone(), self.id.clone());
-        let (dir, wanted, was_made) = (dir.clone(), self.wanted.clone(), self.was_made);
-        in_lane(Lane::Steps, move || {
-            if let Some(known) = known(&supervisor, &id, wanted.spec.key.as_deref())? {
-                return Ok(Written::Before(known));
-            }
-            refuse_stray(&supervisor, &id, &wanted.spec)?;
-            if was_made {
-                return Ok(Written::Removed);
-            }
-            write_new(&id, &dir, &wanted).map_err(|error| {
-                let runs = supervisor.ground.layout.runs();
-                error.about(&format!("cannot write the files of a new run to {}", runs.display()))
-            })?;
-            if let (Some(grown), Some(fork)) = (&wanted.grown, &wanted.spec.fork) {
-                snapshots::pin(&grown.1, &dir, &id, &fork.point.commit)
-                    .inspect_err(|_| discard(&dir))?;
-                hook!("daemon.fork-pinned");
-            }
-            Ok(Written::Now)
-        })
-        .await
+        let (wanted, was_made) = (self.wanted.clone(), self.was_made);
+        in_lane(Lane::Steps, move || write(&supervisor, &id, &wanted, was_made)).await
     }
 
     async fn sync(&self, dir: &RunDir) -> Answer<()> {
@@ -438,6 +458,27 @@ enum Written {
     Before(RunId),
     /// It is a child that was made, and it has been removed.
     Removed,
+}
+
+/// Writes the run's files, unless the journal has the run. Blocks.
+fn write(supervisor: &Supervisor, id: &RunId, wanted: &Wanted, was_made: bool) -> Answer<Written> {
+    if let Some(known) = known(supervisor, id, wanted.spec.key.as_deref())? {
+        return Ok(Written::Before(known));
+    }
+    refuse_stray(supervisor, id, &wanted.spec)?;
+    if was_made {
+        return Ok(Written::Removed);
+    }
+    let dir = supervisor.ground.layout.run(id.as_str());
+    write_new(id, &dir, wanted).map_err(|error| {
+        let runs = supervisor.ground.layout.runs();
+        error.about(&format!("cannot write the files of a new run to {}", runs.display()))
+    })?;
+    if let (Some(grown), Some(fork)) = (&wanted.grown, &wanted.spec.fork) {
+        snapshots::pin(&grown.1, &dir, id, &fork.point.commit).inspect_err(|_| discard(&dir))?;
+        hook!("daemon.fork-pinned");
+    }
+    Ok(Written::Now)
 }
 
 /// The run of this id or key that the journal has. Blocks.
