@@ -54,7 +54,7 @@ async fn ordered(
         let (reader, run) = (supervisor.clone(), id.clone());
         let point = blocking(move || Known::read(&reader, &run)?.point(&run, asked.turn)).await?;
         let order = given.order(by, None);
-        // A person's word: a daemon that resumes nothing for a while does this all the same.
+        // A person's word: it is carried out also while the daemon resumes nothing.
         supervisor.restarts.release(id);
         let input = Input::RestoreAsked { back_to: asked.turn, point: Box::new(point), order };
         let after = told(supervisor, &before, input, &given.id).await?;

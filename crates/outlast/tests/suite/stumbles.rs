@@ -242,6 +242,9 @@ fn a_refusal_named_other_runs_by_their_ids() {
         ["run", "-d", "--parent", &id, "--key", "a", "--name", "tests", "--", "sleep", "600"];
     let child = home.ok(&child);
     home.pid(&child);
+    let (above, below) = (home.ok(&["show", "night"]), home.ok(&["show", "tests"]));
+    assert!(above.contains(&format!("tests ({child})")), "{above}");
+    assert!(below.contains(&format!("night ({id})")), "{below}");
     // The parent is stopped, and its child goes on.
     home.ok(&["stop", "--now", "night"]);
     let said = home.fails(2, &["rm", "night"]);

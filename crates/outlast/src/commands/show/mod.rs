@@ -1,6 +1,7 @@
 //! `outlast show`: what a person wants to know about a run, on one screen; or all about one of its turns.
 
 mod changes;
+mod kin;
 mod transcript;
 mod turn;
 mod turns;
@@ -45,6 +46,7 @@ pub(crate) async fn show(world: &World, args: Show) -> Answer {
         Some(view) => output::print(&turn::page(view, &args.run, world.columns()))?,
         None => {
             let view: RunView = serde_json::from_slice(&body).map_err(unreadable)?;
+            let view = kin::named(&mut session, view).await;
             let look = Look { columns: world.columns(), colours: world.colours() };
             let now = world.now();
             let text = match args.limits {
@@ -339,6 +341,11 @@ fn runtime(view: &RunView, now: Timestamp) -> Option<u64> {
     ms_between(view.started_at.as_deref()?, until?)
 }
 
+/// A paused run has a time too: that at which its own time is over.
+fn goes_on_by_itself(view: &RunView) -> bool {
+    view.state == StateName::Waiting && !view.paused
+}
+
 fn belonging(page: &mut Page, view: &RunView, now: Timestamp) {
     let labels: Vec<String> =
         view.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -348,11 +355,11 @@ fn belonging(page: &mut Page, view: &RunView, now: Timestamp) {
         page.line("priority", &view.priority.to_string());
     }
     page.some("parent", view.parent.as_deref());
-    page.some("children", (!view.children.is_empty()).then(|| view.children.join(" ")).as_deref());
+    page.some("children", (!view.children.is_empty()).then(|| view.children.join(", ")).as_deref());
     if let Some(origin) = &view.origin {
         page.line("trigger", &format!("{}, {}", origin.trigger, origin.occurrence));
     }
-    if let Some(at) = view.wake_at.as_deref().filter(|_| view.state == StateName::Waiting) {
+    if let Some(at) = view.wake_at.as_deref().filter(|_| goes_on_by_itself(view)) {
         page.line("continues", &both(at, now));
     }
     let shim = view.shim_pid.map(|pid| format!(" (shim {pid})")).unwrap_or_default();
