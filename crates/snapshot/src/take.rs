@@ -4,6 +4,7 @@
 //! the same commit, so being killed anywhere costs nothing but the time.
 
 use std::fs::File;
+use std::thread;
 
 use outlast_wire::snapshot::{Last, Orders, Place, Repository, Taken, Where};
 
@@ -85,15 +86,23 @@ fn once(orders: &Orders, place: &Place, around: &Around) -> Result<Taken, Failur
         return Ok(taken(last.commit.clone(), is_same, counted));
     }
     let commit = commit(orders, &area, &before, &tree)?;
-    sync(&area)?;
+    let last = before.last.as_ref().map(|last| last.tree.as_str());
+    // The disk works and so does git.
+    let (synced_all, news) = thread::scope(|scope| {
+        let news = scope.spawn(|| last.map(|last| News::between(&area, last, &tree)));
+        (sync(&area), news.join())
+    });
+    synced_all?;
+    let news = news.map_err(|_| Failure::Unreadable("the comparison of two trees".to_owned()))?;
     omitted::add(&orders.git_dir, &commit, &synced.left_out.paths)?;
     keep(orders, place, around, &area, &commit)?;
-    verify(&area, before.last.as_ref(), &tree, &commit)?;
+    let news = verify(&area, news, &tree, &commit)?;
     let is_same = orders.since.as_ref() == Some(&tree);
-    let counted = match &orders.since {
+    let counted = match (&orders.since, news) {
+        (Some(since), Some(news)) if Some(since.as_str()) == last => news.counted,
+        (Some(since), Some(_)) if !is_same => count(&area, since, &tree)?,
         // After a chain was lost there is nothing to compare with.
-        Some(since) if !is_same && before.last.is_some() => count(&area, since, &tree)?,
-        Some(_) | None => Counted::default(),
+        (Some(_) | None, Some(_) | None) => Counted::default(),
     };
     Ok(taken(commit, is_same, counted))
 }
@@ -239,23 +248,18 @@ fn keep(
     place::write(&area.git_dir.join("HEAD"), format!("{commit}\n").as_bytes())
 }
 
-/// True if all objects are there that this snapshot has and the one before has not.
-fn verify(area: &Area, last: Option<&Last>, tree: &str, commit: &str) -> Result<(), Failure> {
+/// Asks for all objects that this snapshot has and the one before has not.
+fn verify(
+    area: &Area,
+    news: Option<Result<News, Failure>>,
+    tree: &str,
+    commit: &str,
+) -> Result<Option<News>, Failure> {
     let mut asked = format!("{commit}\n{tree}\n").into_bytes();
-    match last {
-        Some(last) if last.tree != tree => {
-            let raw =
-                ["diff-tree", "-r", "-t", "--no-renames", "--raw", "--abbrev=64", &last.tree, tree];
-            let printed = area.git.run(&raw)?;
-            for line in printed.split(|byte| *byte == b'\n') {
-                let id = line.split(|byte| *byte == b' ').nth(3).unwrap_or_default();
-                if id.iter().any(|digit| *digit != b'0') {
-                    asked.extend(id);
-                    asked.push(b'\n');
-                }
-            }
-        }
-        Some(_) => {}
+    match &news {
+        Some(Ok(news)) => asked.extend(&news.objects),
+        // A comparison fails too if an object is gone, which the question below says better.
+        Some(Err(_)) => {}
         None => {
             let listed = area.git.run(&["ls-tree", "-r", "-t", "--format=%(objectname)", tree])?;
             asked.extend(listed);
@@ -263,7 +267,10 @@ fn verify(area: &Area, last: Option<&Last>, tree: &str, commit: &str) -> Result<
     }
     let found = area.git.fed(&["cat-file", "--batch-check=%(objecttype)"], &asked)?;
     let is_missing = |line: &[u8]| line.ends_with(b" missing");
-    if found.split(|byte| *byte == b'\n').any(is_missing) { Err(Failure::Pruned) } else { Ok(()) }
+    if found.split(|byte| *byte == b'\n').any(is_missing) {
+        return Err(Failure::Pruned);
+    }
+    news.transpose()
 }
 
 #[derive(Default)]
@@ -273,19 +280,49 @@ struct Counted {
     deleted: u64,
 }
 
-fn count(area: &Area, from: &str, to: &str) -> Result<Counted, Failure> {
-    let args = ["diff-tree", "-r", "-M", RENAMES, "--numstat", from, to];
-    let printed = area.git.run(&args)?;
-    let mut counted = Counted::default();
-    let text = String::from_utf8_lossy(&printed).into_owned();
-    for line in text.lines() {
+impl Counted {
+    fn add(&mut self, line: &str) {
         let mut fields = line.split('\t');
         let mut number = || fields.next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-        counted.added += number();
-        counted.deleted += number();
-        counted.files += 1;
+        self.added += number();
+        self.deleted += number();
+        self.files += 1;
     }
-    Ok(counted)
+}
+
+/// What one tree has and another has not: its objects, a line for each, and the lines of its files.
+#[derive(Default)]
+struct News {
+    objects: Vec<u8>,
+    counted: Counted,
+}
+
+impl News {
+    fn between(area: &Area, from: &str, to: &str) -> Result<Self, Failure> {
+        let mut news = Self::default();
+        if from == to {
+            return Ok(news);
+        }
+        let args = ["diff-tree", "-r", "-t", "-M", RENAMES, "--raw", "--numstat", "--abbrev=64"];
+        let printed = area.git.run(&[&args[..], &[from, to]].concat())?;
+        let text = String::from_utf8_lossy(&printed).into_owned();
+        for line in text.lines() {
+            let Some(raw) = line.strip_prefix(':') else {
+                news.counted.add(line);
+                continue;
+            };
+            let id = raw.split(' ').nth(3).unwrap_or_default();
+            if id.bytes().any(|digit| digit != b'0') {
+                news.objects.extend(id.as_bytes());
+                news.objects.push(b'\n');
+            }
+        }
+        Ok(news)
+    }
+}
+
+fn count(area: &Area, from: &str, to: &str) -> Result<Counted, Failure> {
+    News::between(area, from, to).map(|news| news.counted)
 }
 
 /// Makes the snapshots up to `commit` another run's as well: its own names of the same objects. Answers with what sets
