@@ -21,6 +21,7 @@ use crate::git::Git;
 use crate::list::is_absence;
 use crate::omitted;
 use crate::place::{self, Around, path_in};
+use crate::staged;
 
 const MOST_KEPT: usize = 20;
 /// How many files are looked at below one directory that is in the way.
@@ -44,7 +45,8 @@ pub(crate) fn restore(
     let is_first_of_fork = fs::read(&head_file).is_ok_and(|head| head == place::UNBORN);
     let last = orders.last.as_ref().filter(|_| !is_first_of_fork);
     let wreck = last.map(|last| last.commit.as_str());
-    let checkout = head.and_then(|head| Checkout::of(&place, around, head, wreck));
+    let staged = head.map(|_| staged::of(&area.git, to)).transpose()?.flatten();
+    let checkout = head.and_then(|head| Checkout::of(&place, around, head, wreck, staged));
     if let Some(checkout) = &checkout {
         checkout.refuse_if_busy()?;
     }

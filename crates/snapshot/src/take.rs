@@ -13,6 +13,7 @@ use crate::area::{Area, Rules, Synced};
 use crate::git::Git;
 use crate::omitted;
 use crate::place::{self, Around};
+use crate::staged;
 
 const WHO: &str = "Outlast";
 const MAIL: &str = "outlast@localhost";
@@ -53,7 +54,9 @@ fn once(orders: &Orders, place: &Place, around: &Around) -> Result<Taken, Failur
         bytes_left: orders.bytes_left,
         is_first: before.last.is_none() && has_repository,
     };
-    let synced = area.sync(&mut rules, 0)?;
+    let mut synced = area.sync(&mut rules, 0)?;
+    let head = before.head.as_deref();
+    let staged = staged::tree(&area, place, head, &mut synced.left_out)?;
     let tree = match (&before.last, synced.is_same) {
         (Some(last), true) => last.tree.clone(),
         // An empty workspace, or a chain that was begun and has no commit yet.
@@ -74,8 +77,9 @@ fn once(orders: &Orders, place: &Place, around: &Around) -> Result<Taken, Failur
         left_out: synced.left_out.told.clone(),
         store,
     };
+    let same = before.last.as_ref().filter(|last| last.tree == tree && last.head == before.head);
     if let Some(last) =
-        before.last.as_ref().filter(|last| last.tree == tree && last.head == before.head)
+        same.map(|last| has_staged(&area, last, staged.as_deref())).transpose()?.flatten()
     {
         let is_same = orders.since.as_ref() == Some(&tree);
         let counted = match &orders.since {
@@ -85,7 +89,7 @@ fn once(orders: &Orders, place: &Place, around: &Around) -> Result<Taken, Failur
         omitted::add(&orders.git_dir, &last.commit, &synced.left_out.paths)?;
         return Ok(taken(last.commit.clone(), is_same, counted));
     }
-    let commit = commit(orders, &area, &before, &tree)?;
+    let commit = commit(orders, &area, &before, &tree, staged.as_deref())?;
     let last = before.last.as_ref().map(|last| last.tree.as_str());
     // The disk works and so does git.
     let (synced_all, news) = thread::scope(|scope| {
@@ -174,6 +178,22 @@ fn before(orders: &Orders, place: &Place, area: &Area, around: &Around) -> Resul
     Ok(Before { last, head, branch })
 }
 
+/// The last snapshot, if it has this tree beside it, or none if there is none.
+fn has_staged<'a>(
+    area: &Area,
+    last: &'a Last,
+    tree: Option<&str>,
+) -> Result<Option<&'a Last>, Failure> {
+    // Nothing is staged in a checkout without HEAD, or in one that is not a run's own.
+    let known = match &last.head {
+        Some(_) => staged::of(&area.git, &last.commit)?,
+        None => None,
+    };
+    let known = known.map(|commit| area.git.line(&["rev-parse", &format!("{commit}^{{tree}}")]));
+    let known = known.transpose()?;
+    Ok(Some(last).filter(|_| known.as_deref() == tree))
+}
+
 fn is_child(git: &Git, commit: &str, parent: &str) -> Result<bool, Failure> {
     let Some(printed) = git.maybe(&["rev-parse", "--verify", "--quiet", &format!("{commit}^1")])?
     else {
@@ -202,7 +222,13 @@ fn resolve(git: &Git, names: [&str; 2]) -> Result<[Option<String>; 2], Failure> 
     Ok([found.next().flatten(), found.next().flatten()])
 }
 
-fn commit(orders: &Orders, area: &Area, before: &Before, tree: &str) -> Result<String, Failure> {
+fn commit(
+    orders: &Orders,
+    area: &Area,
+    before: &Before,
+    tree: &str,
+    staged: Option<&str>,
+) -> Result<String, Failure> {
     let date = format!("{} +0000", orders.date_s);
     let mut git = area.git.clone();
     for (name, value) in [
@@ -215,6 +241,9 @@ fn commit(orders: &Orders, area: &Area, before: &Before, tree: &str) -> Result<S
     ] {
         git = git.with(name, value);
     }
+    let staged = staged.map(|tree| staged::commit(&git, tree)).transpose()?;
+    let end = staged.as_deref().map(staged::line).unwrap_or_default();
+    let message = format!("{}{end}", orders.message);
     let mut args = vec!["-c", "i18n.commitEncoding=utf-8", "commit-tree", tree];
     if let Some(last) = &before.last {
         args.extend(["-p", &last.commit]);
@@ -223,7 +252,10 @@ fn commit(orders: &Orders, area: &Area, before: &Before, tree: &str) -> Result<S
     if let Some(head) = &before.head {
         args.extend(["-p", head]);
     }
-    args.extend(["-m", &orders.message]);
+    if let Some(staged) = &staged {
+        args.extend(["-p", staged]);
+    }
+    args.extend(["-m", &message]);
     git.line(&args)
 }
 
