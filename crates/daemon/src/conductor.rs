@@ -410,6 +410,7 @@ impl Driver {
     fn publish(&mut self) {
         self.journal_trouble = None;
         let (run, trouble) = (self.conductor.shared(), self.trouble());
+        self.supervisor.sessions.note(&run, &self.supervisor.ground.world.boot);
         self.snapshot.send_modify(|snapshot| {
             snapshot.run = run;
             snapshot.trouble = trouble;

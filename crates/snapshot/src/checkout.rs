@@ -35,6 +35,8 @@ pub(crate) struct Checkout<'a> {
     git: Git,
     head: &'a Head,
     wreck: Option<&'a str>,
+    /// What the index goes back to, if that is not HEAD.
+    staged: Option<String>,
 }
 
 impl<'a> Checkout<'a> {
@@ -44,10 +46,11 @@ impl<'a> Checkout<'a> {
         around: &Around,
         head: &'a Head,
         wreck: Option<&'a str>,
+        staged: Option<String>,
     ) -> Option<Self> {
         let repository = place.repository.as_ref().filter(|it| it.admin != it.common)?;
         let git = users_git(repository, around);
-        Some(Self { repository, top: &place.top, git, head, wreck })
+        Some(Self { repository, top: &place.top, git, head, wreck, staged })
     }
 
     /// The last attempt is gone; a lock that is there may be of a person who works here too.
@@ -89,7 +92,7 @@ impl<'a> Checkout<'a> {
             }
         };
         let git = self.git.clone().with("GIT_INDEX_FILE", admin.join("index"));
-        git.run(&["read-tree", &self.head.commit])?;
+        git.run(&["read-tree", self.staged.as_ref().unwrap_or(&self.head.commit)])?;
         Ok(stays)
     }
 

@@ -14,6 +14,7 @@ mod list;
 mod omitted;
 mod place;
 mod restore;
+mod staged;
 mod take;
 
 use std::ffi::OsString;

@@ -151,7 +151,7 @@ pub(crate) fn fill(git_dir: &Path, place: &Place, settings: &str) -> Result<(), 
     };
     let config = format!(
         "{extension}[core]\nrepositoryformatversion = {version}\nbare = false\nuntrackedCache = true\n\
-         protectHFS = false\nprotectNTFS = false\n{settings}[index]\nversion = 4\n\
+         protectHFS = false\nprotectNTFS = false\n{settings}[index]\nversion = 4\nskipHash = true\n\
          [status]\nshowUntrackedFiles = all\n"
     );
     write(&git_dir.join("config"), config.as_bytes())?;

@@ -5,7 +5,10 @@
 //! comes to the same, because it begins with what is on disk then.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
+use std::iter;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use outlast_wire::again;
@@ -18,10 +21,14 @@ use crate::git::Git;
 use crate::list::is_absence;
 use crate::omitted;
 use crate::place::{self, Around, path_in};
+use crate::staged;
 
 const MOST_KEPT: usize = 20;
 /// How many files are looked at below one directory that is in the way.
 const MOST_IN_THE_WAY: usize = 10_000;
+/// So many directories are asked for their rules by name; for more, the whole tree is listed.
+const MOST_RULES: usize = 256;
+const LONGEST_RULE: usize = 1024;
 
 pub(crate) fn restore(
     orders: &Orders,
@@ -38,7 +45,8 @@ pub(crate) fn restore(
     let is_first_of_fork = fs::read(&head_file).is_ok_and(|head| head == place::UNBORN);
     let last = orders.last.as_ref().filter(|_| !is_first_of_fork);
     let wreck = last.map(|last| last.commit.as_str());
-    let checkout = head.and_then(|head| Checkout::of(&place, around, head, wreck));
+    let staged = head.map(|_| staged::of(&area.git, to)).transpose()?.flatten();
+    let checkout = head.and_then(|head| Checkout::of(&place, around, head, wreck, staged));
     if let Some(checkout) = &checkout {
         checkout.refuse_if_busy()?;
     }
@@ -118,28 +126,22 @@ fn go_back(
     restored: &mut Restored,
 ) -> Result<(), Failure> {
     area.unlock()?;
-    let scratch = area.git_dir.join("target");
-    for name in ["target", "target.lock"] {
-        place::remove(&area.git_dir.join(name))?;
-    }
-    let git = area.git.clone().with("GIT_INDEX_FILE", &scratch);
-    git.run(&["read-tree", &way.target])?;
+    let mut wanted = Wanted::of(area, &way.target)?;
     for Nested { path, area: within, nested, .. } in nested {
         go_back(within, nested, &way.below(area, within, path)?, restored)?;
-        take_out(&git, &[path.as_slice(), b"/"].concat())?;
+        wanted.change(|git| take_out(git, &[path.as_slice(), b"/"].concat()))?;
     }
     let now = area.git.line(&["write-tree", "--missing-ok"])?;
-    let wanted = git.line(&["write-tree", "--missing-ok"])?;
-    let changes = changes(&area.git, &now, &wanted)?;
-    let held = way.hold(area, &git, &now, &changes)?;
-    let kept = keep(area, &git, &changes, &held)?;
-    let aim = git.line(&["write-tree", "--missing-ok"])?;
-    area.git.run(&["read-tree", "-m", "-u", &now, &aim])?;
+    let changes = changes(&area.git, &now, &wanted.tree)?;
+    let held = way.hold(area, &wanted.tree, &now, &changes)?;
+    let kept = keep(area, &mut wanted, &changes, &held)?;
+    let aim = wanted.end()?;
+    // With one tree: with two, git would hash every directory again.
+    area.git.run(&["read-tree", "-m", "-u", &aim])?;
     let reached = area.git.line(&["write-tree", "--missing-ok"])?;
     if reached != aim {
         return Err(Failure::Unreadable(format!("the restored tree is {reached}, not {aim}")));
     }
-    place::remove(&scratch)?;
     for change in changes.iter().filter(|change| !kept.contains(&change.path)) {
         match change.kind {
             Kind::Removed => restored.removed += 1,
@@ -152,6 +154,40 @@ fn go_back(
         }
     }
     Ok(())
+}
+
+/// The tree that an area goes to. It gets an index only if it has to differ from the snapshot's.
+struct Wanted {
+    tree: String,
+    git: Git,
+    index: PathBuf,
+    is_read: bool,
+}
+
+impl Wanted {
+    fn of(area: &Area, tree: &str) -> Result<Self, Failure> {
+        let index = area.git_dir.join("target");
+        for name in ["target", "target.lock"] {
+            place::remove(&area.git_dir.join(name))?;
+        }
+        let git = area.git.clone().with("GIT_INDEX_FILE", &index);
+        Ok(Self { tree: tree.to_owned(), git, index, is_read: false })
+    }
+
+    fn change(&mut self, with: impl FnOnce(&Git) -> Result<(), Failure>) -> Result<(), Failure> {
+        if !self.is_read {
+            self.git.run(&["read-tree", &self.tree])?;
+            self.is_read = true;
+        }
+        with(&self.git)?;
+        self.tree = self.git.line(&["write-tree", "--missing-ok"])?;
+        Ok(())
+    }
+
+    fn end(self) -> Result<String, Failure> {
+        place::remove(&self.index)?;
+        Ok(self.tree)
+    }
 }
 
 impl Way {
@@ -171,7 +207,7 @@ impl Way {
     fn hold(
         &self,
         area: &Area,
-        target: &Git,
+        target: &str,
         now: &str,
         changes: &[Change],
     ) -> Result<BTreeSet<Vec<u8>>, Failure> {
@@ -183,7 +219,7 @@ impl Way {
         let mut held = ignored_then(area, target, &removed)?;
         let then = removed.iter().filter(|path| omitted::has(&self.left_out, path));
         held.extend(then.map(|path| path.to_vec()));
-        if let Some(kept_in) = &self.kept_in {
+        if let Some(kept_in) = self.kept_in.as_ref().filter(|kept_in| *kept_in != now) {
             let unkept = self::changes(&area.git, now, kept_in)?;
             let unkept = unkept.into_iter().filter(|change| change.kind != Kind::Added);
             let unkept: BTreeSet<Vec<u8>> = unkept.map(|change| change.path).collect();
@@ -246,7 +282,7 @@ fn changes(git: &Git, now: &str, wanted: &str) -> Result<Vec<Change>, Failure> {
 /// Changes the target so that what has to be left alone is left alone, and says what that is.
 fn keep(
     area: &Area,
-    target: &Git,
+    wanted: &mut Wanted,
     changes: &[Change],
     held: &BTreeSet<Vec<u8>>,
 ) -> Result<BTreeSet<Vec<u8>>, Failure> {
@@ -265,13 +301,15 @@ fn keep(
         })
         .collect::<Result<_, _>>()?;
     if !in_the_way.is_empty() {
-        target.fed(&["update-index", "-z", "--force-remove", "--stdin"], &joined(&in_the_way))?;
+        let remove = ["update-index", "-z", "--force-remove", "--stdin"];
+        wanted.change(|git| git.fed(&remove, &joined(&in_the_way)).map(drop))?;
     }
     let held: Vec<&Change> = changes.iter().filter(|change| held.contains(&change.path)).collect();
     if !held.is_empty() {
         let entry = |change: &&Change| [change.now.as_bytes(), b"\t", &change.path, b"\0"].concat();
         let entries: Vec<u8> = held.iter().flat_map(entry).collect();
-        target.fed(&["update-index", "-z", "--index-info"], &entries)?;
+        let set = ["update-index", "-z", "--index-info"];
+        wanted.change(|git| git.fed(&set, &entries).map(drop))?;
     }
     let held = held.into_iter().map(|change| change.path.clone());
     Ok(in_the_way.into_iter().chain(held).collect())
@@ -324,29 +362,56 @@ fn is_all_removed(
 /// killed, or one before it, may have left such a path in our index.
 fn ignored_then(
     area: &Area,
-    target: &Git,
+    target: &str,
     removed: &BTreeSet<&[u8]>,
 ) -> Result<BTreeSet<Vec<u8>>, Failure> {
-    let is_rule = |path: &[u8]| path == b".gitignore" || path.ends_with(b"/.gitignore");
     if removed.is_empty() {
         return Ok(BTreeSet::new());
     }
     let then = area.git_dir.join("rules");
+    let index = area.git_dir.join("rules.index");
     place::clear(&then)?;
     place::make_dir(&then)?;
-    let listed = target.run(&["ls-files", "-z"])?;
-    let rules: Vec<Vec<u8>> =
-        listed.split(|byte| *byte == 0).filter(|path| is_rule(path)).map(<[u8]>::to_vec).collect();
+    for name in ["rules.index", "rules.index.lock"] {
+        place::remove(&area.git_dir.join(name))?;
+    }
+    let git = area.git.clone().with("GIT_INDEX_FILE", &index).within(&then);
+    let rules = rules_for(&area.git, target, removed)?;
     if !rules.is_empty() {
-        let git = target.clone().within(&then);
-        git.fed(&["checkout-index", "-z", "--stdin"], &joined(&rules))?;
+        git.fed(&["update-index", "-z", "--index-info"], &rules)?;
+        git.run(&["checkout-index", "--all"])?;
     }
     // A path that begins so is no pattern.
     let paths: Vec<Vec<u8>> = removed.iter().map(|path| [b"./", *path].concat()).collect();
-    let git = target.clone().within(&then).plainly();
     let asked = ["check-ignore", "-z", "--no-index", "--stdin"];
-    let printed = git.maybe_fed(&asked, &joined(&paths))?.unwrap_or_default();
+    let printed = git.plainly().maybe_fed(&asked, &joined(&paths))?.unwrap_or_default();
     place::clear(&then)?;
+    place::remove(&index)?;
     let ignored = printed.split(|byte| *byte == 0).filter_map(|path| path.strip_prefix(b"./"));
     Ok(ignored.map(<[u8]>::to_vec).collect())
+}
+
+/// The `.gitignore` files of a tree that are above one of the paths, as entries for an index.
+fn rules_for(git: &Git, tree: &str, paths: &BTreeSet<&[u8]>) -> Result<Vec<u8>, Failure> {
+    let slashes = |path: &[u8]| -> Vec<usize> {
+        path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1).collect()
+    };
+    let above: BTreeSet<&[u8]> = paths
+        .iter()
+        .flat_map(|path| iter::once(0).chain(slashes(path)).map(|end| &path[..end]))
+        .collect();
+    let mut args: Vec<OsString> = vec!["ls-tree".into(), "-r".into(), "-z".into(), tree.into()];
+    let is_few = above.len() <= MOST_RULES && above.iter().all(|dir| dir.len() < LONGEST_RULE);
+    if is_few {
+        args.push("--".into());
+        let name = |dir: &&[u8]| OsString::from_vec([*dir, b".gitignore"].concat());
+        args.extend(above.iter().map(name));
+    }
+    let listed = git.run(&args)?;
+    let is_rule = |entry: &&[u8]| {
+        let path = entry.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
+        path.strip_suffix(b".gitignore").is_some_and(|dir| above.contains(dir))
+    };
+    let entries = listed.split(|byte| *byte == 0).filter(is_rule);
+    Ok(entries.flat_map(|entry| [entry, b"\0"].concat()).collect())
 }

@@ -4,6 +4,7 @@
 //! the same commit, so being killed anywhere costs nothing but the time.
 
 use std::fs::File;
+use std::thread;
 
 use outlast_wire::snapshot::{Last, Orders, Place, Repository, Taken, Where};
 
@@ -12,6 +13,7 @@ use crate::area::{Area, Rules, Synced};
 use crate::git::Git;
 use crate::omitted;
 use crate::place::{self, Around};
+use crate::staged;
 
 const WHO: &str = "Outlast";
 const MAIL: &str = "outlast@localhost";
@@ -52,7 +54,9 @@ fn once(orders: &Orders, place: &Place, around: &Around) -> Result<Taken, Failur
         bytes_left: orders.bytes_left,
         is_first: before.last.is_none() && has_repository,
     };
-    let synced = area.sync(&mut rules, 0)?;
+    let mut synced = area.sync(&mut rules, 0)?;
+    let head = before.head.as_deref();
+    let staged = staged::tree(&area, place, head, &mut synced.left_out)?;
     let tree = match (&before.last, synced.is_same) {
         (Some(last), true) => last.tree.clone(),
         // An empty workspace, or a chain that was begun and has no commit yet.
@@ -73,8 +77,9 @@ fn once(orders: &Orders, place: &Place, around: &Around) -> Result<Taken, Failur
         left_out: synced.left_out.told.clone(),
         store,
     };
+    let same = before.last.as_ref().filter(|last| last.tree == tree && last.head == before.head);
     if let Some(last) =
-        before.last.as_ref().filter(|last| last.tree == tree && last.head == before.head)
+        same.map(|last| has_staged(&area, last, staged.as_deref())).transpose()?.flatten()
     {
         let is_same = orders.since.as_ref() == Some(&tree);
         let counted = match &orders.since {
@@ -84,16 +89,24 @@ fn once(orders: &Orders, place: &Place, around: &Around) -> Result<Taken, Failur
         omitted::add(&orders.git_dir, &last.commit, &synced.left_out.paths)?;
         return Ok(taken(last.commit.clone(), is_same, counted));
     }
-    let commit = commit(orders, &area, &before, &tree)?;
-    sync(&area)?;
+    let commit = commit(orders, &area, &before, &tree, staged.as_deref())?;
+    let last = before.last.as_ref().map(|last| last.tree.as_str());
+    // The disk works and so does git.
+    let (synced_all, news) = thread::scope(|scope| {
+        let news = scope.spawn(|| last.map(|last| News::between(&area, last, &tree)));
+        (sync(&area), news.join())
+    });
+    synced_all?;
+    let news = news.map_err(|_| Failure::Unreadable("the comparison of two trees".to_owned()))?;
     omitted::add(&orders.git_dir, &commit, &synced.left_out.paths)?;
     keep(orders, place, around, &area, &commit)?;
-    verify(&area, before.last.as_ref(), &tree, &commit)?;
+    let news = verify(&area, news, &tree, &commit)?;
     let is_same = orders.since.as_ref() == Some(&tree);
-    let counted = match &orders.since {
+    let counted = match (&orders.since, news) {
+        (Some(since), Some(news)) if Some(since.as_str()) == last => news.counted,
+        (Some(since), Some(_)) if !is_same => count(&area, since, &tree)?,
         // After a chain was lost there is nothing to compare with.
-        Some(since) if !is_same && before.last.is_some() => count(&area, since, &tree)?,
-        Some(_) | None => Counted::default(),
+        (Some(_) | None, Some(_) | None) => Counted::default(),
     };
     Ok(taken(commit, is_same, counted))
 }
@@ -165,6 +178,22 @@ fn before(orders: &Orders, place: &Place, area: &Area, around: &Around) -> Resul
     Ok(Before { last, head, branch })
 }
 
+/// The last snapshot, if it has this tree beside it, or none if there is none.
+fn has_staged<'a>(
+    area: &Area,
+    last: &'a Last,
+    tree: Option<&str>,
+) -> Result<Option<&'a Last>, Failure> {
+    // Nothing is staged in a checkout without HEAD, or in one that is not a run's own.
+    let known = match &last.head {
+        Some(_) => staged::of(&area.git, &last.commit)?,
+        None => None,
+    };
+    let known = known.map(|commit| area.git.line(&["rev-parse", &format!("{commit}^{{tree}}")]));
+    let known = known.transpose()?;
+    Ok(Some(last).filter(|_| known.as_deref() == tree))
+}
+
 fn is_child(git: &Git, commit: &str, parent: &str) -> Result<bool, Failure> {
     let Some(printed) = git.maybe(&["rev-parse", "--verify", "--quiet", &format!("{commit}^1")])?
     else {
@@ -193,7 +222,13 @@ fn resolve(git: &Git, names: [&str; 2]) -> Result<[Option<String>; 2], Failure> 
     Ok([found.next().flatten(), found.next().flatten()])
 }
 
-fn commit(orders: &Orders, area: &Area, before: &Before, tree: &str) -> Result<String, Failure> {
+fn commit(
+    orders: &Orders,
+    area: &Area,
+    before: &Before,
+    tree: &str,
+    staged: Option<&str>,
+) -> Result<String, Failure> {
     let date = format!("{} +0000", orders.date_s);
     let mut git = area.git.clone();
     for (name, value) in [
@@ -206,6 +241,9 @@ fn commit(orders: &Orders, area: &Area, before: &Before, tree: &str) -> Result<S
     ] {
         git = git.with(name, value);
     }
+    let staged = staged.map(|tree| staged::commit(&git, tree)).transpose()?;
+    let end = staged.as_deref().map(staged::line).unwrap_or_default();
+    let message = format!("{}{end}", orders.message);
     let mut args = vec!["-c", "i18n.commitEncoding=utf-8", "commit-tree", tree];
     if let Some(last) = &before.last {
         args.extend(["-p", &last.commit]);
@@ -214,7 +252,10 @@ fn commit(orders: &Orders, area: &Area, before: &Before, tree: &str) -> Result<S
     if let Some(head) = &before.head {
         args.extend(["-p", head]);
     }
-    args.extend(["-m", &orders.message]);
+    if let Some(staged) = &staged {
+        args.extend(["-p", staged]);
+    }
+    args.extend(["-m", &message]);
     git.line(&args)
 }
 
@@ -239,23 +280,18 @@ fn keep(
     place::write(&area.git_dir.join("HEAD"), format!("{commit}\n").as_bytes())
 }
 
-/// True if all objects are there that this snapshot has and the one before has not.
-fn verify(area: &Area, last: Option<&Last>, tree: &str, commit: &str) -> Result<(), Failure> {
+/// Asks for all objects that this snapshot has and the one before has not.
+fn verify(
+    area: &Area,
+    news: Option<Result<News, Failure>>,
+    tree: &str,
+    commit: &str,
+) -> Result<Option<News>, Failure> {
     let mut asked = format!("{commit}\n{tree}\n").into_bytes();
-    match last {
-        Some(last) if last.tree != tree => {
-            let raw =
-                ["diff-tree", "-r", "-t", "--no-renames", "--raw", "--abbrev=64", &last.tree, tree];
-            let printed = area.git.run(&raw)?;
-            for line in printed.split(|byte| *byte == b'\n') {
-                let id = line.split(|byte| *byte == b' ').nth(3).unwrap_or_default();
-                if id.iter().any(|digit| *digit != b'0') {
-                    asked.extend(id);
-                    asked.push(b'\n');
-                }
-            }
-        }
-        Some(_) => {}
+    match &news {
+        Some(Ok(news)) => asked.extend(&news.objects),
+        // A comparison fails too if an object is gone, which the question below says better.
+        Some(Err(_)) => {}
         None => {
             let listed = area.git.run(&["ls-tree", "-r", "-t", "--format=%(objectname)", tree])?;
             asked.extend(listed);
@@ -263,7 +299,10 @@ fn verify(area: &Area, last: Option<&Last>, tree: &str, commit: &str) -> Result<
     }
     let found = area.git.fed(&["cat-file", "--batch-check=%(objecttype)"], &asked)?;
     let is_missing = |line: &[u8]| line.ends_with(b" missing");
-    if found.split(|byte| *byte == b'\n').any(is_missing) { Err(Failure::Pruned) } else { Ok(()) }
+    if found.split(|byte| *byte == b'\n').any(is_missing) {
+        return Err(Failure::Pruned);
+    }
+    news.transpose()
 }
 
 #[derive(Default)]
@@ -273,19 +312,49 @@ struct Counted {
     deleted: u64,
 }
 
-fn count(area: &Area, from: &str, to: &str) -> Result<Counted, Failure> {
-    let args = ["diff-tree", "-r", "-M", RENAMES, "--numstat", from, to];
-    let printed = area.git.run(&args)?;
-    let mut counted = Counted::default();
-    let text = String::from_utf8_lossy(&printed).into_owned();
-    for line in text.lines() {
+impl Counted {
+    fn add(&mut self, line: &str) {
         let mut fields = line.split('\t');
         let mut number = || fields.next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-        counted.added += number();
-        counted.deleted += number();
-        counted.files += 1;
+        self.added += number();
+        self.deleted += number();
+        self.files += 1;
     }
-    Ok(counted)
+}
+
+/// What one tree has and another has not: its objects, a line for each, and the lines of its files.
+#[derive(Default)]
+struct News {
+    objects: Vec<u8>,
+    counted: Counted,
+}
+
+impl News {
+    fn between(area: &Area, from: &str, to: &str) -> Result<Self, Failure> {
+        let mut news = Self::default();
+        if from == to {
+            return Ok(news);
+        }
+        let args = ["diff-tree", "-r", "-t", "-M", RENAMES, "--raw", "--numstat", "--abbrev=64"];
+        let printed = area.git.run(&[&args[..], &[from, to]].concat())?;
+        let text = String::from_utf8_lossy(&printed).into_owned();
+        for line in text.lines() {
+            let Some(raw) = line.strip_prefix(':') else {
+                news.counted.add(line);
+                continue;
+            };
+            let id = raw.split(' ').nth(3).unwrap_or_default();
+            if id.bytes().any(|digit| digit != b'0') {
+                news.objects.extend(id.as_bytes());
+                news.objects.push(b'\n');
+            }
+        }
+        Ok(news)
+    }
+}
+
+fn count(area: &Area, from: &str, to: &str) -> Result<Counted, Failure> {
+    News::between(area, from, to).map(|news| news.counted)
 }
 
 /// Makes the snapshots up to `commit` another run's as well: its own names of the same objects. Answers with what sets

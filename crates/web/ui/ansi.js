@@ -5,6 +5,9 @@ import { h, plain } from './dom.js';
 
 /** Characters of one line that are shown; of a longer one the rest is counted. */
 const WIDEST = 8192;
+/** @typedef {{ fg: number | string | null, bg: number | string | null, bold: boolean, dim: boolean, italic: boolean, under: boolean, inverse: boolean }} Style */
+
+/** @type {Style} */
 const BASE = { fg: null, bg: null, bold: false, dim: false, italic: false, under: false, inverse: false };
 
 export class Screen {
@@ -13,11 +16,20 @@ export class Screen {
     this.commit = commit;
     this.decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
     this.style = { ...BASE };
+    /** The sequence that has begun. @type {string | null} */
     this.escape = null;
-    this.newLine(null);
+    /** @type {{ c: string, style: Style }[]} */
+    this.cells = [];
+    this.column = 0;
+    this.more = 0;
+    /** Where the line begins; `null` before its first byte. @type {number | null} */
+    this.offset = null;
+    this.stream = 'stdout';
+    this.at = 0;
     this.open = null;
   }
 
+  /** @param {number | null} offset */
   newLine(offset) {
     this.cells = [];
     this.column = 0;
@@ -52,7 +64,7 @@ export class Screen {
 
   put(text) {
     for (const c of text) {
-      if (this.escape !== null) this.escaped(c);
+      if (this.escape !== null) this.escaped(this.escape + c, c);
       else if (c === '\u001b') this.escape = '';
       else if (c === '\u009b') this.escape = '[';
       else if (c === '\r') this.column = 0;
@@ -70,21 +82,22 @@ export class Screen {
     this.column += 1;
   }
 
-  escaped(c) {
-    this.escape += c;
-    const [first] = this.escape;
+  /** A sequence with its newest character. @param {string} escape @param {string} c */
+  escaped(escape, c) {
+    this.escape = escape;
+    const [first] = escape;
     if (first === '[') {
-      if (this.escape.length > 1 && c >= '@' && c <= '~') this.control(c);
-      else if (this.escape.length > 64) this.escape = null;
+      if (escape.length > 1 && c >= '@' && c <= '~') this.control(escape.slice(1, -1), c);
+      else if (escape.length > 64) this.escape = null;
     } else if (first === ']' || first === 'P' || first === '_' || first === '^' || first === 'X') {
       // Titles, links, the clipboard: taken out whole, up to BEL or ESC \.
-      if (c === '\u0007' || this.escape.endsWith('\u001b\\')) this.escape = null;
-      else if (this.escape.length > 65536) this.escape = null;
+      if (c === '\u0007' || escape.endsWith('\u001b\\')) this.escape = null;
+      else if (escape.length > 65536) this.escape = null;
     } else if (!(c >= ' ' && c <= '/')) this.escape = null;
   }
 
-  control(final) {
-    const body = this.escape.slice(1, -1);
+  /** @param {string} body @param {string} final */
+  control(body, final) {
     this.escape = null;
     if (final === 'm' && /^[0-9;:]*$/.test(body)) this.colour(body.split(/[;:]/).map(Number));
     else if (final === 'K') this.erase(body);
@@ -133,7 +146,7 @@ export class Screen {
     const line = h('div', { class: this.stream === 'stderr' ? 'line err' : 'line', 'data-at': this.offset });
     if (this.at > 0) line.dataset.time = clockOf(this.at);
     let text = '';
-    let style = null;
+    let style = BASE;
     const flush = () => {
       if (text) line.append(styled(plain(text), style));
       text = '';
@@ -156,6 +169,7 @@ function clockOf(ms) {
   return new Date(ms).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
 }
 
+/** @param {string} text @param {Style} style */
 function styled(text, style) {
   const names = [];
   for (const name of ['bold', 'dim', 'italic', 'under', 'inverse']) if (style[name]) names.push(`a-${name}`);

@@ -86,6 +86,7 @@ export async function post(path, body) {
 export async function open(path, signal) {
   const response = await ask(path, undefined, signal);
   if (!response.ok) await read(response);
+  if (!response.body) throw new Error('the answer has no body');
   return response.body.getReader();
 }
 

@@ -79,7 +79,7 @@ function switchAll() {
   });
 }
 
-links.get('/needs-you').append(badge);
+links.get('/needs-you')?.append(badge);
 document.body.append(
   h('a', { class: 'skip', href: '#main' }, 'Skip to the content'),
   h('header', {}, h('strong', {}, 'outlast'), h('nav', { 'aria-label': 'Pages' }, PAGES.map(([path]) => links.get(path))), status, more),
@@ -189,7 +189,7 @@ function welcome(problem) {
   const field = h('input', { id: 'link', autocomplete: 'off', spellcheck: 'false' });
   const open = (event) => {
     event.preventDefault();
-    begin(field.value.split('#k=').pop().trim());
+    begin((field.value.split('#k=').pop() ?? '').trim());
   };
   fill(main, h('section', { class: 'card' },
     h('h1', {}, 'This browser has no session'),

@@ -46,7 +46,7 @@ function answers({ run, wants }, question, said, again) {
       fill(sure, h('p', {}, `${verb}: `, h('q', {}, plain(question)), ' ', since(run.blocked?.since, 'asked ', ' ago')),
         h('button', { class: answer === 'deny' ? 'danger' : 'primary', onclick: () => give(answer) }, `${verb} this`),
         h('button', { onclick: () => { sure.hidden = true; } }, 'Not yet'));
-      sure.querySelector('button').focus();
+      sure.querySelector('button')?.focus();
     };
     box.append(h('div', { class: 'buttons apart' }, h('button', { class: 'danger', onclick: ask('Deny', 'deny') }, 'Deny'),
       h('button', { class: 'primary', onclick: ask('Approve', 'approve') }, 'Approve')), sure);

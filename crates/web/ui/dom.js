@@ -62,7 +62,7 @@ const OBEYED = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202
 
 /** Text of others, with what a reader could not see or would be fooled by shown as a mark. */
 export function plain(text) {
-  return String(text ?? '').replace(OBEYED, (c) => `\u27e8${c.codePointAt(0).toString(16).padStart(4, '0')}\u27e9`);
+  return String(text ?? '').replace(OBEYED, (c) => `\u27e8${(c.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}\u27e9`);
 }
 
 /** A drawing's element; its text is a text node, too. */

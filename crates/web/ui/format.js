@@ -89,7 +89,7 @@ export function spend(row) {
   const cost = row.cost_usd ?? 0;
   const held = row.unreported_usd ?? 0;
   const isOpen = held > 0 || (row.unreported_attempts ?? 0) > 0;
-  if (row.known !== false || row.money_known || !isOpen) return cost > 0 ? money(cost) : row.tokens > 0 ? `${count(row.tokens)} tokens` : '';
+  if (row.known !== false || row.money_known || !isOpen) return cost > 0 ? money(cost) : (row.tokens ?? 0) > 0 ? `${count(row.tokens ?? 0)} tokens` : '';
   if (held > 0) return `${money(Math.max(0, cost - held))} + up to ${money(held)} not reported`;
   return cost > 0 ? `${money(cost)}, not all reported` : 'spend not reported';
 }

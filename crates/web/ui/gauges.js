@@ -13,6 +13,7 @@ export function gaugesOf(it) {
   const tokens = usage.input_tokens + usage.output_tokens;
   const cost = limit('max_cost_usd_micros');
   const list = [gauge('turns', String(it.turns_committed), limit('max_turns'), limit('max_turns') && String(limit('max_turns').max))];
+  const heldTokens = usage.unreported_tokens ?? 0;
   const reported = Math.max(0, usage.cost_usd - held);
   const isWhole = usage.known || usage.money_known || (held === 0 && !usage.unreported_attempts);
   // A plain command reports nothing, and an agent nothing yet: neither is a zero.
@@ -21,7 +22,7 @@ export function gaugesOf(it) {
   if (held > 0) paid += `, up to ${money(held)} more not reported`;
   else if (!isWhole) paid += '; not all of it was';
   list.push(gauge('money', paid, cost, cost && money(cost.max / 1e6), held * 1e6));
-  list.push(gauge('tokens', (usage.unreported_tokens ?? 0) > 0 ? `${count(tokens - usage.unreported_tokens)}, up to ${count(usage.unreported_tokens)} more not reported` : isSilent ? 'none reported' : count(tokens), limit('max_tokens'), limit('max_tokens') && count(limit('max_tokens').max), usage.unreported_tokens));
+  list.push(gauge('tokens', heldTokens > 0 ? `${count(tokens - heldTokens)}, up to ${count(heldTokens)} more not reported` : isSilent ? 'none reported' : count(tokens), limit('max_tokens'), limit('max_tokens') && count(limit('max_tokens').max), heldTokens));
   const clock = limit('run_timeout_ms');
   list.push(gauge('time at work', span(it.worked_ms ?? clock?.used ?? 0), clock, clock && span(clock.max)));
   return list;

@@ -14,6 +14,7 @@ export const state = {
   rows: new Map(),
   /** `loading`, `live` or `gone`. */
   status: 'loading',
+  /** @type {string | null} */
   goneSince: null,
   why: '',
   hint: '',
@@ -40,7 +41,9 @@ function drop(id) {
 
 /** The runs before the oldest that is listed. False if there are no more. */
 export async function older() {
-  const oldest = [...state.rows.values()].filter((row) => row.ended_at).reduce((a, b) => (!a || b.created_at < a.created_at ? b : a), null);
+  /** @type {Row | null} */
+  let oldest = null;
+  for (const row of state.rows.values()) if (row.ended_at && (!oldest || row.created_at < oldest.created_at)) oldest = row;
   const found = await get(`/api/older${oldest ? `?before=${encodeURIComponent(oldest.id)}` : ''}`);
   for (const it of found) {
     kept.add(it.run.id);

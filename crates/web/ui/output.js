@@ -131,6 +131,7 @@ export function output(base) {
     return pinned ? undefined : sorted().find((it) => it.turn > current.turn || (it.turn === current.turn && it.attempt > current.attempt));
   }
 
+  /** @param {{ turn: number, attempt: number }} which @param {number | null} [from] */
   function begin(which, from = null) {
     current = { ...which, next: from, isWhole: false };
     screen = new Screen(commit);

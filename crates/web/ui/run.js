@@ -35,8 +35,8 @@ export function run(main, id) {
   const changes = h('div', {});
   const family = h('div', {});
   const events = h('div', {});
-  /** @type {{ list: Event[], turns: TurnRow[], truths: Map<string, Sentence[]>, oldest: boolean, seq?: number, began?: boolean, first?: number }} */
-  const story = { list: [], turns: [], truths: new Map(), oldest: false };
+  /** @type {{ list: Event[], turns: TurnRow[], truths: Map<string, Sentence[]>, oldest: boolean, seq?: number, began?: boolean, first: number }} */
+  const story = { list: [], turns: [], truths: new Map(), oldest: false, first: 0 };
   /** @type {[string, string, HTMLElement][]} */
   const tabs = [['output', 'Output', out.element], ['turns', 'Turns', turns], ['diff', 'Diff', changes], ['tree', 'Tree', family], ['events', 'Events', events]];
   const bar = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Parts of the run', onkeydown: arrows });
@@ -61,6 +61,7 @@ export function run(main, id) {
     for (const [one, , panel] of tabs) {
       const tab = find(bar, `#tab-${one}`);
       panel.hidden = one !== key;
+      if (!tab) continue;
       tab.setAttribute('aria-selected', String(one === key));
       tab.tabIndex = one === key ? 0 : -1;
     }
@@ -74,7 +75,7 @@ export function run(main, id) {
     const at = tabs.findIndex(([key]) => bar.querySelector(`#tab-${key}`) === document.activeElement);
     const [key] = tabs[(at + by + tabs.length) % tabs.length];
     choose(key);
-    find(bar, `#tab-${key}`).focus();
+    find(bar, `#tab-${key}`)?.focus();
     event.preventDefault();
   }
 
@@ -94,7 +95,7 @@ export function run(main, id) {
 
   async function showDiff(chosen) {
     const field = h('select', { id: 'diff-of', onchange: () => showDiff(field.value) }, h('option', { value: '' }, 'all that it has done'),
-      story.turns.filter((it) => it.changed).map((it) => h('option', { value: String(it.turn), selected: String(it.turn) === chosen }, `turn ${it.turn} (+${it.changed.added} \u2212${it.changed.deleted})`)));
+      story.turns.map((it) => it.changed && h('option', { value: String(it.turn), selected: String(it.turn) === chosen }, `turn ${it.turn} (+${it.changed.added} \u2212${it.changed.deleted})`)));
     field.value = chosen;
     const body = h('div', {});
     fill(changes, h('p', {}, h('label', { for: 'diff-of' }, 'What was changed by '), field), body);
@@ -108,12 +109,13 @@ export function run(main, id) {
       if (closed) return;
       /** @type {RunTree[]} */
       const all = [];
-      const walk = (/** @type {RunTree} */ it) => { all.push(it); it.children.forEach(walk); };
+      const childrenOf = (/** @type {RunTree} */ it) => it.children ?? [];
+      const walk = (/** @type {RunTree} */ it) => { all.push(it); childrenOf(it).forEach(walk); };
       walk(root);
       const sum = all.reduce((total, it) => total + (it.cost_usd ?? 0), 0);
       const item = (/** @type {RunTree} */ it) => h('li', {}, h('a', { href: `/runs/${it.id}` }, name(it)), ' ', h('span', { class: 'state' }, plain([it.state, it.reason_code].filter(Boolean).join(': ')).replaceAll('_', ' ')), ' ', h('span', { class: 'dim' }, spend(it)),
-        it.children.length > 0 && h('ul', {}, it.children.map(item)));
-      fill(family, root.children.length === 0 ? h('p', {}, 'It has started no other runs.') : [h('p', {}, `${all.length} runs, together ${money(sum)}${all.some((it) => it.known === false) ? ' at most; not all was reported' : ''}.`), h('ul', { class: 'family' }, item(root))]);
+        childrenOf(it).length > 0 && h('ul', {}, childrenOf(it).map(item)));
+      fill(family, childrenOf(root).length === 0 ? h('p', {}, 'It has started no other runs.') : [h('p', {}, `${all.length} runs, together ${money(sum)}${all.some((it) => it.known === false) ? ' at most; not all was reported' : ''}.`), h('ul', { class: 'family' }, item(root))]);
     } catch (error) {
       fill(family, problem(error));
     }
@@ -200,7 +202,7 @@ export function run(main, id) {
         !it.ended_at && h('button', { class: 'danger', onclick: () => give('stop', { id: gently, now: false }) }, 'Stop'),
         h('button', { class: 'danger', onclick: () => give('stop', { id: hard, now: true }) }, 'Kill at once'),
         h('button', { onclick: () => { sure.hidden = true; } }, 'Not yet'));
-      buttons.append(h('button', { class: 'danger', id: 'stop', onclick: () => { sure.hidden = false; sure.querySelector('button').focus(); } }, 'Stop\u2026'));
+      buttons.append(h('button', { class: 'danger', id: 'stop', onclick: () => { sure.hidden = false; sure.querySelector('button')?.focus(); } }, 'Stop\u2026'));
       box.append(buttons, sure);
     }
     box.append(said);
@@ -213,11 +215,12 @@ export function run(main, id) {
     const kinds = [['max_turns', 'turns', 1], ['max_cost_usd_micros', 'dollars', 1e6], ['max_tokens', 'tokens', 1], ['run_timeout_ms', 'minutes in all', 60000], ['turn_timeout_ms', 'minutes for a turn', 60000]];
     const kind = h('select', { 'aria-label': 'Limit' }, kinds.map(([key, words, unit]) => h('option', { value: key }, `${words}${it.limits[key] ? `, now ${it.limits[key].max / unit}` : ''}`)));
     const field = h('input', { type: 'number', min: '0', step: 'any', 'aria-label': 'The new limit', class: 'short' });
-    const fit = () => { const [key, , unit] = kinds.find((one) => one[0] === kind.value); field.value = it.limits[key] ? String(Math.ceil((it.limits[key].max / unit) * 1.5)) : ''; };
+    const chosen = () => kinds.find((one) => one[0] === kind.value) ?? kinds[0];
+    const fit = () => { const [key, , unit] = chosen(); field.value = it.limits[key] ? String(Math.ceil((it.limits[key].max / unit) * 1.5)) : ''; };
     kind.addEventListener('change', fit);
     fit();
     const send = async () => {
-      const unit = kinds.find((one) => one[0] === kind.value)[2];
+      const [, , unit] = chosen();
       const to = Math.round(Number(field.value) * unit);
       if (!(to > 0)) {
         field.focus();

@@ -77,10 +77,11 @@ export function runs(main, go) {
     if (tree.checked) return treeOf(rows);
     if (sort.value !== 'needs') return rows.sort(COMPARE[sort.value]).map((row) => ({ id: row.id }));
     const list = [];
+    /** @type {Map<string, Row[]>} */
     const by = new Map(GROUPS.map(([group]) => [group, []]));
     for (const row of rows) by.get(row.told.group)?.push(row);
-    for (const [group] of GROUPS) {
-      const some = by.get(group).sort(COMPARE.newest);
+    for (const [group, found] of by) {
+      const some = found.sort(COMPARE.newest);
       if (some.length > 0) list.push({ head: group }, ...some.map((row) => ({ id: row.id })));
     }
     return list;
@@ -130,6 +131,8 @@ export function runs(main, go) {
   function card({ id, depth = 0 }) {
     const row = state.rows.get(id);
     const known = cards.get(id);
+    // The list drops what is gone with its next drawing.
+    if (!row) return known?.element ?? h('div', {});
     if (known?.row === row && known.depth === depth) return known.element;
     const element = known?.element ?? h('a', { class: 'row', href: `/runs/${id}`, 'data-key': id });
     element.className = `row ${row.told.group}`;

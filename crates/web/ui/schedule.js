@@ -35,8 +35,8 @@ export function page(main) {
       fill(body, h('p', {}, 'Nothing starts runs by itself yet. A schedule: ', h('code', {}, "outlast schedule add nightly --cron '0 3 * * *' -f WORKFLOW.md")));
       return;
     }
-    const coming = list.filter((it) => it.next_at && !it.paused).sort((a, b) => (a.next_at < b.next_at ? -1 : 1));
-    fill(body, coming.length > 0 && h('section', {}, h('h2', {}, 'Next'), h('ol', { class: 'next' }, coming.slice(0, 10).map((it) => h('li', {}, time(it.next_at), ' ', h('strong', {}, plain(it.name)), ' ', since(it.next_at, 'in '))))),
+    const coming = list.flatMap((it) => (it.next_at && !it.paused ? [{ name: it.name, at: it.next_at }] : [])).sort((a, b) => (a.at < b.at ? -1 : 1));
+    fill(body, coming.length > 0 && h('section', {}, h('h2', {}, 'Next'), h('ol', { class: 'next' }, coming.slice(0, 10).map((it) => h('li', {}, time(it.at), ' ', h('strong', {}, plain(it.name)), ' ', since(it.at, 'in '))))),
       h('h2', {}, 'Triggers'), list.map((it) => card(it, load, openOnes)));
   }
 
@@ -81,14 +81,14 @@ function card(it, again, openOnes) {
   return h('section', { class: 'card' }, h('h3', {}, plain(it.name), ' ', h('span', { class: 'dim' }, plain(it.kind))),
     h('p', {}, h('code', {}, plain(it.source)), it.paused && ' (paused)', it.next_at && !it.paused && [' \u00b7 next ', time(it.next_at), ' ', since(it.next_at, '(in ', ')')]),
     h('p', { class: 'dim' }, plain(it.what)),
-    h('p', {}, it.last_run ? ['last: ', h('a', { href: `/runs/${it.last_run}` }, lastState(it)), ' ', it.last_at && time(it.last_at), ' \u00b7 '] : 'no run yet \u00b7 ', `${it.runs} ${it.runs === 1 ? 'run' : 'runs'}, ${it.open} open, ${it.waiting} waiting, ${it.skipped} skipped, ${it.refused} refused${it.filtered > 0 ? `, ${it.filtered} filtered` : ''}`),
-    [it.trouble, it.refusal].filter(Boolean).map((trouble) => h('p', { class: 'truth' }, plain(trouble.message), ' (since ', time(trouble.since), ')')), box, said, fold);
+    h('p', {}, it.last_run ? ['last: ', h('a', { href: `/runs/${it.last_run}` }, lastState(it.last_run)), ' ', it.last_at && time(it.last_at), ' \u00b7 '] : 'no run yet \u00b7 ', `${it.runs} ${it.runs === 1 ? 'run' : 'runs'}, ${it.open} open, ${it.waiting} waiting, ${it.skipped} skipped, ${it.refused} refused${it.filtered > 0 ? `, ${it.filtered} filtered` : ''}`),
+    [it.trouble, it.refusal].map((trouble) => trouble && h('p', { class: 'truth' }, plain(trouble.message), ' (since ', time(trouble.since), ')')), box, said, fold);
 }
 
-/** @param {TriggerView} it */
-function lastState(it) {
-  const row = state.rows.get(it.last_run);
-  return plain(row?.told.words ?? it.last_run.slice(0, 6));
+/** @param {string} id */
+function lastState(id) {
+  const row = state.rows.get(id);
+  return plain(row?.told.words ?? id.slice(0, 6));
 }
 
 /** The runs of the last days, the newest day first. @param {HTMLElement} box @param {TriggerPath} path */

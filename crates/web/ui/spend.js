@@ -96,7 +96,7 @@ function chart(sums, limit) {
 /** @param {BudgetView} it */
 function budget(it) {
   const amount = ({ cost_usd: usd, tokens }) => [usd !== null && usd !== undefined && money(usd), tokens !== null && tokens !== undefined && `${count(tokens)} tokens`].filter(Boolean).join(', ') || money(0);
-  const share = it.max.cost_usd ? [it.used.cost_usd - (it.unreported.cost_usd ?? 0), it.unreported.cost_usd ?? 0, it.max.cost_usd] : [it.used.tokens - (it.unreported.tokens ?? 0), it.unreported.tokens ?? 0, it.max.tokens ?? 1];
+  const share = it.max.cost_usd ? [(it.used.cost_usd ?? 0) - (it.unreported.cost_usd ?? 0), it.unreported.cost_usd ?? 0, it.max.cost_usd] : [(it.used.tokens ?? 0) - (it.unreported.tokens ?? 0), it.unreported.tokens ?? 0, it.max.tokens ?? 1];
   const [sure, open] = [h('span', { class: 'sure-part' }), h('span', { class: 'held-part' })];
   sure.style.width = `${Math.min(100, (100 * share[0]) / share[2])}%`;
   open.style.width = `${Math.min(100, (100 * share[1]) / share[2])}%`;

@@ -45,7 +45,7 @@ export function turnPart(number, path, show) {
 
 /** @param {TurnRow} turn @param {AttemptRow} it @param {Map<string, Sentence[]>} truths */
 function attemptOf(turn, it, truths, show) {
-  const took = it.started_at && it.ended_at && Date.parse(it.ended_at) - Date.parse(it.started_at);
+  const took = it.started_at && it.ended_at ? Date.parse(it.ended_at) - Date.parse(it.started_at) : 0;
   return h('div', { class: 'attempt' },
     h('p', {}, `attempt ${it.attempt}: `, it.outcome ? plain(it.outcome).replaceAll('_', ' ') : 'goes on', exitOf(it.exit), ' ',
       it.started_at && ['from ', time(it.started_at)], it.ended_at && [' to ', time(it.ended_at)], took > 0 && `, ${span(took)}`, chargeOf(it.usage), ' ',
@@ -65,7 +65,7 @@ function fallback(it) {
   /** @type {Sentence[]} */
   const list = it.adopted_at.map(() => ['The daemon was replaced here; same process, no output missing.']);
   if (it.orphaned_at) list.push(['Its shim died, as seen at ', { at: it.orphaned_at }, '. Its output and exit can no longer be seen. Stop still works.']);
-  if (it.outcome === 'lost') list.push(['The end of this was not seen. Its process was gone at ', { at: it.ended_at }, '. It may have finished; check before repeating.']);
+  if (it.outcome === 'lost') list.push(['The end of this was not seen. Its process was gone', ...(it.ended_at ? [' at ', { at: it.ended_at }] : []), '. It may have finished; check before repeating.']);
   return list;
 }
 
@@ -84,12 +84,12 @@ async function look(box, path, number) {
     const turn = await get(`${path}/turns/${number}`);
     const text = (value) => plain(typeof value === 'string' ? value : JSON.stringify(value, null, 2));
     const part = (title, value) => value !== null && value !== undefined && value !== '' && h('details', {}, h('summary', {}, title), h('pre', { tabindex: '0' }, text(value)));
-    fill(box, turn.attempts.map((it) => [
+    fill(box, turn.attempts?.map((it) => [
       it.note && h('div', { class: 'note' }, h('strong', {}, `Attempt ${it.attempt} was told why: `), h('pre', { tabindex: '0' }, text(it.note))),
       part(`What attempt ${it.attempt} was told`, it.prompt), it.agent && h('details', {}, h('summary', {}, `What its agent did in attempt ${it.attempt}`), transcript(it.agent)),
       part(`What attempt ${it.attempt} answered`, it.response)]),
     turn.tools?.refused?.map((it) => h('p', { class: 'truth' }, `The call of ${plain(it.name)} was turned down: ${plain(it.why)}`)),
-    turn.errands.map((it) => part(`${plain(it.purpose)}: ${plain(it.outcome ?? 'goes on')}${exitOf(it.exit)}`, it.output_tail || '(no output)')));
+    turn.errands?.map((it) => part(`${plain(it.purpose)}: ${plain(it.outcome ?? 'goes on')}${exitOf(it.exit)}`, it.output_tail || '(no output)')));
   } catch (error) {
     fill(box, problem(error));
   }

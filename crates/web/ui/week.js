@@ -24,13 +24,14 @@ export function week(box) {
 /** @param {HTMLElement} box @param {Week} told */
 function paint(box, told) {
   const days = daysAround(told.now);
+  /** @type {Map<string, { clock: string, element: HTMLElement }[]>} */
   const cells = new Map(days.map((day) => [day.key, []]));
   for (const trigger of told.triggers) {
     for (const [key, list] of byDay(trigger, told.now)) cells.get(key)?.push(...folded(trigger, list));
   }
   for (const list of cells.values()) list.sort((a, b) => (a.clock < b.clock ? -1 : 1));
   const isEmpty = [...cells.values()].every((list) => list.length === 0);
-  const listOf = (day) => (cells.get(day.key).length > 0 ? h('ul', { class: 'cells-of-day' }, cells.get(day.key).map((it) => h('li', {}, it.element))) : h('p', { class: 'dim' }, day.isPast ? 'nothing' : 'nothing is due'));
+  const listOf = (day) => (cells.get(day.key)?.length ? h('ul', { class: 'cells-of-day' }, cells.get(day.key)?.map((it) => h('li', {}, it.element))) : h('p', { class: 'dim' }, day.isPast ? 'nothing' : 'nothing is due'));
   const name = (day) => [day.words, day.isToday && ' (today)'];
   fill(box, h('h2', { id: 'week' }, 'Week'), zones(told.triggers),
     isEmpty && h('p', {}, 'Nothing was made in these days, and no time is due in them.'),
@@ -40,7 +41,7 @@ function paint(box, told) {
         h('thead', {}, h('tr', {}, days.map((day) => h('th', { scope: 'col', class: day.isToday ? 'today' : '' }, name(day))))),
         h('tbody', {}, h('tr', {}, days.map((day) => h('td', {}, marks(day, told.triggers), listOf(day)))))),
     told.unknown_before && h('p', { class: 'truth' }, 'Which times were missed before ', time(told.unknown_before), ' is not known.'),
-    told.triggers.filter((it) => it.problem).map((it) => h('p', { class: 'truth' }, `When ${plain(it.name)} comes is not known: ${plain(it.problem.message)}`)),
+    told.triggers.map((it) => it.problem && h('p', { class: 'truth' }, `When ${plain(it.name)} comes is not known: ${plain(it.problem.message)}`)),
     told.triggers.filter((it) => it.more_runs && dateIn(it.runs[it.runs.length - 1].run.created_at, zoneOf(it)) >= days[0].key).map((it) => h('p', { class: 'dim' }, `Of ${plain(it.name)} only the newest ${it.runs.length} runs are here.`)),
     told.triggers.filter((it) => it.more_next && !it.paused && dateIn(it.next[it.next.length - 1].at, zoneOf(it)) <= days[DAYS - 1].key).map((it) => h('p', { class: 'dim' }, `Of ${plain(it.name)} only the next ${it.next.length} times are here.`)),
     told.more_triggers > 0 && h('p', { class: 'dim' }, `${told.more_triggers} more triggers are not in the week.`));

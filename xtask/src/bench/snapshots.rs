@@ -27,21 +27,20 @@ pub(super) fn measure(context: &Context) -> Result<Vec<Row>> {
     let mut scene = Scene::new(base.path(), &context.binary, files)?;
     scene.take()?;
     let (mut taking, mut restoring) = (Vec::new(), Vec::new());
-    let before = size(&scene.work.join(".git/objects"))?;
+    let mut grown = 0;
+    let objects = scene.work.join(".git/objects");
     for round in 0..rounds {
         interrupt::check()?;
-        let from = scene.last.clone();
+        let from = scene.last.clone().context("the first snapshot")?;
         scene.change(round)?;
         let status = scene.status()?;
-        let taken = timed(|| scene.take())?;
-        taking.push(taken / status);
-        // Back and forth again, so that the next round finds the last files.
-        if let (Some(from), Some(to)) = (from, scene.last.clone()) {
-            restoring.push(timed(|| scene.restore(&from))? / status);
-            scene.restore(&to)?;
-        }
+        let before = size(&objects)?;
+        taking.push(timed(|| scene.take())? / status);
+        grown += size(&objects)?.saturating_sub(before);
+        // The files of this round are in a snapshot now, as they are before a run goes back.
+        restoring.push(timed(|| scene.restore(&from))? / status);
+        scene.take()?;
     }
-    let grown = size(&scene.work.join(".git/objects"))?.saturating_sub(before);
     let kib = grown as f64 / 1024.0 / f64::from(u32::try_from(rounds)?);
     let when = format!("{files} files, {CHANGED} changed, {rounds} rounds, by git status in turn");
     let (taking, restoring) = (median(taking), median(restoring));
@@ -129,7 +128,10 @@ impl Scene {
 
     fn restore(&self, to: &Value) -> Result<()> {
         let made = self.carry_out(&json!({"restore": {"to": to["commit"], "head": null}}))?;
-        ensure!(made.get("restored").is_some(), "not restored: {made}");
+        let restored = made.get("restored").with_context(|| format!("not restored: {made}"))?;
+        let files = restored["written"].as_u64().zip(restored["removed"].as_u64());
+        let files = files.map(|(written, removed)| written + removed);
+        ensure!(files == Some(CHANGED as u64), "not all files went back: {made}");
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::{By, Run, RunId};
+use outlast_engine::{By, RunId};
 use outlast_wire::codes::Code;
 use outlast_workflow::Approvals;
 
@@ -128,14 +128,13 @@ impl Caller {
             None => Err("the kernel does not say who asks".to_owned()),
         };
         let kin = line.as_deref().unwrap_or_default();
-        let sessions = sessions(supervisor);
         let mut runs: Vec<RunId> = Vec::new();
         let mut add = |run: RunId| {
             if !runs.contains(&run) {
                 runs.push(run);
             }
         };
-        kin.iter().flat_map(|kin| found_in(supervisor, kin, &sessions)).for_each(&mut add);
+        kin.iter().flat_map(|kin| found_in(supervisor, kin)).for_each(&mut add);
         // A process chooses its own environment, so what that says does not come before what was found.
         kin.iter().filter_map(|kin| marked_as(supervisor, kin)).for_each(&mut add);
         let token = self.token.as_deref().map(|token| supervisor.ground.tokens.run_of(token));
@@ -179,39 +178,11 @@ impl CallerKind {
     }
 }
 
-/// The main process of what is alive of a run: its number is its session's.
-struct Session {
-    pid: u32,
-    start: u64,
-    run: RunId,
-}
-
-fn sessions(supervisor: &Supervisor) -> Vec<Session> {
-    let of = |run: &Run| {
-        let live = run.live().map(|it| &it.state).into_iter();
-        let live = live.chain(run.live_errand().map(|it| &it.state));
-        let left = run.attempt.as_ref().filter(|_| run.has_survivors()).map(|it| &it.state);
-        let left = left
-            .into_iter()
-            .chain(run.errand.as_ref().filter(|_| run.has_survivors()).map(|it| &it.state));
-        let processes = live.chain(left).filter(|state| state.boot == supervisor.ground.world.boot);
-        let processes = processes.filter_map(|state| state.process);
-        processes
-            .map(|it| Session { pid: it.pid, start: it.start, run: run.id.clone() })
-            .collect::<Vec<_>>()
-    };
-    let handles = supervisor.handles();
-    handles.iter().flat_map(|(_, handle)| of(&handle.snapshot.borrow().run)).collect()
-}
-
 /// The runs that a process is found in: by its shim, its scope and its session.
-fn found_in(supervisor: &Supervisor, kin: &Kin, sessions: &[Session]) -> Vec<RunId> {
+fn found_in(supervisor: &Supervisor, kin: &Kin) -> Vec<RunId> {
     let named = [&kin.shim, &kin.scope].into_iter().flatten();
     let named = named.filter(|run| is_known(supervisor, run)).cloned();
-    let in_session = sessions
-        .iter()
-        .filter(|it| it.pid == kin.session && it.start <= kin.start)
-        .map(|it| it.run.clone());
+    let in_session = supervisor.sessions.runs_of(kin.session, kin.start);
     named.chain(in_session).collect()
 }
 

@@ -7,6 +7,7 @@ mod inbox;
 mod pacing;
 mod quarantine;
 pub(crate) mod restored;
+mod sessions;
 pub(crate) mod strays;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -38,6 +39,7 @@ use contexts::Shared;
 use outlast_conduct::books::Books;
 use outlast_conduct::budgets::Budgets;
 use outlast_conduct::slots::{Full, Slots};
+use sessions::Sessions;
 use strays::Strays;
 
 /// The open runs, and what they share.
@@ -56,6 +58,7 @@ pub(crate) struct Supervisor {
     /// Directories that the journal does not know.
     pub(crate) strays: Strays,
     pub(crate) needs: Needs,
+    pub(crate) sessions: Sessions,
     runs: Mutex<HashMap<RunId, Handle>>,
     /// Runs that cannot be read. They are shown, left alone, and read again later.
     pub(crate) quarantine: Mutex<BTreeMap<RunId, Trouble>>,
@@ -111,6 +114,7 @@ impl Supervisor {
             orders: Book::default(),
             strays: Strays::default(),
             needs: Needs::default(),
+            sessions: Sessions::default(),
             books,
             restarts,
             storm,
@@ -124,6 +128,7 @@ impl Supervisor {
     /// Notes a run that has a conductor from here on.
     pub(crate) fn enter(&self, run: &Run, handle: Handle) {
         self.needs.note(run);
+        self.sessions.note(run, &self.ground.world.boot);
         let is_first = {
             let mut runs = lock(&self.runs);
             runs.insert(run.id.clone(), handle);
@@ -169,6 +174,7 @@ impl Supervisor {
 
     pub(crate) fn unseat(&self, id: &RunId) {
         let gone = lock(&self.runs).remove(id);
+        self.sessions.forget(id);
         self.watchers.note(id);
         self.give_back(id);
         match gone {

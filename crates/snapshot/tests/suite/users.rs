@@ -137,6 +137,57 @@ fn a_branch_goes_back_from_what_the_attempt_left() {
 }
 
 #[test]
+fn what_was_staged_is_staged_again_and_not_lost() {
+    let origin = Scene::repository(&[]);
+    let mut scene = linked(&origin);
+    scene.write("half", "staged\n");
+    scene.write("README", "staged\n");
+    scene.git(&["add", "-A"]);
+    scene.git(&["rm", "--quiet", "--cached", "README"]);
+    scene.write("half", "staged\nand more\n");
+    let first = scene.take();
+    let staged = || (scene.git(&["status", "--porcelain"]), scene.git(&["show", ":half"]));
+    let then = staged();
+    assert_eq!(then.1, "staged");
+    scene.git(&["add", "-A"]);
+    let second = scene.take();
+    assert_eq!((&second.tree, second.is_same), (&first.tree, true));
+    assert_ne!(second.commit, first.commit, "the index alone has changed");
+    let again = scene.take();
+    assert_eq!(again.commit, second.commit, "nothing has changed");
+    scene.git(&["commit", "--quiet", "-m", "wreck"]);
+    scene.restore_with(&first, Some(head_of(&first)));
+    origin.git(&["gc", "--quiet", "--prune=now"]);
+    let staged = || (scene.git(&["status", "--porcelain"]), scene.git(&["show", ":half"]));
+    assert_eq!(staged(), then);
+    scene.restore_with(&second, Some(head_of(&second)));
+    assert_eq!(scene.git(&["show", ":half"]), "staged\nand more");
+}
+
+#[test]
+fn an_index_with_conflicts_is_named_and_the_files_are_kept() {
+    let origin = Scene::repository(&[]);
+    let mut scene = linked(&origin);
+    for (branch, text) in [("theirs", "theirs\n"), ("ours", "ours\n")] {
+        scene.git(&["checkout", "--quiet", "-B", branch, "main"]);
+        scene.write("README", text);
+        scene.git(&["commit", "--quiet", "-am", branch]);
+    }
+    let failed = std::process::Command::new("git")
+        .args(["merge", "--quiet", "theirs"])
+        .current_dir(&scene.dir)
+        .output();
+    assert!(!failed.expect("there is a git").status.success(), "a conflict");
+    let taken = scene.take();
+    let named = |name: &String| name.starts_with("what is staged (");
+    assert!(taken.left_out.names.iter().any(named), "{taken:?}");
+    let then = scene.files();
+    scene.write("README", "wreck\n");
+    scene.restore_with(&taken, Some(head_of(&taken)));
+    assert_eq!(scene.files(), then);
+}
+
+#[test]
 fn a_lock_that_a_live_process_holds_is_not_removed() {
     let origin = Scene::repository(&[]);
     let mut scene = linked(&origin);
