@@ -102,7 +102,8 @@ pub(super) fn check_spend(world: &mut World, run: RunIndex) {
         || now.cost_usd_micros < before.cost_usd_micros
         || now.reserved.tokens < before.reserved.tokens
         || now.reserved.cost_usd_micros < before.reserved.cost_usd_micros
-        || (now.known && !before.known);
+        || (now.known.money && !before.known.money)
+        || (now.known.tokens && !before.known.tokens);
     if has_shrunk {
         world.broke(Some(run), "what was spent has become less".to_owned());
     }
