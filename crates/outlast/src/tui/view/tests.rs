@@ -326,9 +326,9 @@ fn what_is_asked_stands_at_the_bottom() {
         > 0a1b2c3d4e5f nightly running silent 1    5m  ·[2J   Compi…
 
 
-        k3mx7q9w2r5t asks: which of them, and why? which of them, an
-        d why? which of them, and why? which of them, and why? which
-         of them, and why? which of them, and why? which of them, a…
+        größe-日本語-port asks: which of them, and why? which of the
+        m, and why? which of them, and why? which of them, and why?
+        which of them, and why? which of them, and why? which of th…
         answer: g answer a long answer a long answer a long answer
         ");
     let picture = draw(&mut model, 60, 9, PLAIN);
