@@ -200,8 +200,11 @@ fn bytes(path: &Path) -> Result<Vec<u8>, ErrorKind> {
 /// Files below the current directory go by their short names.
 pub(crate) fn shortened(problem: &Problem, here: &Path) -> Problem {
     let short = Path::new(&*problem.file).strip_prefix(here).ok();
-    let file =
-        short.map_or_else(|| problem.file.clone(), |short| short.display().to_string().into());
+    let file = match short {
+        Some(short) if short.as_os_str().is_empty() => ".".into(),
+        Some(short) => short.display().to_string().into(),
+        None => problem.file.clone(),
+    };
     Problem { file, ..problem.clone() }
 }
 

@@ -84,16 +84,22 @@ fn spend(budget: &BudgetView) -> Spend {
 
 fn money(budget: &BudgetView) -> Option<[String; 4]> {
     let max = money::dollars(budget.max.cost_usd?);
-    let used = spend(budget).money().unwrap_or_else(|| money::dollars(0.0));
+    let used = spend(budget).money().unwrap_or_else(|| nothing_counted(budget, "$0.00"));
     let left = money::dollars(budget.left.cost_usd.unwrap_or(0.0));
     Some(["money".to_owned(), used, max, left])
 }
 
 fn tokens(budget: &BudgetView) -> Option<[String; 4]> {
     let max = figures::short(budget.max.tokens?);
-    let used = spend(budget).count().unwrap_or_else(|| "0".to_owned());
+    let used = spend(budget).count().unwrap_or_else(|| nothing_counted(budget, "0"));
     let left = figures::short(budget.left.tokens.unwrap_or(0));
     Some(["tokens".to_owned(), used, max, left])
+}
+
+/// Where no figure was reported, zero is one only if none was due.
+fn nothing_counted(budget: &BudgetView, zero: &str) -> String {
+    let mark = if budget.unreported_attempts > 0 { "?" } else { "" };
+    format!("{zero}{mark}")
 }
 
 /// What a figure alone does not say: when a day begins, that it was not reported, and that runs wait.
@@ -128,6 +134,16 @@ fn remarks(budgets: &[BudgetView]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zero_that_was_not_reported_is_marked() {
+        let budget = serde_json::from_value(serde_json::json!({
+            "name": "day", "label": null, "period": "day", "on_exceed": "wait", "used": {"cost_usd": 0.0},
+            "known": false, "unreported": {}, "unreported_attempts": 1, "reserved": {}, "max": {"cost_usd": 1.0},
+            "left": {"cost_usd": 1.0}, "resets_at": null}));
+        let budget: BudgetView = budget.expect("a budget");
+        assert_eq!(money(&budget).map(|[_, used, ..]| used).as_deref(), Some("$0.00?"));
+    }
 
     #[test]
     fn a_table_says_the_zone_and_what_was_not_reported_and_fits_eighty_columns() {

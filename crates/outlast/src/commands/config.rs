@@ -100,7 +100,7 @@ fn check(world: &World, path: &Path, json: bool) -> Answer {
     Ok(if wrong.is_empty() { 0 } else { REFUSED })
 }
 
-/// What can be read is shown, also of a file that is not valid.
+/// What can be read is shown, also of a file with settings that are not valid.
 fn show(world: &World, path: &Path, json: bool) -> Answer {
     let wrong = loop_file::config(world.client.layout()?).err();
     let wrong = wrong.map(|refused| refused.errors).unwrap_or_default();
@@ -110,6 +110,10 @@ fn show(world: &World, path: &Path, json: bool) -> Answer {
         // Why it cannot be read is known better than from the reader of loop files.
         Err(found) => return Err(loop_file::refusal(wrong.first().unwrap_or(&found))),
     };
+    // A file with a mistake in its form has no settings, and the defaults do not hold in its place.
+    if let Some(first) = wrong.iter().find(|problem| problem.key.is_none()) {
+        return Err(loop_file::refusal(first));
+    }
     let settings = config_settings(&text);
     if json {
         output::print_json(&settings.iter().map(object).collect::<Value>())?;

@@ -82,6 +82,10 @@ pub(super) async fn stop_one(
     }
     let left_over = before.as_ref().map_or(0, |view| view.survivors.len());
     let id = before.as_ref().map_or(run, |view| view.id.as_str());
+    let live = match &before {
+        Some(view) if order.tree => live_below(session, &view.id).await?,
+        Some(_) | None => 0,
+    };
     let ask = Ask::post(&run_path(id, "/stop"), order).long_poll(LONGEST);
     let ordered: RunView = match (session.call(&ask).await, before) {
         // It ended while we asked; what is left of it is still waited for.
@@ -89,11 +93,18 @@ pub(super) async fn stop_one(
         (answer, _) => answer?,
     };
     let view = until_empty(session, ordered).await?;
-    let below = if order.tree { stopped_below(session, &view.id).await? } else { 0 };
+    if order.tree {
+        until_empty_below(session, &view.id).await?;
+    }
+    let below = figures::count(live, "run");
     let line = match had_ended {
-        _ if order.tree => {
-            format!("stopped {} and {} below it", called(&view), figures::count(below, "run"))
+        true if order.tree && live == 0 && left_over == 0 => {
+            format!("{} and all below it have already ended", called(&view))
         }
+        true if order.tree && live > 0 => {
+            format!("stopped {below} below {}, which had already ended", called(&view))
+        }
+        false if order.tree => format!("stopped {} and {below} below it", called(&view)),
         true if left_over == 1 => format!("killed 1 leftover process of {}", called(&view)),
         true => format!("killed {left_over} leftover processes of {}", called(&view)),
         false if view.state == StateName::Stopped => format!("stopped {}", called(&view)),
@@ -102,15 +113,20 @@ pub(super) async fn stop_one(
     Ok((view, line))
 }
 
-/// Waits until every run below one has ended; how many there are.
-async fn stopped_below(session: &mut Session<'_>, run: &str) -> Result<usize, Problem> {
+/// How many runs below one have not ended.
+async fn live_below(session: &mut Session<'_>, run: &str) -> Result<usize, Problem> {
     let tree: RunTree = session.call(&Ask::get(&run_path(run, "/tree"))).await?;
-    let below = tree.below();
-    for row in below.iter().filter(|row| !row.state.has_ended() || row.survivors > 0) {
+    Ok(tree.below().iter().filter(|row| !row.state.has_ended() || row.survivors > 0).count())
+}
+
+/// Waits until every run below one has ended.
+async fn until_empty_below(session: &mut Session<'_>, run: &str) -> Result<(), Problem> {
+    let tree: RunTree = session.call(&Ask::get(&run_path(run, "/tree"))).await?;
+    for row in tree.below().iter().filter(|row| !row.state.has_ended() || row.survivors > 0) {
         let view: RunView = session.call(&Ask::get(&run_path(&row.id, ""))).await?;
         until_empty(session, view).await?;
     }
-    Ok(below.len())
+    Ok(())
 }
 
 async fn until_empty(session: &mut Session<'_>, ordered: RunView) -> Result<RunView, Problem> {

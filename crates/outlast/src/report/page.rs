@@ -76,21 +76,22 @@ fn tokens(spent: &sort::Spent) -> Vec<String> {
 }
 
 fn spent(sheet: &mut Sheet, facts: &Facts, spent: &sort::Spent, when: &When) {
+    let count = |runs: usize| figures::count(runs, "run");
     let mut parts = Vec::new();
     if spent.reported_usd > 0.0 {
         parts.push(format!("{} reported", money::dollars(spent.reported_usd)));
     }
-    if spent.unpaid_runs > 0 {
-        let runs = figures::count(spent.unpaid_runs, "run");
-        parts.push(match spent.unreported_usd > 0.0 {
-            true => format!("≤ {} not reported ({runs})", money::dollars(spent.unreported_usd)),
-            false => format!("not all reported ({runs})"),
-        });
+    if spent.held_runs > 0 {
+        let (held, runs) = (money::dollars(spent.unreported_usd), count(spent.held_runs));
+        parts.push(format!("≤ {held} not reported ({runs})"));
+    }
+    if spent.unbounded_runs > 0 {
+        parts.push(format!("not all reported ({})", count(spent.unbounded_runs)));
     }
     parts.extend(tokens(spent));
-    let uncounted = spent.unreported_runs - spent.unpaid_runs;
+    let uncounted = spent.unreported_runs - spent.held_runs - spent.unbounded_runs;
     if uncounted > 0 {
-        parts.push(format!("not all tokens reported ({})", figures::count(uncounted, "run")));
+        parts.push(format!("not all tokens reported ({})", count(uncounted)));
     }
     sheet.line("");
     sheet.title(

@@ -61,9 +61,11 @@ pub(crate) struct Spent {
     pub(crate) reported_usd: f64,
     /// What is held for attempts that did not report.
     pub(crate) unreported_usd: f64,
-    /// How many runs did not report all that they used, and how many of them not all of their money.
+    /// How many runs did not report all that they used; of how many money is held for that; and of how many money was not
+    /// reported and none is held, so that nothing bounds it.
     pub(crate) unreported_runs: usize,
-    pub(crate) unpaid_runs: usize,
+    pub(crate) held_runs: usize,
+    pub(crate) unbounded_runs: usize,
     pub(crate) tokens: u64,
     /// How many of the tokens are held for attempts that did not report.
     pub(crate) unreported_tokens: u64,
@@ -116,7 +118,9 @@ impl Spent {
         self.unreported_tokens = self.unreported_tokens.saturating_add(row.unreported_tokens);
         let spend = Spend::from(row);
         self.unreported_runs += usize::from(spend.is_unreported());
-        self.unpaid_runs += usize::from(spend.is_money_unreported());
+        let is_held = row.unreported_usd > 0.0;
+        self.held_runs += usize::from(spend.is_money_unreported() && is_held);
+        self.unbounded_runs += usize::from(spend.is_money_unreported() && !is_held);
         self.reported_usd += (row.cost_usd - row.unreported_usd).max(0.0);
         self.unreported_usd += row.unreported_usd;
     }

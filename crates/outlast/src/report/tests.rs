@@ -304,3 +304,19 @@ fn the_time_that_a_run_was_exhausted_is_not_counted() {
     assert!(text.contains(" · 3s\n"), "{text}");
     assert_eq!(report_json(&facts, &groups(&facts))["done"][0]["took_ms"], 3000);
 }
+
+#[test]
+fn no_bound_is_said_of_a_run_for_which_nothing_is_held() {
+    let held =
+        json!({"cost_usd": 0.25, "unreported_usd": 0.25, "unreported_attempts": 1, "known": false});
+    let unbounded = json!({"unreported_attempts": 1, "known": false});
+    let facts = Facts {
+        rows: vec![
+            row("aaaaaaaaaaa1", None, "completed", held),
+            row("aaaaaaaaaaa2", None, "completed", unbounded),
+        ],
+        ..quiet()
+    };
+    let spent = groups(&facts).spent;
+    assert_eq!((spent.held_runs, spent.unbounded_runs, spent.unreported_runs), (1, 1, 2));
+}

@@ -87,9 +87,36 @@ fn a_stopped_parent_waited_for_its_children() {
     assert!(told.contains("outlast stop --tree night"), "{told}");
     assert_eq!(str_of(&home.show(&id), "state"), "completed", "its own work was done");
     assert_eq!(str_of(&home.show(&child), "state"), "running");
-    home.ok(&["stop", "--tree", "night"]);
+    let said = home.ok(&["stop", "--tree", "night"]);
+    assert_eq!(said, "stopped 1 run below night, which had already ended");
     assert_eq!(str_of(&home.show(&child), "state"), "stopped");
+    let again = home.ok(&["stop", "--tree", "night"]);
+    assert_eq!(
+        again, "night and all below it have already ended",
+        "a stop that stopped nothing said it had"
+    );
     assert_sound(&home);
+}
+
+#[test]
+fn a_config_that_is_no_toml_was_shown_as_if_defaults_held() {
+    let home = Home::new();
+    fs::write(home.path().join("config.toml"), "[budgets.day\nmax_cost_usd = 40\n")
+        .expect("it is ours");
+    for arguments in [&["config", "show"][..], &["config", "show", "--json"]] {
+        let shown = home.output(arguments);
+        assert_eq!(shown.status.code(), Some(2));
+        let (stdout, stderr) = (text(&shown.stdout), text(&shown.stderr));
+        assert!(!stdout.contains("max_cost_usd"), "{stdout}");
+        assert!(stderr.contains("config.toml"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_directory_in_the_place_of_a_loop_file_was_called_nothing() {
+    let home = Home::new();
+    let said = home.fails(2, &["check", "."]);
+    assert!(!said.contains(": : "), "{said}");
 }
 
 #[test]

@@ -323,6 +323,10 @@ pub(super) fn spend_words(usage: &Usage) -> Option<String> {
     let tokens = (spend.tokens > 0).then(|| {
         let Usage { input_tokens, output_tokens, cached_tokens, .. } = usage;
         let total = spend.tokens;
+        // What is held was not reported, so which tokens they were is not known either.
+        if usage.unreported_tokens > 0 {
+            return format!("{total} tokens");
+        }
         format!("{total} tokens ({input_tokens} in, {output_tokens} out, {cached_tokens} cached)")
     });
     let tokens = tokens.map(|tokens| at_most(usage.unreported_tokens > 0, tokens));

@@ -134,5 +134,10 @@ pub(super) fn state(row: &RunRow, now: Timestamp) -> String {
 pub(super) fn spend(row: &RunRow, is_narrow: bool) -> String {
     let spend = figures::Spend::from(row);
     let most = if is_narrow { 1 } else { 2 };
-    [spend.money(), spend.count()].into_iter().flatten().take(most).collect::<Vec<_>>().join(" ")
+    let figures: Vec<String> =
+        [spend.money(), spend.count()].into_iter().flatten().take(most).collect();
+    match figures.as_slice() {
+        [] => spend.column().unwrap_or_default(),
+        figures => figures.join(" "),
+    }
 }
