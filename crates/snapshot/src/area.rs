@@ -159,8 +159,18 @@ impl Area {
         let listed = list::parse(&self.git.run(&args)?)?;
         let mut synced = Synced::default();
         let mut plan = Plan::default();
-        for path in &listed.changed {
+        // What an earlier snapshot had may be tracked no longer: then it is a secret like any other.
+        let (secret, changed): (Vec<_>, Vec<_>) =
+            listed.changed.into_iter().partition(|path| is_secret_name(path));
+        let (tracked, secret) = self.tracked_of(secret)?;
+        for path in changed.iter().chain(&tracked) {
             self.consider(path, true, rules, &mut plan, &mut synced.left_out)?;
+        }
+        for path in secret {
+            if let Ok(found) = fs::symlink_metadata(path_in(&self.top, &path)) {
+                leave_out(&mut synced.left_out, &path, "named like a secret", found.len());
+            }
+            plan.remove.push(path);
         }
         let (secret, untracked): (Vec<_>, Vec<_>) =
             listed.untracked.into_iter().partition(|path| is_secret_name(path));

@@ -74,8 +74,13 @@ impl<'a> Checkout<'a> {
         pid.map_or(Ok(()), |pid| Err(Failure::Busy { pid, path: first.to_path_buf() }))
     }
 
-    /// Returns what was left alone.
-    pub(crate) fn turn_back(&self) -> Result<Option<String>, Failure> {
+    /// Before any file is changed: a branch that git does not move is found out then. Returns what was left alone.
+    pub(crate) fn move_branch_back(&self) -> Result<Option<String>, Failure> {
+        self.head.branch.as_ref().map_or(Ok(None), |branch| self.move_branch(branch))
+    }
+
+    /// After the files; `stays` is the branch that was left alone.
+    pub(crate) fn turn_back(&self, stays: Option<&str>) -> Result<(), Failure> {
         self.refuse_if_busy()?;
         let admin = &self.repository.admin;
         for name in UNFINISHED {
@@ -84,39 +89,42 @@ impl<'a> Checkout<'a> {
         for name in ["rebase-merge", "rebase-apply"] {
             place::clear(&admin.join(name))?;
         }
-        let stays = match &self.head.branch {
-            Some(branch) => self.move_branch(branch)?,
-            None => {
-                self.detach()?;
-                None
-            }
-        };
-        let git = self.git.clone().with("GIT_INDEX_FILE", admin.join("index"));
-        git.run(&["read-tree", self.staged.as_ref().unwrap_or(&self.head.commit)])?;
-        Ok(stays)
+        match self.head.branch.as_ref().filter(|_| stays.is_none()) {
+            Some(branch) => self.git.run(&["symbolic-ref", "HEAD", branch]).map(drop)?,
+            // A branch that has to stay where it is leaves HEAD without one.
+            None => self.detach()?,
+        }
+        let index = admin.join("index");
+        // Git would write through a link, into an index that is not ours.
+        if fs::symlink_metadata(&index).is_ok_and(|found| found.is_symlink()) {
+            place::remove(&index)?;
+        }
+        let git = self.git.clone().with("GIT_INDEX_FILE", index);
+        git.run(&["read-tree", self.staged.as_ref().unwrap_or(&self.head.commit)]).map(drop)
     }
 
     fn detach(&self) -> Result<(), Failure> {
         self.git.run(&["update-ref", "--no-deref", "HEAD", &self.head.commit]).map(drop)
     }
 
-    /// A branch that has to stay where it is leaves HEAD without one.
     fn move_branch(&self, branch: &str) -> Result<Option<String>, Failure> {
         let commit = &self.head.commit;
         let tip = self.git.maybe(&["rev-parse", "--verify", "--quiet", branch])?;
         let tip = tip.map(|tip| String::from_utf8_lossy(&tip).trim_end().to_owned());
-        let why = if self.is_elsewhere(branch)? {
+        let why = if self.git.maybe(&["symbolic-ref", "--quiet", branch])?.is_some() {
+            "stands for another branch"
+        } else if self.is_elsewhere(branch)? {
             "is checked out in another worktree"
+        } else if self.is_being_changed(branch)? {
+            "is being rebased or bisected in another worktree"
         } else if !self.may_leave(tip.as_deref())? {
             "has commits that the attempt did not leave"
         } else {
             // Only from what was looked at: a commit that is made meanwhile stays.
             let from = tip.unwrap_or_else(|| "0".repeat(commit.len()));
-            self.git.run(&["update-ref", branch, commit, &from])?;
-            self.git.run(&["symbolic-ref", "HEAD", branch])?;
+            self.git.run(&["update-ref", "--no-deref", branch, commit, &from])?;
             return Ok(None);
         };
-        self.detach()?;
         Ok(Some(format!("{branch} (it {why})")))
     }
 
@@ -127,6 +135,39 @@ impl<'a> Checkout<'a> {
             let asked = ["merge-base", "--is-ancestor", tip, keeper];
             if self.git.maybe(&asked)?.is_some() {
                 return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// True if another checkout is in the middle of a rebase or a bisection of this branch, during which its HEAD has none.
+    fn is_being_changed(&self, branch: &str) -> Result<bool, Failure> {
+        let common = &self.repository.common;
+        let mut checkouts = vec![common.clone()];
+        match again::read_dir(common.join("worktrees")) {
+            Ok(found) => checkouts.extend(found.flatten().map(|entry| entry.path())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Failure::io("listing the worktrees")(error)),
+        }
+        let short = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+        let files = [
+            "rebase-merge/head-name",
+            "rebase-apply/head-name",
+            "rebase-merge/update-refs",
+            "BISECT_START",
+        ];
+        for file in checkouts
+            .iter()
+            .filter(|it| **it != self.repository.admin)
+            .flat_map(|it| files.map(|name| it.join(name)))
+        {
+            match fs::read_to_string(&file) {
+                Ok(text) if text.lines().any(|line| line == branch || line == short) => {
+                    return Ok(true);
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Failure::io("looking for a rebase")(error)),
             }
         }
         Ok(false)

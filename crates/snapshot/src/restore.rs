@@ -54,22 +54,31 @@ pub(crate) fn restore(
         Rules { place: &place, max_file: orders.max_file, bytes_left: u64::MAX, is_first: false };
     let now = area.sync(&mut rules, 0)?;
     let begun = Begun::at(&orders.git_dir, to, wreck);
+    let is_again = begun.is_again()?;
     let kept_in = match wreck {
         // What is there now is half of each, and all of it was kept before.
-        Some(_) if begun.is_again()? => None,
+        Some(_) if is_again => None,
         Some(wreck) => tree_of(&area.git, wreck)?,
         None => None,
     };
     let way = Way { target, kept_in, left_out: omitted::of(&orders.git_dir, to)? };
     begun.write()?;
     let mut restored = Restored { written: 0, removed: 0, kept: Vec::new() };
+    let stays = checkout.as_ref().map(Checkout::move_branch_back).transpose();
+    let stays = match stays {
+        Ok(stays) => stays.flatten(),
+        Err(failure) if is_again => return Err(failure),
+        // Nothing was changed yet.
+        Err(failure) => return begun.end().and(Err(failure)),
+    };
     go_back(&area, &now.nested, &way, &mut restored)?;
     if is_first_of_fork {
         // Its snapshots go on from this one.
         place::write(&head_file, format!("{to}\n").as_bytes())?;
     }
     if let Some(checkout) = &checkout {
-        restored.kept.extend(checkout.turn_back()?);
+        checkout.turn_back(stays.as_deref())?;
+        restored.kept.extend(stays);
     }
     begun.end()?;
     Ok(restored)

@@ -50,6 +50,7 @@ async fn ordered(
             return Err(refusal.hint("ask again"));
         }
         refuse(&before, asked.turn)?;
+        refuse_shared(supervisor, &before)?;
         let by = caller.may(supervisor, Right::Raise, id).await?;
         let (reader, run) = (supervisor.clone(), id.clone());
         let point = blocking(move || Known::read(&reader, &run)?.point(&run, asked.turn)).await?;
@@ -114,8 +115,12 @@ fn result(supervisor: &Supervisor, id: &RunId, order: &str) -> Answer<RestoredVi
                 Fact::SnapshotFailed { cause: None | Some(Cause::Wreck), why, .. }
                     if is_ordered =>
                 {
-                    let message = format!("the workspace of run {id} was not put back: {why}");
-                    return Err(Refusal::new(Code::RestoreFailed, message));
+                    let message = format!(
+                        "the workspace of run {id} was not put back, or only a part of it: {why}"
+                    );
+                    return Err(Refusal::new(Code::RestoreFailed, message).hint(format!(
+                        "the same order again does the rest; what is there now:\noutlast diff {id}"
+                    )));
                 }
                 _ => {}
             }
@@ -127,6 +132,17 @@ fn result(supervisor: &Supervisor, id: &RunId, order: &str) -> Answer<RestoredVi
     }
     let message = format!("run {id} was not put back: it was ended before");
     Err(Refusal::new(Code::RestoreFailed, message).hint(format!("outlast show {id}")))
+}
+
+/// A later run of the same name works where the earlier one did.
+fn refuse_shared(supervisor: &Supervisor, run: &Run) -> Answer<()> {
+    let is_there = |other: &Run| other.id != run.id && other.spec.dir == run.spec.dir;
+    let handles = supervisor.handles();
+    let other = handles.iter().find(|(_, handle)| is_there(&handle.snapshot.borrow().run));
+    let Some((other, _)) = other else { return Ok(()) };
+    let message = format!("run {other} works in the workspace of run {} now", run.id);
+    Err(Refusal::new(Code::RunIsLive, message)
+        .hint(format!("once it has ended:\noutlast wait {other}\noutlast stop {other}")))
 }
 
 fn refuse(run: &Run, turn: u32) -> Answer<()> {

@@ -78,6 +78,26 @@ fn what_the_target_left_out_is_not_taken_for_new() {
 }
 
 #[test]
+fn a_secret_that_is_tracked_no_longer_is_in_no_later_snapshot() {
+    let mut scene = Scene::repository(&[]);
+    scene.write(".env", "A=1\n");
+    scene.git(&["add", "-f", ".env"]);
+    scene.git(&["commit", "--quiet", "-m", "env"]);
+    let first = scene.take();
+    assert!(
+        scene.listed(&first).contains(&".env".to_owned()),
+        "what is tracked was meant to be kept"
+    );
+    scene.git(&["rm", "--quiet", "--cached", ".env"]);
+    scene.git(&["commit", "--quiet", "-m", "no env"]);
+    scene.write(".env", "PASSWORD=hunter2\n");
+    let second = scene.take();
+    assert!(!scene.listed(&second).contains(&".env".to_owned()));
+    scene.restore(&first);
+    assert!(scene.files()[".env"].ends_with("hunter2\n"), "what no snapshot has is left alone");
+}
+
+#[test]
 fn what_was_written_after_the_wreck_was_kept_is_left_alone() {
     let mut scene = Scene::repository(&[]);
     scene.write("a", "1\n");
@@ -134,6 +154,78 @@ fn a_branch_goes_back_from_what_the_attempt_left() {
     assert_eq!(scene.git(&["rev-parse", "HEAD"]), first.head.clone().expect("a HEAD"));
     origin.git(&["gc", "--quiet", "--prune=now"]);
     assert_eq!(origin.git(&["cat-file", "-t", &wreck]), "commit", "it is kept");
+}
+
+#[test]
+fn a_branch_that_stands_for_a_users_is_not_moved() {
+    let origin = Scene::repository(&[]);
+    let mut scene = linked(&origin);
+    let first = scene.take();
+    scene.git(&["commit", "--quiet", "--allow-empty", "-m", "of a user"]);
+    scene.git(&["symbolic-ref", "refs/heads/outlast/x", "refs/heads/main"]);
+    origin.git(&["commit", "--quiet", "--allow-empty", "-m", "another of a user"]);
+    let main = origin.git(&["rev-parse", "main"]);
+    scene.write("wreck", "x\n");
+    let restored = scene.restore_with(&first, Some(head_of(&first)));
+    assert!(restored.kept.iter().any(|it| it.contains("stands for another")), "{restored:?}");
+    assert_eq!(origin.git(&["rev-parse", "main"]), main);
+    assert_eq!(origin.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn an_index_that_is_a_link_is_replaced_and_not_written_through() {
+    let origin = Scene::repository(&[]);
+    let mut scene = linked(&origin);
+    let first = scene.take();
+    origin.write("staged", "a user's\n");
+    origin.git(&["add", "-A"]);
+    let before = origin.git(&["status", "--porcelain"]);
+    let admin = std::path::PathBuf::from(scene.git(&["rev-parse", "--absolute-git-dir"]));
+    fs::remove_file(admin.join("index")).expect("it is there");
+    symlink(origin.dir.join(".git/index"), admin.join("index")).expect("it is ours");
+    scene.restore_with(&first, Some(head_of(&first)));
+    assert_eq!(origin.git(&["status", "--porcelain"]), before);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_branch_that_a_user_rebases_stays_where_it_is() {
+    let origin = Scene::repository(&[]);
+    let mut scene = linked(&origin);
+    let first = scene.take();
+    scene.write("work", "x\n");
+    scene.git(&["add", "-A"]);
+    scene.git(&["commit", "--quiet", "-m", "work"]);
+    scene.git(&["checkout", "--quiet", "-b", "wip"]);
+    origin.git(&["checkout", "--quiet", "outlast/x"]);
+    let editor = "sequence.editor=sed -i 1s/pick/edit/";
+    origin.git(&["-c", editor, "rebase", "--quiet", "-i", "main"]);
+    let tip = origin.git(&["rev-parse", "outlast/x"]);
+    let restored = scene.restore_with(&first, Some(head_of(&first)));
+    assert!(restored.kept.iter().any(|it| it.contains("rebased")), "{restored:?}");
+    assert_eq!(origin.git(&["rev-parse", "outlast/x"]), tip);
+    origin.git(&["-c", "core.editor=true", "rebase", "--continue"]);
+}
+
+#[test]
+fn a_branch_that_git_does_not_move_is_found_out_before_a_file_changes() {
+    let origin = Scene::repository(&[]);
+    let mut scene = linked(&origin);
+    let first = scene.take();
+    scene.write("work", "x\n");
+    scene.git(&["add", "-A"]);
+    scene.git(&["commit", "--quiet", "-m", "work"]);
+    scene.take();
+    let lock = origin.dir.join(".git/refs/heads/outlast/x.lock");
+    fs::write(&lock, "").expect("it is ours");
+    let (files, status) = (scene.files(), scene.git(&["status", "--porcelain"]));
+    let todo = || Todo::Restore { to: first.commit.clone(), head: Some(head_of(&first)) };
+    assert_eq!(code(scene.made(todo())), "io");
+    assert_eq!((scene.files(), scene.git(&["status", "--porcelain"])), (files, status));
+    fs::remove_file(&lock).expect("it is ours");
+    let made = scene.made(todo());
+    assert!(matches!(made, Made::Restored(_)), "{made:?}");
+    assert!(!scene.files().contains_key("work"));
 }
 
 #[test]
