@@ -120,12 +120,6 @@ impl Outcome {
         }
     }
 
-    /// True if its exit says, as every shell does, that there was no such command or that it could not be executed.
-    pub(crate) fn is_command_missing(&self) -> bool {
-        matches!(self, Self::Exited { .. } | Self::BadResponse { .. })
-            && matches!(self.exit(), Some(Exit::Code(126 | 127)))
-    }
-
     /// Nothing ran, because the host lacked something just then.
     pub fn is_shortage(&self) -> bool {
         matches!(self, Self::NeverStarted { code: NeverStarted::NoResources, .. })

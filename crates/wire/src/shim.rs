@@ -50,6 +50,10 @@ pub struct Spec {
     /// Which variables of the environment are secret, so that their values are kept out of the output.
     #[serde(default, skip_serializing_if = "SecretRules::is_default")]
     pub secrets: SecretRules,
+    /// The daemon looked before it launched the step, and the program that the shell is to start was not there. After
+    /// the end it could not be told from one that has removed itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_program: bool,
 }
 
 /// Soft limits as they were before the daemon raised its own; `None` for one that was not raised.

@@ -30,6 +30,11 @@ impl RunId {
     /// Crockford's base 32 in lower case: nothing that is mistaken for something else.
     pub const ALPHABET: &'static [u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
+    /// True of a text that may be the id of a run.
+    pub fn has_form(text: &str) -> bool {
+        text.len() == Self::LENGTH && text.bytes().all(|byte| Self::ALPHABET.contains(&byte))
+    }
+
     /// An id from random bytes.
     pub fn from_random(random: [u8; Self::LENGTH]) -> Self {
         Self(random.iter().map(|byte| char::from(Self::ALPHABET[usize::from(byte % 32)])).collect())

@@ -526,10 +526,11 @@ fn check_name(name: Option<&str>) -> Answer<()> {
         || name.len() > LONGEST_NAME
         || !name.chars().all(is_plain)
         || name.starts_with(['-', '@'])
+        || RunId::has_form(name)
     {
         let refusal = Refusal::new(Code::BadRequest, format!("{name:?} is not a name for a run"));
         return Err(refusal.hint(format!(
-            "letters, digits, `.` `_` `-` `/` `:` `@` `#` and spaces within, up to {LONGEST_NAME} bytes, not `-` or `@` first"
+            "letters, digits, `.` `_` `-` `/` `:` `@` `#` and spaces within, up to {LONGEST_NAME} bytes, not `-` or `@` first, and not in the form of a run's id"
         )));
     }
     Ok(())

@@ -18,7 +18,7 @@ use outlast_wire::{DRIVE_VERB, hook, version};
 
 use super::note::Noted;
 use super::session::{self, Session, on_the_wire};
-use super::{Driver, GRACE_MS, driving, ending, errand, records};
+use super::{Driver, GRACE_MS, driving, ending, errand, program, records};
 use crate::lanes::Lane;
 use crate::service::scope_name;
 use crate::world::files::{self, Lasting};
@@ -182,6 +182,10 @@ impl Driver {
             Some(request) => self.attempt_command(request)?,
             None => self.errand_command()?,
         };
+        let is_first = run.spec.workflow.is_some() && run.turns_committed == 0;
+        let lacks_program = request.is_some()
+            && is_first
+            && program::absent(&run.spec, &command.env, &command.env_file).is_some();
         Ok(Spec {
             proto: version::SHIM,
             run: run.id.0.clone(),
@@ -204,6 +208,7 @@ impl Driver {
             revive: self.ground.revive(),
             booted_at_ms: Some(self.ground.world.booted_at_ms()),
             secrets: run.spec.secrets.clone(),
+            lacks_program,
         })
     }
 

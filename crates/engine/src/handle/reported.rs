@@ -182,8 +182,7 @@ pub(super) fn end_attempt(
     let is_silent = usage.is_none() && reported.is_none();
     let spec = &draft.run().spec;
     // A shell or a driver was started, and what it was to execute was not.
-    let is_missing = outcome.is_command_missing()
-        || has_started && matches!(outcome, Outcome::NeverStarted { .. });
+    let is_missing = has_started && matches!(outcome, Outcome::NeverStarted { .. });
     let charge = if is_silent && response.is_none() && is_missing {
         Some(Charge::nothing())
     } else {

@@ -67,7 +67,8 @@ fn after_a_limit(view: &RunView, run: &str) -> Vec<String> {
             )]
         }
         Some(more) => vec![format!("outlast raise {run} {more}")],
-        None if was_ended_by_budget(view) => vec![
+        // The parent of a child was told that it has ended.
+        None if was_ended_by_budget(view) && view.parent.is_none() => vec![
             "see when the budget has room again:\noutlast budgets".to_owned(),
             format!("then let the run go on:\noutlast resume {run}"),
         ],

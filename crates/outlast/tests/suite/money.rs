@@ -64,6 +64,22 @@ fn a_hundred_plain_commands_under_the_example_config_cost_nothing_and_start_at_o
 }
 
 #[test]
+fn an_attempt_that_ran_and_ended_with_127_was_called_free() {
+    let home = Home::new();
+    let path = home.scratch().join("WORKFLOW.md");
+    let script = "echo it worked and spent; exit 127";
+    let limits = "max_cost_usd: 5, max_attempts: 1";
+    fs::write(&path, a_loop(script, limits)).expect("the scratch directory is ours");
+    let file = path.to_str().expect("the path is text");
+    let id = home.ok(&["run", "-d", "--max-turns", "2", "-f", file]);
+    assert_eq!(home.wait(&id), 1);
+    let run = home.show(&id);
+    assert_eq!(run["reason_code"], "exit_code");
+    assert_eq!(run["usage"]["known"], false);
+    assert_eq!(run["usage"]["unreported_attempts"], 1);
+}
+
+#[test]
 fn a_loop_that_never_reports_ends_at_its_limit_and_every_screen_says_that_it_did_not_report() {
     let home = Home::new();
     example_config(&home, "");

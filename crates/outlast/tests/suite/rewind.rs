@@ -56,6 +56,22 @@ fn ended(home: &Home, settings: &str, flags: &[&str]) -> (String, PathBuf) {
     (id, PathBuf::from(str_of(&run, "workspace")))
 }
 
+#[test]
+fn a_restore_under_a_later_run_of_the_same_name_is_refused() {
+    let home = Home::new();
+    repository(&home);
+    let (id, dir) = ended(&home, WORKTREE, &["--name", "w"]);
+    let waits = "echo later >later; say continue x '\"wait\": {\"message\": true}'";
+    let waits = file(&home, "later", waits, WORKTREE);
+    let later = start(&home, &waits, &["--name", "w"]);
+    until_waiting(&home, &later, "message");
+    let said = refused(&home, &["restore", &id, "--at", "0", "--json"]);
+    assert_eq!(str_of(&said, "code"), "run_is_live");
+    assert!(names(&dir).contains(&"later".to_owned()), "its files are as it left them");
+    home.ok(&["stop", &later]);
+    home.ok(&["restore", &id, "--at", "0"]);
+}
+
 const WORKTREE: &str = "workspace: {strategy: worktree}";
 
 #[test]

@@ -75,6 +75,7 @@ impl Attempt {
             },
             booted_at_ms: None,
             secrets: SecretRules::default(),
+            lacks_program: false,
         };
         Self { temp, dir, spec, vars: Vec::new(), lock: std::cell::OnceCell::new() }
     }

@@ -58,9 +58,10 @@ pub fn absent_program(
     })
 }
 
-/// True of a line that starts one program and nothing else: of a list or a pipe another command may have failed.
+/// True of a line that starts one program and nothing else: of a list or a pipe another command may have failed, and a
+/// redirection makes its file before the program is looked for.
 fn is_simple(line: &str) -> bool {
-    let is_of_list = |it: char| ";&|()`\n".contains(it);
+    let is_of_list = |it: char| ";&|()`<>\n".contains(it);
     !line.trim().replace("2>&1", "").contains(is_of_list)
 }
 

@@ -251,6 +251,7 @@ fn spec(is_full: bool) -> Spec {
         },
         booted_at_ms: None,
         secrets: shim::SecretRules::default(),
+        lacks_program: false,
     }
 }
 
