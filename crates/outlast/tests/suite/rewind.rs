@@ -61,7 +61,8 @@ fn a_restore_under_a_later_run_of_the_same_name_is_refused() {
     let home = Home::new();
     repository(&home);
     let (id, dir) = ended(&home, WORKTREE, &["--name", "w"]);
-    let waits = "echo later >later; say continue x '\"wait\": {\"message\": true}'";
+    let waits = "echo later >later
+respond '{\"status\":\"continue\",\"summary\":\"x\",\"wait\":{\"message\":true}}'";
     let waits = file(&home, "later", waits, WORKTREE);
     let later = start(&home, &waits, &["--name", "w"]);
     until_waiting(&home, &later, "message");
