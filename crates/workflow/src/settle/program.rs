@@ -188,7 +188,8 @@ mod tests {
         assert_eq!(shell("nosuch"), not_there("there is no nosuch in PATH"));
         let plain = (Absent::NotExecutable, "./plain.sh is not executable".to_owned());
         assert_eq!(shell("exec ./plain.sh"), Some(plain));
-        assert_eq!(shell("./gone.sh >log 2>&1"), not_there("there is no ./gone.sh in /w"));
+        assert_eq!(shell("./gone.sh 2>&1"), not_there("there is no ./gone.sh in /w"));
+        assert_eq!(shell("./gone.sh >log 2>&1"), None, "the shell has made a file by then");
         for line in ["./there.sh", "cd sub && ./gone.sh", "A=1 ./gone.sh", "./gone.sh\n./there.sh"]
         {
             assert_eq!(shell(line), None, "{line}");
